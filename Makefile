@@ -96,12 +96,12 @@ fuzz: $(READY) ## feed damaged files to every reader for MINUTES=20; an input th
 	@$(PYTHON) -m tests.fuzzing $(MINUTES)
 
 clean: ## remove the environment and the caches; outputs/ stays
-	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz *.egg-info
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz build *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "clean: outputs/ is kept; delete it yourself if the evidence is no longer needed"
 
 active-environment:
-	@$(PYTHON) -c 'import dlperf_study, papermill, paddle' 2>/dev/null || { echo "the active environment $(ENVIRONMENT) \
+	@$(PYTHON) -c 'import dlperf_study, papermill' 2>/dev/null || { echo "the active environment $(ENVIRONMENT) \
 	can't run this project: install it there (pip install -r requirements.lock && pip install --no-deps -e .), \
 	or deactivate it and let make set up .venv" >&2; exit 1; }
 

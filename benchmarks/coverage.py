@@ -20,17 +20,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.statistics import Estimate, Sample, log_ratio
-from dlperf_study.arrays import Floats
-from dlperf_study.columns import TableName
+from dlperf_study.audit.published import load
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.tables import frame_of_rows
-from dlperf_study.paths import StudyPaths
-from dlperf_study.plan.order import planned_executions
-from dlperf_study.plan.plan import Entry, Plan
-from dlperf_study.published import load
+from dlperf_study.metrics.columns import TableName
+from dlperf_study.metrics.statistics import Estimate, Sample, log_ratio
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.order import planned_executions
+from dlperf_study.study.plan import Entry, Plan
 from tests.evidence_factory import Recipe, configuration, write_run
 
 CONFIGURATIONS = 12

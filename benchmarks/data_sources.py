@@ -20,17 +20,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dlperf_study import data_sources
-from dlperf_study.cluster.software import software, training_libraries
-from dlperf_study.data_sources._augmentation import AREA, RATIO
-from dlperf_study.data_sources._base import Consumer
-from dlperf_study.data_sources._host_batches import host_samples
-from dlperf_study.data_sources._made_up_samples import MadeUpSamples
-from dlperf_study.data_sources._samples import Samples
-from dlperf_study.data_sources._tensorflow_loaders import augmented, decoded
-from dlperf_study.data_sources.files import PREFETCH_BATCHES, WORKERS
-from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
-from dlperf_study.image_sets.photographs import make_photographs
+from dlperf_study.machines.cluster.software import library_versions, software
+from dlperf_study.programs import data_sources
+from dlperf_study.programs.data_sources._base import Consumer
+from dlperf_study.programs.data_sources._host_batches import MadeUpSamples, host_samples
+from dlperf_study.programs.data_sources._loaders import augmented, decoded
+from dlperf_study.programs.data_sources._samples import AREA, RATIO, Samples
+from dlperf_study.programs.data_sources.files import PREFETCH_BATCHES, WORKERS
+from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
+from dlperf_study.programs.image_sets._photographs import make_photographs
+from dlperf_study.programs.questions import packages, packages_of_libraries
 from dlperf_study.study.configuration import Configuration
 from tests.data_sources.serving import producer
 
@@ -76,7 +75,7 @@ def main() -> int:
     """Compare every source; return 1 when a ratio is below its limit."""
     if len(sys.argv) > 1:
         return print_rates(COMPARISONS[int(sys.argv[1])])
-    installed, failed = training_libraries(software()), False
+    installed, failed = library_versions(packages_of_libraries(), software(packages())), False
     with tempfile.TemporaryDirectory() as folder:
         photographs, _ = make_photographs(Path(folder))
         environment = {**os.environ, FOLDER_VARIABLE: str(photographs), "OMP_NUM_THREADS": "1"}

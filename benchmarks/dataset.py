@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.paths import StudyPaths
+from dlperf_study.core.paths import StudyPaths
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 #: Of a run: seconds of processor at most, and how many times those of a run of a quarter of the evidence.
@@ -25,7 +25,7 @@ COLLECT = """
 import json, resource, sys, time
 from pathlib import Path
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.paths import StudyPaths
+from dlperf_study.core.paths import StudyPaths
 imported = time.process_time()
 dataset = collect(StudyPaths(Path(sys.argv[1])))
 facts = {

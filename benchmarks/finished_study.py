@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 
 from benchmarks._command import run_command
-from dlperf_study.execution.driver import make_plan
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.execution.planning import make_plan
 from dlperf_study.execution.repetitions import fingerprint
-from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.writing import write_atomically
 from tests.evidence_factory import write_run
 
 CONFIGURATIONS = 500

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import nbformat
 
+from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from dlperf_study.execution.driver import execute
-from dlperf_study.execution.gate import machine_lock
+from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import paths_of
-from dlperf_study.execution.support import load_cluster
-from dlperf_study.paths import OUTPUTS_VARIABLE
+from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.study.configuration import Configuration
 
 REPETITIONS = 5

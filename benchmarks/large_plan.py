@@ -11,8 +11,8 @@ from pathlib import Path
 import yaml
 
 from benchmarks._command import run_command
-from dlperf_study.paths import OUTPUTS_VARIABLE
-from dlperf_study.writing import write_atomically
+from dlperf_study.core.paths import OUTPUTS_VARIABLE
+from dlperf_study.core.writing import write_atomically
 
 CONFIGURATIONS = 10_000
 #: The limit in seconds of processor for the arguments of each call.

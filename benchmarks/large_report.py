@@ -12,15 +12,15 @@ from dataclasses import replace
 from itertools import product
 
 from benchmarks._command import seconds_of_all_processes
-from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.study.study import question_names
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.study.study import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 MODELS, FRAMEWORKS = ("resnet50", "mobilenet_v2"), ("paddle_collective", "torch_ddp")
 BATCHES, DEVICES = tuple(range(8, 88, 8)), (1, 2, 3, 4, 8)
 PROTOCOL = {"warmup_steps": 20, "measured_steps": 200, "computation_steps": 40, "exchange_steps": 20}
 LIMIT_SECONDS, LIMIT_BYTES = 60.0, 1_000_000
-BUILD = "from dlperf_study.report.pages.pages import build; build('example')"
+BUILD = "from dlperf_study.report.pages import build; build('example')"
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
         paths = StudyPaths.of("example")
         planned = list(planned_configurations())
         plan = write_study(paths, planned)
-        replace(plan, questions=question_names(), published=("tensorpack_multigpu",)).write(paths.plan_file)
+        replace(plan, questions=QUESTIONS, published=("tensorpack_multigpu",)).write(paths.plan_file)
         seconds = seconds_of_all_processes(sys.executable, "-c", BUILD)
         sizes = {page.name: page.stat().st_size for page in sorted(paths.report.glob("*.html"))}
     for name, size in sizes.items():

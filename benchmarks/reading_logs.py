@@ -22,11 +22,11 @@ from pathlib import Path
 import psutil
 
 from benchmarks._log_archive import write_archive
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.ingest import run_reader
-from dlperf_study.ingest.identification import identify_logs
-from dlperf_study.ingest.ingestion import ingest
-from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.dataset.ingestion import run_reader
+from dlperf_study.dataset.ingestion.ingestion import ingest
+from dlperf_study.readers.identification import identify_logs
 
 TURNS, FACTOR = 3, 5.0
 #: How many files of which size show whether memory depends on their number.
@@ -130,7 +130,7 @@ def dataset(logs: Path, folder: Path) -> None:
     """Make the whole dataset in this process and its workers, of which there are some however small the archive is."""
     run_reader.WORTH_A_POOL_BYTES = 0
     identified = identify_logs(logs, accept=True)
-    ingest(identified.identity, identified.files, identified.folder, StudyPaths(folder), lambda size: None)
+    ingest(identified.study, identified.files, identified.folder, StudyPaths(folder), lambda size: None)
 
 
 def described(made: Dataset, size: float, files: int) -> str:

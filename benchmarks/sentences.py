@@ -19,15 +19,15 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.coverage import DRIFTS, SimulatedStudy, simulated
-from dlperf_study.analysis.comparison import EQUAL, FASTER, SLOWER, WIDEST_EQUALITY, verdicts_together
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.sentences.ratio_sentences import on_ratios, reference_claims
+from dlperf_study.metrics.comparison import EQUAL, FASTER, SLOWER, WIDEST_EQUALITY, verdicts_together
+from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims
 
 ROUNDS = (3, 5, 10)
 #: How often a sentence may be wrong, and by how many standard errors a simulation may exceed that by chance.
 CLAIMED, ERRORS = 0.05, 2.5
 _PHRASES = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
-_RANGE = re.compile(r"ratios within \[(\S+), (\S+)\]|\((?:\S+) \[(\S+), (\S+)\] times\)")
+_RANGE = re.compile(r"ratios together are within \[(\S+), (\S+)\]|\((?:\S+) \[(\S+), (\S+)\] times\)")
 #: Half of the last digit of a printed bound, as a share of it at most.
 _ROUNDING = 0.0006
 
@@ -41,8 +41,9 @@ def dataset_of(study: SimulatedStudy) -> Dataset:
 def judged(study: SimulatedStudy) -> Iterator[tuple[str, bool]]:
     """Yield the kind of each sentence of a study, and whether it is right."""
     claims = reference_claims(dataset_of(study))
-    words = verdicts_together({claim.row.identity: claim.log_ratio for claim in claims})
-    sentences = list(on_ratios(claims))
+    verdicts = {claim.row.identity: claim.word for claim in claims}
+    words = verdicts_together(verdicts, {claim.row.identity: claim.log_ratio for claim in claims})
+    sentences = list(claim_sentences(claims))
     for word, phrase in _PHRASES.items():
         truths = [study.truth[identity] for identity, verdict in words.items() if verdict == word]
         for sentence in sentences:

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.analysis.statistics import Estimate
-from dlperf_study.cluster.hardware import usable_cpus, usable_gpus
-from dlperf_study.execution.gate import machine_lock
-from dlperf_study.guard.guard import POLL_SECONDS
-from dlperf_study.guard.telemetry import Telemetry
+from dlperf_study.machines.cluster.hardware import usable_cpus, usable_gpus
+from dlperf_study.machines.guard.guard import POLL_SECONDS
+from dlperf_study.machines.guard.telemetry import Telemetry
+from dlperf_study.machines.supervision.locks import machine_lock
+from dlperf_study.metrics.statistics import Estimate
 
 #: The order of the matrices, on a core and on a GPU: steps of some milliseconds.
 CPU_SIZE, GPU_SIZE = 384, 8192

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dlperf_study import frameworks
-from dlperf_study.cluster.software import software, training_libraries
+from dlperf_study.machines.cluster.software import library_versions, software
+from dlperf_study.programs import frameworks
+from dlperf_study.programs.questions import packages, packages_of_libraries
+from dlperf_study.programs.worker.feed import Feed
+from dlperf_study.programs.worker.windows import measure
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.worker.feed import Feed
-from dlperf_study.worker.windows import measure
 
 FRAMEWORKS = {
     "paddle_collective": "all_reduce",
@@ -40,7 +41,7 @@ def main() -> int:
         print(f"{ratio(sys.argv[1]):.4f}")
         return 0
     failed = False
-    installed = training_libraries(software())
+    installed = library_versions(packages_of_libraries(), software(packages()))
     for name in FRAMEWORKS:
         if frameworks.load(name).library not in installed:
             print(f"{name}: not measured, its library is not installed; `make horovod` installs it", flush=True)

@@ -1,3 +1,37 @@
-"""Measure how distributed deep-learning training scales, and say how certain the answer is."""
+"""Measure how distributed deep-learning training scales, and say how certain the answer is.
+
+The public names are in ``docs/api.md``; each is imported when it is first used, so that importing the package is cheap.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dlperf_study.api.other_results import ingest, published
+    from dlperf_study.api.study_results import open_study
+    from dlperf_study.audit.frame_audit import audit_frame as audit
+    from dlperf_study.record import Recorder
+
+__all__ = ["Recorder", "__version__", "audit", "ingest", "open_study", "published"]
 
 __version__ = "0.1.0"
+
+#: The module of each public name; ``audit`` is a room that can be called.
+_MODULES = {
+    "Recorder": "record",
+    "ingest": "api.other_results",
+    "open_study": "api.study_results",
+    "published": "api.other_results",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "audit":
+        return import_module(f"{__name__}.audit")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,17 +1,18 @@
-"""The command line: ``python -m dlperf_study``."""
+"""The command line: ``python -m dlperf_study``, or ``dlperf-study``."""
 
 import argparse
 import os
 import sys
 import time
 import traceback
+from pathlib import Path
 
-from dlperf_study.commands.machine import selftest
-from dlperf_study.commands.measuring import run, study
+from dlperf_study.commands.measuring import run, selftest, study
 from dlperf_study.commands.output import STANDARD_OUTPUT, print_aside, print_error
 from dlperf_study.commands.parser import Command, command_parser
-from dlperf_study.errors import DlperfStudyError, HeldError
-from dlperf_study.interruption import interrupt_once
+from dlperf_study.core.errors import DlperfStudyError, HeldError
+from dlperf_study.core.signals import interrupt_once
+from dlperf_study.core.user_commands import missing_package
 
 INTERRUPTED = 130
 #: How often a command that waits for a lock tries again.
@@ -33,6 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
         if options.verbose:
             traceback.print_exc()
         return print_error(str(error))
+    except ModuleNotFoundError as error:
+        if options.verbose or not error.name or error.name.partition(".")[0] == __package__:
+            raise
+        return print_error(missing_package(error.name))
     except OSError as error:
         if error.filename == str(STANDARD_OUTPUT):
             # Otherwise Python would try to write the rest when it exits.
@@ -44,17 +49,22 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _until_free(command: Command, options: argparse.Namespace) -> int:
-    """Do a command; with ``--wait`` again and again while another process holds a lock, and say once which."""
-    reported = ""
+    """Do a command; with ``--wait`` again when a lock is free that another process holds, and say which does."""
     while True:
         try:
             return command(options)
         except HeldError as error:
             if not getattr(options, "wait", False):
                 raise
-            if str(error) != reported:
-                print_aside(f"waiting: {error}")
-            reported = str(error)
+            print_aside(f"waiting: {error}")
+            _wait_for_lock(error.path)
+
+
+def _wait_for_lock(path: Path) -> None:
+    from dlperf_study.machines.supervision.locks import is_held
+
+    time.sleep(WAIT_SECONDS)
+    while is_held(path):
         time.sleep(WAIT_SECONDS)
 
 

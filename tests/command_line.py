@@ -10,15 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from dlperf_study.execution.gate import machine_lock_file
-from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT, ConfigurationPaths, StudyPaths
-from dlperf_study.supervision.processes import RUN_MARK, marked
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT, ConfigurationPaths, StudyPaths
+from dlperf_study.machines.supervision.locks import machine_lock_file
+from dlperf_study.machines.supervision.processes import DRIVER_MARK, RUN_MARK, marked, new_mark
 
 STUDY = """\
 title: Tiny
@@ -64,11 +64,15 @@ ONE, TWO, SERVED = "1n1d-b4", "1n2d-b4", "1n2d1s"
 
 @dataclass
 class Workplace:
-    """A study file, a cluster file and an outputs folder; ``first`` is how the study was measured there."""
+    """A study file, a cluster file and an outputs folder; ``first`` is how the study was measured there.
+
+    ``shares_machine``: its commands measure beside those of other tests, because no time of theirs is judged.
+    """
 
     folder: Path
     cluster_file: Path
     first: subprocess.CompletedProcess[str] | None = None
+    shares_machine: bool = False
 
     @property
     def study_file(self) -> Path:
@@ -92,7 +96,7 @@ class Workplace:
 
     def start(self, command: str, busy: bool = False, **variables: str) -> "subprocess.Popen[str]":
         """Start a command; one that measures, when nobody else measures on this machine, unless ``busy`` is wanted."""
-        if busy or command not in ("run", "study"):
+        if busy or self.shares_machine or command not in ("run", "study"):
             return self._start(command, **variables)
         with first_in_line():
             wait_for(machine_is_free, "the machine to be free", PATIENCE_SECONDS)
@@ -102,13 +106,14 @@ class Workplace:
 
     def _start(self, command: str, **variables: str) -> "subprocess.Popen[str]":
         options = ["--cluster", str(self.cluster_file)]
+        shared = shared_machine() if self.shares_machine else {}
         return subprocess.Popen(
             [sys.executable, "-m", "dlperf_study", command, str(self.study_file), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env={**os.environ, OUTPUTS_VARIABLE: str(self.outputs), **variables},
+            env={**os.environ, OUTPUTS_VARIABLE: str(self.outputs), **shared, **variables},
         )
 
     def command(self, command: str, busy: bool = False, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -117,7 +122,7 @@ class Workplace:
 
     def copy(self, folder: Path, without: str | None = None) -> "Workplace":
         """Copy files and evidence, less one configuration. The cluster file stays: its path is its name."""
-        copy = Workplace(folder, self.cluster_file)
+        copy = replace(self, folder=folder, first=None)
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
         if without:
             shutil.rmtree(copy.configuration(without).folder)
@@ -128,9 +133,14 @@ class Workplace:
         return wait_for(lambda: ranks(self.outputs), f"a rank for {self.outputs}")[0]
 
 
-def workplace(folder: Path, study: str = STUDY, cluster: str = CLUSTER) -> Workplace:
+def shared_machine() -> dict[str, str]:
+    """Return the variable of a command that needs no lock of this machine: it takes this process for its driver."""
+    return {DRIVER_MARK: new_mark()}
+
+
+def workplace(folder: Path, study: str = STUDY, cluster: str = CLUSTER, shares_machine: bool = False) -> Workplace:
     """Write the files of a workplace."""
-    made = Workplace(folder, folder / "cluster.yaml")
+    made = Workplace(folder, folder / "cluster.yaml", shares_machine=shares_machine)
     made.study_file.write_text(study)
     made.cluster_file.write_text(cluster)
     made.outputs.mkdir()
@@ -195,7 +205,7 @@ def ranks(outputs: Path) -> list[psutil.Process]:
             environment, words = process.environ(), process.cmdline()
         except psutil.Error:
             continue
-        is_rank = words[1:] == ["-u", "-m", "dlperf_study.worker"]
+        is_rank = words[1:] == ["-u", "-m", "dlperf_study.programs.worker"]
         if is_rank and environment.get("DLPERF_STUDY_RUN", "").startswith(str(outputs)):
             processes.append((environment.get("PADDLE_TRAINER_ID", "-1"), process))
     return [process for _, process in sorted(processes, key=lambda pair: pair[0])]

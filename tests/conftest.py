@@ -13,11 +13,12 @@ from typing import Any
 import psutil
 import pytest
 
-from dlperf_study.errors import BusyError
-from dlperf_study.execution.gate import machine_lock
-from dlperf_study.paths import OUTPUTS_VARIABLE
-from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
+from dlperf_study.core.errors import BusyError
+from dlperf_study.core.paths import OUTPUTS_VARIABLE
+from dlperf_study.machines.supervision.locks import machine_lock
+from dlperf_study.machines.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
 from tests.command_line import PATIENCE_SECONDS, Workplace, first_in_line, wait_for, workplace
+from tests.message_snapshots import refused, snapshot  # noqa: F401  (fixtures)
 from tests.requirements import (  # noqa: F401  (hooks)
     need,
     pytest_make_collect_report,

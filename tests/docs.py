@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
-from dlperf_study.paths import PROJECT
+from dlperf_study.core.paths import PROJECT
 
 DOCS = PROJECT / "docs"
 AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "outputs/README.md")

@@ -13,22 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.cluster.software import measuring_code
-from dlperf_study.evidence.rank_log_writer import FORMAT, WITH_BATCHES
-from dlperf_study.paths import RunPaths, StudyPaths
-from dlperf_study.plan.plan import Entry, Plan
+from dlperf_study.core.paths import RunPaths, StudyPaths
+from dlperf_study.evidence.lines import FORMAT, WITH_BATCHES
+from dlperf_study.programs.worker.windows import exchange_sizes
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
+from dlperf_study.study.job import ROUNDS
+from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.study.precision import COMPUTED_IN
-from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
-from dlperf_study.study.tuning import TUNED
-from dlperf_study.study.turn import ROUNDS
-from dlperf_study.worker.windows import exchange_sizes
+from dlperf_study.study.training_parameters import LIBRARYS_CHOICE, TUNED
 
 PEAK_FLOPS = 1.0e12
 PARAMETERS = 1_000_000
 GRADIENT_BYTES = 4 * PARAMETERS
 FLOPS_PER_SAMPLE = 2.0e9
-CODE = measuring_code()
+CODE = "0" * 64
 
 Lines = list[dict[str, Any]]
 
@@ -48,6 +46,7 @@ class Recipe:
     input_seconds: float = 0.0
     batch_seconds: float | None = None
     noise: float = 0.01
+    piece_seconds: float = 0.0
     rank_advantage: float = 0.0
     exchange: str = "all_reduce"
     final_loss: float = 2.0
@@ -257,7 +256,7 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     warmup[:1] *= recipe.first_step_slowdown
     windows = [
         {**_window("warmup", warmup, _losses(warmup.size, final_loss)), "ended_by": recipe.warmup_end},
-        _training(generator, step, asked.measured_steps, recipe.noise, final_loss),
+        _training(generator, step, asked.measured_steps, recipe.noise, final_loss) | _pieces(recipe),
     ]
     if alone:
         return windows
@@ -287,6 +286,11 @@ def _training(
     generator: np.random.Generator, step: float, count: int, noise: float, final_loss: float
 ) -> dict[str, Any]:
     return _window("training", _steps(generator, step, count, noise), _losses(count, final_loss))
+
+
+def _pieces(recipe: Recipe) -> dict[str, Any]:
+    """Return what two pieces of arithmetic between the steps took, where there are some."""
+    return {"piece_seconds": [recipe.piece_seconds / 2, recipe.piece_seconds * 2]} if recipe.piece_seconds else {}
 
 
 def _window(name: str, step_seconds: NDArray[np.float64], losses: list[float]) -> dict[str, Any]:
@@ -324,12 +328,7 @@ def _cluster(asked: Configuration, recipe: Recipe) -> dict[str, Any]:
 
 def _environment(recipe: Recipe) -> dict[str, Any]:
     return {
-        "hardware": {
-            "host": recipe.host,
-            "cpu_model": "Constructed CPU",
-            "cores": recipe.cores,
-            "memory_bytes": 2**34,
-        },
+        "hardware": {"host": recipe.host, "cpu_model": "Constructed CPU", "cores": recipe.cores, "memory_bytes": 2**34},
         "software": {"python": "3.11.9", recipe.library: recipe.library_version},
         "variables": {"OMP_NUM_THREADS": "1"},
         "git": {"commit": recipe.commit, "dirty": False},

@@ -35,6 +35,7 @@ PROGRAMS = {
     **dict.fromkeys(("unshare", "mount"), "apt install util-linux mount"),
     **dict.fromkeys(("ssh", "ssh-keygen"), "apt install openssh-client"),
     "/usr/sbin/sshd": "apt install openssh-server",
+    "mpirun": "apt install openmpi-bin",
     "munged": "apt install munge",
     **dict.fromkeys(("slurmctld", "slurmd", "sbatch"), "apt install slurm-wlm"),
 }
@@ -44,9 +45,14 @@ PACKAGES = {
     "horovod": "make horovod",
     "tensorflow": "make tensorflow",
     "nvidia.dali": "make dali",
+    "transformers": "pip install transformers accelerate",
+    "lightning": "pip install lightning",
+    "xarray": "pip install xarray",
+    "accelerate": "pip install accelerate",
+    "deepspeed": "pip install deepspeed",
 }
-#: What is too large to be required anywhere: 1 GB and more.
-NEVER_REQUIRED = ("nvidia.dali", HOROVOD_TENSORFLOW)
+#: What is too large to be required anywhere, 1 GB and more, or used by users only, whose versions are theirs.
+NEVER_REQUIRED = ("nvidia.dali", "transformers", "lightning", "xarray", "accelerate", "deepspeed", HOROVOD_TENSORFLOW)
 #: The packages that a framework or a data source needs, by its name.
 PACKAGES_OF = {
     "torch_ddp": {"torch"},

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.run import read_run
-from dlperf_study.paths import StudyPaths
 from tests.evidence_factory import Recipe, configuration, write_lines, write_run
 
 DEFAULT = {"devices_per_node": 2, "measured_steps": 4, "computation_steps": 2, "exchange_steps": 2}

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
+from dlperf_study.core.paths import RunPaths
 from dlperf_study.evidence.run import Run, read_run
-from dlperf_study.evidence.telemetry_writer import TelemetryWriter
-from dlperf_study.paths import RunPaths
+from dlperf_study.evidence.writers import TelemetryWriter
 
 UUID = "GPU-2f9a4c1e-7b4d-11ee-b962-0242ac120002"
 #: When the training window begins on the clock of the node, and what one second is.
@@ -51,7 +51,7 @@ def with_telemetry(
     """Give a run on one node telemetry, and its ranks the time at which their windows began; return the run."""
     writer = TelemetryWriter(1.0, [{"uuid": UUID}] if gpus is None else gpus, obstacles or {})
     for kind, values in (("before", before), *(("sample", each) for each in samples)):
-        writer.add(kind, values)
+        writer.add({"kind": kind} | values)
     writer.write(paths.telemetry(0), 0, not_reported or {})
     state_beginning(paths)
     return read_run(paths)

@@ -6,18 +6,17 @@ import pty
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from dlperf_study import __main__ as command_line
 from dlperf_study.__main__ import main
-from dlperf_study.commands.completion import completion_script
-from dlperf_study.commands.parser import command_parser
-from dlperf_study.errors import HeldError
-from dlperf_study.paths import StudyPaths
-from dlperf_study.supervision.locks import lock
-from tests.command_line import Workplace
+from dlperf_study.commands.parser import command_parser, completion_script
+from dlperf_study.core.errors import HeldError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.machines.supervision.locks import lock
 
 pytestmark = pytest.mark.timeout(60)
 WRONG = "GPUs,Images/sec,Speed-up\n1,100,1.00\n4,370,3.90\n"
@@ -36,7 +35,7 @@ def printed_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[st
     return content
 
 
-def test_the_audit_as_json(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_audit_as_json(table, capsys):
     content = printed_json(capsys, "audit", str(table))
     assert [column["read_as"] for column in content["columns"]] == ["world_size", "throughput", "speedup"]
     [diagnostic] = content["diagnostics"]
@@ -45,19 +44,19 @@ def test_the_audit_as_json(table: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 1)])
-def test_errors_are_the_exit_code_where_wanted(table: Path, strict: list[str], code: int) -> None:
+def test_errors_are_the_exit_code_where_wanted(table, strict, code):
     assert main(["audit", str(table), *strict]) == code
     table.write_text(WRONG.replace("3.90", "3.70"))
     assert main(["audit", str(table), *strict]) == 0
 
 
-def test_a_separator_and_a_decimal_sign_are_declared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_separator_and_a_decimal_sign_are_declared(tmp_path, capsys):
     (tmp_path / "table.csv").write_text("GPUs;Images/sec;Speed-up\n1;100,0;1,00\n4;370,0;3,90\n")
     main(["audit", str(tmp_path / "table.csv"), "--separator", ";", "--decimal", ","])
-    assert "370.0 / 100.0 = 3.7, printed 3.90: it fits no rounding" in capsys.readouterr().out
+    assert "= 3.7, printed 3.90" in capsys.readouterr().out
 
 
-def test_the_plan_as_json(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_as_json(place, capsys):
     content = printed_json(capsys, "plan", str(place.study_file), "--cluster", str(place.cluster_file))
     identities = {configuration["identity"] for configuration in content["configurations"]}
     assert content["study"] == "tiny"
@@ -67,9 +66,7 @@ def test_the_plan_as_json(place: Workplace, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("environment", "has_colour"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
 )
-def test_a_terminal_shows_colour_unless_it_is_declined(
-    table: Path, environment: dict[str, str], has_colour: bool
-) -> None:
+def test_a_terminal_shows_colour_unless_it_is_declined(table, environment, has_colour):
     controller, terminal = pty.openpty()
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     command = [sys.executable, "-m", "dlperf_study", "audit", str(table)]
@@ -84,7 +81,7 @@ def test_a_terminal_shows_colour_unless_it_is_declined(
     assert b"3.7, printed 3.90" in printed
 
 
-def test_no_colour_goes_into_a_file(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_colour_goes_into_a_file(table, capsys):
     main(["audit", str(table)])
     assert "\x1b[" not in capsys.readouterr().out
 
@@ -96,9 +93,12 @@ def test_no_colour_goes_into_a_file(table: Path, capsys: pytest.CaptureFixture[s
         (["plan", "quicks"], {"quickstart"}),
         (["audit", "--str"], {"--strict"}),
         (["completion", "z"], {"zsh"}),
+        (["measure", "--over", "n"], {"nodes="}),
+        (["measure", "--start", "each_r"], {"each_rank"}),
+        (["meas"], {"measure"}),
     ],
 )
-def test_a_shell_completes_what_is_typed(typed: list[str], completed: set[str], tmp_path: Path) -> None:
+def test_a_shell_completes_what_is_typed(typed, completed, tmp_path):
     words = " ".join(["dlperf-study", *typed])
     lines = [completion_script(command_parser(), "bash"), f"COMP_WORDS=({words})", f"COMP_CWORD={len(typed)}"]
     script = "\n".join([*lines, "_dlperf_study", 'echo "${COMPREPLY[@]}"'])
@@ -106,28 +106,28 @@ def test_a_shell_completes_what_is_typed(typed: list[str], completed: set[str], 
     assert {*done.stdout.split()} == completed
 
 
-def test_every_command_describes_itself_without_markup(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_describes_itself_without_markup(capsys):
     with pytest.raises(SystemExit):
         main(["audit", "--help"])
     text = capsys.readouterr().out
-    assert "Recompute a table of results" in text
+    assert "Recompute a table" in text
     assert "`" not in text
 
 
-def test_an_error_says_where_it_comes_from_where_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_says_where_it_comes_from_where_wanted(tmp_path, capsys):
     for options, has_traceback in (([], False), (["-v"], True)):
         (tmp_path / "table.csv").write_text("a,b\n1,2\n")
         assert main(["audit", str(tmp_path / "table.csv"), *options]) == 1
         assert ("Traceback" in capsys.readouterr().err) == has_traceback
 
 
-def test_a_command_waits_for_a_lock_and_says_who_holds_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The lock is held by this process, in a second thread, until the command has tried once."""
+def test_a_command_waits_for_a_lock_and_says_who_holds_it(capsys, monkeypatch, tmp_path):
+    """The lock is held by this process, in a second thread, until the command has tried once, and a while longer."""
     tried = threading.Event()
+    tries = []
 
     def command(options: object) -> int:
+        tries.append(options)
         try:
             with lock(tmp_path / "lock", "measuring", "would spoil both"):
                 return 0
@@ -139,6 +139,7 @@ def test_a_command_waits_for_a_lock_and_says_who_holds_it(
         with lock(tmp_path / "lock", "reading a study", "would spoil both"):
             held.set()
             tried.wait(30)
+            time.sleep(0.5)
 
     held = threading.Event()
     holder = threading.Thread(target=hold)
@@ -148,20 +149,22 @@ def test_a_command_waits_for_a_lock_and_says_who_holds_it(
     options = command_parser().parse_args(["report", "quickstart", "--wait"])
     assert command_line._until_free(command, options) == 0
     holder.join()
-    assert f"waiting: process {os.getpid()} is reading a study on this machine" in capsys.readouterr().err
+    assert capsys.readouterr().err.count(f"waiting: process {os.getpid()} is reading") == 1
+    # What a command prints before it meets the lock is not printed at every look at the lock.
+    assert len(tries) == 2
 
 
-def test_without_wait_a_held_lock_is_an_error(tmp_path: Path) -> None:
+def test_without_wait_a_held_lock_is_an_error(tmp_path):
     options = command_parser().parse_args(["report", "quickstart"])
 
     def command(options: object) -> int:
-        raise HeldError("held")
+        raise HeldError("held", tmp_path)
 
     with pytest.raises(HeldError, match="held"):
         command_line._until_free(command, options)
 
 
-def test_a_folder_of_outputs_is_a_name_and_is_listed(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_outputs_is_a_name_and_is_listed(place, capsys):
     folder = StudyPaths.of("tiny-quick").folder
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text("{}")

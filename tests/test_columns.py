@@ -1,12 +1,11 @@
 from dataclasses import fields
 
-from dlperf_study.columns import COLUMNS, Dtype, TableName, columns_of
-from dlperf_study.columns.ingested import INGESTED
-from dlperf_study.columns.resources import RESOURCES
+from dlperf_study.core.errors import Diagnostic, EvidenceError
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.run_table import run_row
-from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.evidence.run import read_run
-from dlperf_study.paths import StudyPaths
+from dlperf_study.metrics import energy, gpu_state, ingested, throughput
+from dlperf_study.metrics.columns import COLUMNS, Dtype, TableName, columns_by_name, columns_of
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from tests.evidence_factory import configuration, write_run
 
@@ -17,17 +16,14 @@ DTYPES = {
     float: {Dtype.FLOAT},
     bool: {Dtype.FLAG, Dtype.OPTIONAL_FLAG},
 }
-ONLY_INGESTED = {column.name for column in INGESTED}
+ONLY_INGESTED = {metric.name for metric in ingested.METRICS}
 
 
-def test_every_parameter_of_a_configuration_is_a_column_of_its_type():
+def test_parameters_are_columns_of_their_types_in_order_of_declaration():
     for field in fields(Configuration):
         column = COLUMNS[field.name]
         assert column.dtype in DTYPES[field.type]
         assert {TableName.RUNS, TableName.CONFIGURATIONS} <= set(column.tables)
-
-
-def test_parameters_stand_in_order_of_declaration():
     names = [column.name for column in columns_of(TableName.RUNS)]
     assert tuple(name for name in names if name in FIELD_NAMES) == FIELD_NAMES
 
@@ -51,18 +47,27 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     run = read_run(write_run(StudyPaths(tmp_path), configuration(devices_per_node=2, measured_steps=200), 1))
     row = run_row(run)
     assert set(row) == {column.name for column in columns_of(TableName.RUNS)} - ONLY_INGESTED
-    # Only asynchronous trainers have rates of their own, only sources that make batches have one, only libraries on
-    # GPUs count all memory, only ranks with a limit wait for it, only scaled losses have a scale, only compilers take
-    # time, only GPUs have cuDNN and drivers, and the update of the constructed run was left to the library. Without
-    # telemetry nothing is known of resources but why.
-    of_telemetry = {column.name for column in RESOURCES if TableName.RUNS in column.tables} - {"energy_obstacle"}
+    # Only programs of users have tokens and commands, asynchronous trainers rates of their own, and sources that make
+    # batches one; only libraries on GPUs count all memory, only ranks with a limit wait for it, only scaled losses have
+    # a scale, only compilers take time, only GPUs have cuDNN and drivers, and the update of the constructed run was
+    # left to the library. It has no pieces of arithmetic. Without telemetry nothing is known of resources but
+    # why.
+    of_telemetry = {metric.name for metric in (*energy.METRICS, *gpu_state.METRICS)} - {"energy_obstacle"}
     assert {name for name, value in row.items() if value is None} == of_telemetry | {
-        *("sum_of_rank_rates", "input_rate", "peak_allocated_bytes", "peak_reserved_bytes"),
+        *("token_throughput", "sum_of_rank_rates", "input_rate", "peak_allocated_bytes", "peak_reserved_bytes"),
         *("used_cores", "throttled_share", "loss_scale", "skipped_steps", "compile_seconds"),
         *("observed_cudnn_autotune", "observed_fused_optimizer"),
         *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
+        *("program_command", "program_commit", "program_remote", "steps_from"),
+        *("piece_seconds", "pace_state"),
     }
 
 
 def test_the_columns_of_diagnostics_are_the_fields_of_a_diagnostic():
     assert {column.name for column in columns_of(TableName.DIAGNOSTICS)} == {field.name for field in fields(Diagnostic)}
+
+
+def test_two_columns_of_one_name_are_refused_with_both_files(refused):
+    declared = throughput.METRICS[:1]
+    with refused(EvidenceError):
+        columns_by_name([("throughput.py", declared), ("mine.py", declared)])

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dlperf_study.paths import PROJECT
-from dlperf_study.report.pages.pages import SUMMARY, Page
+from dlperf_study.core.paths import PROJECT
+from dlperf_study.report.pages import SUMMARY, Page
 from dlperf_study.study.job import Outcome
-from dlperf_study.study.study import question_names
+from dlperf_study.study.study import QUESTIONS
 from tests.docs import DOCS, PAGES, first_cells, words
 
 FORBIDDEN = {
@@ -94,5 +94,5 @@ def test_every_outcome_is_among_the_faults():
 
 def test_every_page_of_the_report_is_explained():
     page = (DOCS / "reading-the-report.md").read_text(encoding="utf-8")
-    titles = [SUMMARY.title, *(Page.answering(question).title for question in question_names())]
+    titles = [SUMMARY.title, *(Page.answering(question).title for question in QUESTIONS)]
     assert [title for title in titles if f"## {title}\n" not in page] == []

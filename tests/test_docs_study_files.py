@@ -4,16 +4,17 @@ import re
 
 import pytest
 
-from dlperf_study import frameworks, launchers
-from dlperf_study.cluster.cluster_file import sections_of
-from dlperf_study.cluster.sections import ClusterFile, IdleSection
-from dlperf_study.execution.support import load_cluster
-from dlperf_study.paths import PROJECT
-from dlperf_study.plan.plan import build_plan
+from dlperf_study.core.paths import PROJECT
+from dlperf_study.core.wording import level
+from dlperf_study.execution.planning import load_cluster
+from dlperf_study.machines import launchers
+from dlperf_study.machines.cluster.cluster_file import sections_of
+from dlperf_study.machines.cluster.sections import ClusterFile, IdleSection
+from dlperf_study.programs import frameworks
 from dlperf_study.study.configuration import PARAMETERS, parameters_of, study_parameters
 from dlperf_study.study.parameter import Scope
+from dlperf_study.study.plan import build_plan
 from dlperf_study.study.study_file import StudyFile, load_study
-from dlperf_study.wording import level
 from tests.docs import DOCS, blocks, first_cells, words
 from tests.study.examples import anything_goes, cluster
 

@@ -1,13 +1,16 @@
 """The table of the faults that were performed: declared ones only, nothing left by any, and each study went on."""
 
-from tools.faults.__main__ import row_key, rows_of_page
+import re
+
+from tests.own_programs.test_running_programs import OUTCOMES, PRINTED_OUTCOMES
+from tools.faults.__main__ import PAGE, row_key, rows_of_page
 from tools.faults.fault import FAULTS
 
 #: How many faults must have been performed.
 FEWEST = 40
 
 
-def test_every_row_is_of_a_declared_fault_in_their_order() -> None:
+def test_every_row_is_of_a_declared_fault_in_their_order():
     keys = [row_key(fault) for fault in FAULTS]
     assert len(set(keys)) == len(keys)
     rows = list(rows_of_page())
@@ -15,13 +18,19 @@ def test_every_row_is_of_a_declared_fault_in_their_order() -> None:
     assert len(rows) >= FEWEST
 
 
-def test_faults_on_every_cluster_were_performed() -> None:
+def test_faults_on_every_cluster_were_performed():
     assert {key.split(" | ")[1].removesuffix(" |") for key in rows_of_page()} == {"local", "ssh", "slurm"}
 
 
-def test_no_fault_left_a_process_and_every_study_went_on() -> None:
+def test_no_fault_left_a_process_and_every_study_went_on():
     for row in rows_of_page().values():
         *_, silence, orphans, evidence, continued = row.strip("| ").split(" | ")
         assert (orphans, silence != "never") == ("0", True), row
         assert evidence, row
         assert continued.startswith("yes"), row
+
+
+def test_every_fault_of_a_program_that_is_measured_has_its_row_and_outcome():
+    rows = re.findall(r"^\| .*\(`([a-z ]+)`\) \| ([a-z]+) \|", PAGE.read_text(), re.MULTILINE)
+    outcomes = {fault: outcome for fault, (outcome, _) in OUTCOMES.items() if fault != "none"}
+    assert dict(rows) == outcomes | PRINTED_OUTCOMES

@@ -7,11 +7,11 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from dlperf_study.core.paths import PROJECT
+from dlperf_study.core.resources import PARAMS
 from dlperf_study.generated import GENERATED, parameter_table, run_notebook
-from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 from dlperf_study.study.parameter import Parameter
-from dlperf_study.study.strict_yaml import PARAMS
 
 
 @pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
@@ -20,7 +20,12 @@ def test_a_generated_file_is_up_to_date(path):
     assert written == GENERATED[path](), "write it again: python -m dlperf_study.generated"
 
 
-@pytest.mark.parametrize("file", sorted(PARAMS.glob("*/*.yaml")), ids=lambda file: file.stem)
+def files_with_schema():
+    """Return all files but those of programs, whose placeholders no schema knows."""
+    return [file for file in sorted(PARAMS.glob("*/*.yaml")) if "program" not in yaml.safe_load(file.read_text())]
+
+
+@pytest.mark.parametrize("file", files_with_schema(), ids=lambda file: file.stem)
 def test_every_file_names_its_schema_and_fits_it(file):
     first, text = file.read_text(encoding="utf-8").split("\n", 1)
     prefix = "# yaml-language-server: $schema="

@@ -2,15 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dlperf_study import data_sources, frameworks, launchers, models
 from dlperf_study.audit import checks
-from dlperf_study.errors import DlperfStudyError, LogError, StudyFileError, TableError
-from dlperf_study.logs import formats
-from dlperf_study.registry import Registry
+from dlperf_study.core.errors import DlperfStudyError, LogError, StudyFileError, TableError
+from dlperf_study.core.registry import Registry
+from dlperf_study.machines import launchers
+from dlperf_study.programs import data_sources, frameworks, models
+from dlperf_study.readers import formats
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return folder.name
 
 
-def test_parts_are_the_modules_without_an_underscore_and_none_is_imported(package: str) -> None:
+def test_parts_are_the_modules_without_an_underscore_and_none_is_imported(package):
     assert Registry[object](package, "PART", "part", DlperfStudyError).names() == ("first", "second")
     assert f"{package}.first" not in sys.modules
 
@@ -42,7 +42,7 @@ def test_parts_are_the_modules_without_an_underscore_and_none_is_imported(packag
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
-def test_an_unknown_name_is_answered_with_the_choices(registry: Any, error: type[Exception], said: str) -> None:
+def test_an_unknown_name_is_answered_with_the_choices(registry, error, said):
     with pytest.raises(error) as caught:
         registry.load("_base")
     assert str(caught.value).startswith(said)
@@ -51,12 +51,12 @@ def test_an_unknown_name_is_answered_with_the_choices(registry: Any, error: type
 @pytest.mark.parametrize(
     "registry", [frameworks, launchers, models, data_sources, formats, checks], ids=lambda one: one.__name__
 )
-def test_every_part_of_every_registry_can_be_loaded(registry: Any) -> None:
+def test_every_part_of_every_registry_can_be_loaded(registry):
     assert registry.names()
     for name in registry.names():
         part = registry.load(name)
         assert getattr(part, "name", name) == name
 
 
-def test_launchers_are_these_and_those_that_were_added() -> None:
+def test_launchers_are_these_and_those_that_were_added():
     assert {"kubernetes", "local", "slurm", "ssh"} <= set(launchers.names())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.paths import PROJECT
+from dlperf_study.core.paths import PROJECT
 
 TESTS = """
 import pytest
@@ -39,14 +39,14 @@ def run_tests(folder: Path, required: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
 
 
-def test_what_is_skipped_is_listed_with_what_enables_it(run: "subprocess.CompletedProcess[str]") -> None:
+def test_what_is_skipped_is_listed_with_what_enables_it(run):
     assert run.returncode == 0
-    assert "1 test: needs no-such-program (enable: install no-such-program)" in run.stdout
+    assert "(enable: install no-such-program)" in run.stdout
     assert "2 skipped, 1 xfailed" in run.stdout
 
 
-def test_a_skip_is_a_failure_where_everything_is_required(tmp_path: Path) -> None:
+def test_a_skip_is_a_failure_where_everything_is_required(tmp_path):
     run = run_tests(tmp_path, "1")
     assert run.returncode == 1
-    assert "1 failed, 1 xfailed, 1 error" in run.stdout
+    assert "1 failed, 1 xfailed" in run.stdout
     assert "REQUIRE_ALL=1, and this was skipped: needs no-such-program" in run.stdout

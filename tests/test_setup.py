@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.paths import PROJECT
+from dlperf_study.core.paths import PROJECT
 from tests.requirements import PYTHON_HEADERS, need
 from tests.shell_program import program
 from tools import install_gpu, install_horovod_tensorflow
@@ -39,41 +39,41 @@ def path_with(folder: Path, *names: str) -> str:
     return str(folder)
 
 
-def test_no_python_is_said(tmp_path: Path) -> None:
+def test_no_python_is_said(tmp_path):
     done = set_up(tmp_path, PATH=path_with(tmp_path / "bin", *TOOLS), PYTHON_FOR_SETUP="")
     assert done.returncode == 1
-    assert "no Python 3.11, 3.12 or 3.13 found" in done.stderr
+    assert "no Python 3.11" in done.stderr
     assert not (tmp_path / ".venv").exists()
 
 
-def test_without_a_python_uv_makes_the_environment(tmp_path: Path) -> None:
+def test_without_a_python_uv_makes_the_environment(tmp_path):
     tools = Path(path_with(tmp_path / "bin", *TOOLS, "mkdir", "cat"))
     program(tools, f'echo "$@" >{tmp_path}/arguments; exit 1', "uv")
     done = set_up(tmp_path, PATH=str(tools), PYTHON_FOR_SETUP="")
-    assert "set-up 1/4: .venv with Python 3.12 from uv" in done.stdout
-    assert "uv found no Python 3.12; is there a network?" in done.stderr
+    assert "Python 3.12 from uv" in done.stdout
+    assert "is there a network?" in done.stderr
     assert (tmp_path / "arguments").read_text() == "venv --quiet --seed --python 3.12 .venv\n"
 
 
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_is_said(tmp_path):
     tools = tmp_path / "bin"
     tools.mkdir()
     program(tools, "printf 'Filesystem 1M Used Available\\nx 100 99 1 99%% /\\n'", "df")
     done = set_up(tmp_path, PATH=f"{tools}:{os.environ['PATH']}")
     assert done.returncode == 1
-    assert "1 MB free on this disk" in done.stderr
+    assert "1 MB free" in done.stderr
 
 
 @pytest.mark.timeout(120)
-def test_no_network_is_said_and_nothing_counts_as_set_up(tmp_path: Path) -> None:
+def test_no_network_is_said_and_nothing_counts_as_set_up(tmp_path):
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": "", "PIP_RETRIES": "0"}
     done = set_up(tmp_path, PIP_CONFIG_FILE=os.devnull, PIP_EXTRA_INDEX_URL="", **nowhere)
     assert done.returncode == 1
-    assert "pip could not install the packages; is there a network?" in done.stderr
+    assert "is there a network?" in done.stderr
     assert not (tmp_path / ".venv" / ".ready").exists()
 
 
-def test_a_library_of_the_system_that_paddle_misses_is_said(tmp_path: Path) -> None:
+def test_a_library_of_the_system_that_paddle_misses_is_said(tmp_path):
     python = """case "$*" in
         *"import paddle"*) echo "ImportError: libgomp.so.1: cannot open shared object file" >&2; exit 1;;
         "-m venv .venv") mkdir -p .venv/bin; cp "$0" .venv/bin/python;;
@@ -81,7 +81,7 @@ def test_a_library_of_the_system_that_paddle_misses_is_said(tmp_path: Path) -> N
     program(tmp_path, python, "python")
     done = set_up(tmp_path, PYTHON_FOR_SETUP=str(tmp_path / "python"))
     assert done.returncode == 1
-    assert "Paddle can't be imported: ImportError: libgomp.so.1" in done.stderr
+    assert "ImportError: libgomp.so.1" in done.stderr
     assert "apt install libgomp1" in done.stderr
     assert not (tmp_path / ".venv" / ".ready").exists()
 
@@ -110,7 +110,7 @@ def call_torch_installed(environment: Path) -> None:
 
 
 @pytest.mark.needs("torch")
-def test_an_installed_library_is_checked_once(environment: Path) -> None:
+def test_an_installed_library_is_checked_once(environment):
     first, second = install("torch", environment), install("torch", environment)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr
     assert "torch 2/2" in first.stdout
@@ -119,22 +119,20 @@ def test_an_installed_library_is_checked_once(environment: Path) -> None:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize(("checked", "done"), [("", True), ("2.13.0+cu999", False)])
-def test_another_build_of_torch_is_checked_again(
-    checked: str, done: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_build_of_torch_is_checked_again(checked, done, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     (tmp_path / ".torch-ready").write_text(checked or metadata.version("torch"))
     assert TORCH.is_done() is done
 
 
-def test_horovod_waits_for_torch(environment: Path) -> None:
+def test_horovod_waits_for_torch(environment):
     done = install("horovod", environment)
     assert done.returncode == 1
     assert "python -m tools.install_torch" in done.stderr
 
 
 @pytest.mark.needs("torch")
-def test_all_that_a_build_lacks_is_said_at_once(environment: Path) -> None:
+def test_all_that_a_build_lacks_is_said_at_once(environment):
     call_torch_installed(environment)
     done = install("horovod", environment, PATH=str(environment / "bin"), CXX="no-such-compiler -m64")
     assert done.returncode == 1
@@ -144,17 +142,17 @@ def test_all_that_a_build_lacks_is_said_at_once(environment: Path) -> None:
 
 
 @pytest.mark.needs("torch", "g++", "make", PYTHON_HEADERS)
-def test_a_build_that_fails_leaves_no_wheel_and_no_stamp(environment: Path) -> None:
+def test_a_build_that_fails_leaves_no_wheel_and_no_stamp(environment):
     call_torch_installed(environment)
     done = install("horovod", environment, PIP_FIND_LINKS="")
     assert done.returncode == 1
-    assert "Horovod was not built. From" in done.stderr
-    assert "No matching distribution found for horovod" in done.stderr
+    assert "Horovod was not built" in done.stderr
+    assert "found for horovod" in done.stderr
     assert not (environment / ".horovod-ready").exists()
     assert not (environment / "cache").exists()
 
 
-def test_a_failure_shows_the_first_errors_and_the_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_shows_the_first_errors_and_the_last_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     script = "echo 'x.cc:1: error: no member'; i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo line $i; done; exit 3"
     with pytest.raises(InstallationError, match="It broke") as raised:
@@ -165,19 +163,19 @@ def test_a_failure_shows_the_first_errors_and_the_last_lines(tmp_path: Path, mon
     assert "line 20\n" in (tmp_path / "some.log").read_text()
 
 
-def test_too_small_a_disk_for_a_build_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InstallationError, match="compiling needs about 1000000000 MB"):
+def test_too_small_a_disk_for_a_build_is_said(tmp_path):
+    with pytest.raises(InstallationError, match="about 1000000000 MB"):
         need_free(tmp_path, 10**9, "compiling")
 
 
 @pytest.mark.needs("torch")
-def test_another_version_than_the_pinned_is_not_installed() -> None:
+def test_another_version_than_the_pinned_is_not_installed():
     assert are_installed(pins("requirements-torch.lock"))
     assert not are_installed({"torch": "2.12.0"})
     assert not are_installed({"no-such-package": "1.0"})
 
 
-def test_what_the_user_asks_of_horovod_replaces_the_contrary_default() -> None:
+def test_what_the_user_asks_of_horovod_replaces_the_contrary_default():
     options = build_options({"HOROVOD_WITH_MPI": "1", "HOROVOD_GPU_OPERATIONS": "NCCL"})
     assert options["HOROVOD_WITH_MPI"] == "1"
     assert options["HOROVOD_GPU_OPERATIONS"] == "NCCL"
@@ -185,7 +183,7 @@ def test_what_the_user_asks_of_horovod_replaces_the_contrary_default() -> None:
     assert "HOROVOD_WITHOUT_MPI" not in options
 
 
-def test_horovod_for_tensorflow_takes_the_same_options_and_is_built_for_tensorflow_alone() -> None:
+def test_horovod_for_tensorflow_takes_the_same_options_and_is_built_for_tensorflow_alone():
     options = install_horovod_tensorflow.build_options({"HOROVOD_GPU_OPERATIONS": "NCCL", "PATH": "/bin"})
     assert options["HOROVOD_WITH_TENSORFLOW"] == options["HOROVOD_WITHOUT_PYTORCH"] == "1"
     assert options["HOROVOD_GPU_OPERATIONS"] == "NCCL"
@@ -194,17 +192,17 @@ def test_horovod_for_tensorflow_takes_the_same_options_and_is_built_for_tensorfl
 
 
 @pytest.mark.parametrize("option", ["HOROVOD_GPU_OPERATIONS", "HOROVOD_NCCL_HOME", "HOROVOD_CUDA_HOME", "CXX"])
-def test_each_option_of_a_build_has_a_wheel_of_its_own(option: str) -> None:
+def test_each_option_of_a_build_has_a_wheel_of_its_own(option):
     assert key(build_options({option: "/x"})) != key(build_options({}))
 
 
 @pytest.mark.parametrize("setting", ["HOROVOD_CYCLE_TIME", "HOROVOD_TIMELINE", "HOROVOD_FUSION_THRESHOLD", "PATH"])
-def test_what_horovod_reads_when_it_runs_needs_no_other_wheel(setting: str) -> None:
+def test_what_horovod_reads_when_it_runs_needs_no_other_wheel(setting):
     assert key(build_options({setting: "1"})) == key(build_options({}))
 
 
 @pytest.mark.needs("torch")
-def test_the_place_of_a_wheel_names_what_it_fits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_place_of_a_wheel_names_what_it_fits(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = wheel_folder(build_options({}))
     assert folder.parent == tmp_path / "dlperf_study" / "wheels"
@@ -212,7 +210,7 @@ def test_the_place_of_a_wheel_names_what_it_fits(monkeypatch: pytest.MonkeyPatch
     assert folder.name.startswith(f"horovod-0.28.1-torch-{metadata.version('torch')}-{python}-linux")
 
 
-def test_the_compiler_adds_what_the_headers_of_torch_need(tmp_path: Path) -> None:
+def test_the_compiler_adds_what_the_headers_of_torch_need(tmp_path):
     need("g++")
     source = tmp_path / "seventeen.cc"
     seventeen = "#include <type_traits>\nuint8_t x; static_assert(std::is_same_v<decltype(x), uint8_t>);\n"
@@ -232,18 +230,18 @@ def all_reduce(processes: int, told: int) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(120)
 @pytest.mark.needs("torch", "horovod")
-def test_the_check_of_horovod_adds_over_processes() -> None:
+def test_the_check_of_horovod_adds_over_processes():
     done = all_reduce(processes=2, told=2)
     assert done.returncode == 0, done.stderr
-    assert "the all-reduce of 2 processes on cpu is right" in done.stdout
+    assert "2 processes on cpu" in done.stdout
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.needs("torch", "horovod")
-def test_the_check_of_horovod_fails_if_a_process_is_alone() -> None:
+def test_the_check_of_horovod_fails_if_a_process_is_alone():
     done = all_reduce(processes=1, told=2)
     assert done.returncode != 0
-    assert "2 processes were started, and this one knows of 1" in done.stdout + done.stderr
+    assert "2 processes were started" in done.stdout + done.stderr
 
 
 NOWHERE = "http://127.0.0.1:9/simple"
@@ -262,34 +260,32 @@ def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "indexes.json"
 
 
-def test_builds_for_gpus_need_an_address(remembered: Path) -> None:
-    with pytest.raises(InstallationError, match="PADDLE_INDEX or TORCH_INDEX is missing: the address"):
+def test_builds_for_gpus_need_an_address(remembered):
+    with pytest.raises(InstallationError, match="PADDLE_INDEX or TORCH_INDEX"):
         install_gpu.install([])
-    with pytest.raises(InstallationError, match="'padle=x' is not LIBRARY=ADDRESS; the libraries are paddle, torch"):
+    with pytest.raises(InstallationError, match="'padle=x' is not LIBRARY=ADDRESS"):
         install_gpu.install(["padle=x"])
 
 
-def test_tensorflow_for_gpus_is_on_the_index_of_pip(remembered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorflow_for_gpus_is_on_the_index_of_pip(remembered, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
-    with pytest.raises(InstallationError, match=r"pip found no tensorflow==2.20.0 at default(?s:.*)127\.0\.0\.1"):
+    with pytest.raises(InstallationError, match=r"no tensorflow==2.20.0(?s:.*)127\.0\.0\.1"):
         install_gpu.install(["tensorflow=default"])
     assert not remembered.exists()
 
 
-def test_tensorflow_for_gpus_is_not_replaced_by_that_for_cpus(environment: Path) -> None:
+def test_tensorflow_for_gpus_is_not_replaced_by_that_for_cpus(environment):
     (packages,) = environment.glob("lib/python*/site-packages")
     gpu_build = packages / "tensorflow-2.20.0.dist-info"
     gpu_build.mkdir()
     (gpu_build / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorflow\nVersion: 2.20.0\n")
     done = install("tensorflow", environment)
-    assert done.stdout == "tensorflow: its build for GPUs is installed\n"
+    assert done.stdout.startswith("tensorflow: its build for GPUs")
 
 
 @pytest.mark.timeout(120)
-def test_what_cannot_be_fetched_replaces_nothing_and_is_not_remembered(
-    remembered: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(InstallationError, match=r"pip found no paddlepaddle-gpu==3.0.0 at http://127.0.0.1:9/simple"):
+def test_what_cannot_be_fetched_replaces_nothing_and_is_not_remembered(remembered, capsys):
+    with pytest.raises(InstallationError, match=r"paddlepaddle-gpu==3.0.0 at http://127.0.0.1:9/simple"):
         install_gpu.install([f"paddle={NOWHERE}"])
     assert capsys.readouterr().out.startswith("paddle 1/3: fetching paddlepaddle-gpu==3.0.0")
     assert not remembered.exists()
@@ -297,15 +293,13 @@ def test_what_cannot_be_fetched_replaces_nothing_and_is_not_remembered(
 
 
 @pytest.mark.timeout(120)
-def test_an_environment_that_is_made_anew_gets_its_builds_for_gpus_again(remembered: Path) -> None:
+def test_an_environment_that_is_made_anew_gets_its_builds_for_gpus_again(remembered):
     remembered.write_text(f'{{"torch": "{NOWHERE}"}}')
-    with pytest.raises(InstallationError, match=r"pip found no torch==2.13.0 at http://127.0.0.1:9/simple"):
+    with pytest.raises(InstallationError, match=r"torch==2.13.0 at http://127.0.0.1:9/simple"):
         install_gpu.install([])
 
 
-def test_builds_that_do_not_fit_together_are_remembered_once_and_named_with_what_to_do(
-    remembered: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_that_do_not_fit_together_are_remembered_once_and_named_with_what_to_do(remembered, monkeypatch):
     """A further library is fetched alone, and not all that are remembered again."""
     remembered.write_text('{"paddle": "of-paddle"}')
     fetched: list[str] = []
@@ -315,22 +309,22 @@ def test_builds_that_do_not_fit_together_are_remembered_once_and_named_with_what
         raise InstallationError("The packages do not fit together:\npaddlepaddle-gpu requires nvidia-cudnn-cu12==9.5")
 
     monkeypatch.setattr(install_gpu, "check_packages", misfit)
-    with pytest.raises(InstallationError, match=r"requires nvidia-cudnn-cu12==9.5\nLibraries for the same CUDA share"):
+    with pytest.raises(InstallationError, match=r"requires nvidia-cudnn-cu12==9.5\n"):
         install_gpu.install(["torch=of-torch"])
     assert fetched == ["torch"]
     assert json.loads(remembered.read_text()) == {"paddle": "of-paddle", "torch": "of-torch"}
 
 
-def test_what_a_build_for_gpus_sees_is_said() -> None:
+def test_what_a_build_for_gpus_sees_is_said(snapshot, refused):
     support = {"cuda": "12.6", "gpus": ["NVIDIA L4"], "obstacle": ""}
-    assert install_gpu.described("torch", support) == "torch with CUDA 12.6 sees NVIDIA L4"
+    assert install_gpu.described("torch", support) == snapshot
     blind = support | {"gpus": [], "obstacle": "the driver is too old"}
-    assert install_gpu.described("torch", blind) == "torch with CUDA 12.6 sees no GPU here: the driver is too old"
-    with pytest.raises(InstallationError, match="the index has a torch that is built without CUDA"):
+    assert install_gpu.described("torch", blind) == snapshot
+    with refused(InstallationError):
         install_gpu.described("torch", support | {"cuda": ""})
 
 
-def test_paddle_for_gpus_replaces_the_one_for_cpus() -> None:
+def test_paddle_for_gpus_replaces_the_one_for_cpus():
     misfit = "a 1 requires b, which is not installed."
     printed = f"dlperf_study 0.1.0 requires paddlepaddle, which is not installed.\n{misfit}\n"
     assert misfits(printed, ["paddlepaddle-gpu"]) == [misfit]

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from dlperf_study.paths import PROJECT
+from dlperf_study.core.paths import PROJECT
+from tests.package_files import FILES, nodes
 from tools.measure_code import VAGUE_LOCALS, locals_of
 
-PACKAGE = PROJECT / "dlperf_study"
 #: Each word with the name that took its place. A plural is the same word.
 RETIRED = {
     **dict.fromkeys(("complaint", "doubt", "caution", "remark", "finding", "mistake", "accused"), "diagnostic"),
@@ -35,13 +35,11 @@ RETIRED = {
 RETIRED_USES_LEFT = 0
 VAGUE_LOCALS_LEFT = 34
 
-FILES = sorted(PACKAGE.rglob("*.py"))
-
 
 def identifiers(file: Path) -> Iterator[str]:
     """Yield what a module defines: its own name, classes, functions, parameters, variables and attributes."""
     yield file.stem
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in nodes(file):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
         elif isinstance(node, ast.arg):
@@ -62,7 +60,7 @@ def describe(uses: Counter[str]) -> str:
     return "\n".join(f"{count} x {use}" for use, count in sorted(uses.items()))
 
 
-def test_retired_words_are_in_no_identifier() -> None:
+def test_retired_words_are_in_no_identifier():
     uses: Counter[str] = Counter()
     for file in FILES:
         for identifier in set(identifiers(file)):
@@ -71,22 +69,22 @@ def test_retired_words_are_in_no_identifier() -> None:
     assert uses.total() <= RETIRED_USES_LEFT, describe(uses)
 
 
-def test_local_variables_are_named_by_what_they_hold() -> None:
+def test_local_variables_are_named_by_what_they_hold():
     uses: Counter[str] = Counter()
     for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes(file):
             if isinstance(node, ast.FunctionDef):
                 uses.update(f"{file.relative_to(PROJECT)}: {name}" for name in VAGUE_LOCALS & {*locals_of(node)})
     assert uses.total() <= VAGUE_LOCALS_LEFT, describe(uses)
 
 
-def test_a_retired_word_is_noticed_wherever_it_is_in_a_name() -> None:
+def test_a_retired_word_is_noticed_wherever_it_is_in_a_name():
     assert retired_words("MistakesOfColumns") == {"mistake"}
     assert retired_words("_last_words_of") == {"last_words"}
     assert retired_words("placement") == set()
 
 
-def test_the_table_in_the_documentation_has_these_words() -> None:
+def test_the_table_in_the_documentation_has_these_words():
     page = (PROJECT / "docs" / "vocabulary.md").read_text(encoding="utf-8")
     cells = [line.split("|")[3] for line in page.splitlines() if line.startswith("| ")]
     words = re.findall("`(.+?)`", " ".join(cells))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlperf_study.wording import (
+from dlperf_study.core.wording import (
     as_yaml,
     closest,
     counted,
@@ -16,45 +16,40 @@ from dlperf_study.wording import (
 
 
 @pytest.mark.parametrize(("number", "words"), [(0, "0 devices"), (1, "1 device"), (2, "2 devices")])
-def test_a_noun_has_the_number_of_its_number(number: int, words: str) -> None:
+def test_a_noun_has_the_number_of_its_number(number, words):
     assert counted(number, "device") == words
 
 
 @pytest.mark.parametrize(
     ("names", "words"), [([], ""), (["a"], "a"), (["a", "b"], "a; b"), (["a", "b", "c", "d"], "a; b; and 2 more")]
 )
-def test_of_many_names_the_first_are_said_and_how_many_there_are_more(names: list[str], words: str) -> None:
+def test_of_many_names_the_first_are_said_and_how_many_there_are_more(names, words):
     assert first_of(names, 2, "; ") == words
 
 
 @pytest.mark.parametrize(
     ("text", "line"), [("", ""), ("\n \n", ""), ("why", "why"), ("first\nRunError: why\n\n", "RunError: why")]
 )
-def test_the_last_line_is_the_last_that_says_something(text: str, line: str) -> None:
+def test_the_last_line_is_the_last_that_says_something(text, line):
     assert last_line(text) == line
 
 
 @pytest.mark.parametrize(("value", "text"), [(19000.4, "19000"), (0.123456, "0.1235"), (1e6, "1000000")])
-def test_a_number_has_four_digits_that_count_and_no_exponent(value: float, text: str) -> None:
+def test_a_number_has_four_digits_that_count_and_no_exponent(value, text):
     assert rounded(value) == text
 
 
-def test_the_message_about_an_unknown_name_suggests_the_closest_and_lists_all() -> None:
-    assert unknown_name("a.yaml: tree is", "burch", "trees", ("birch", "oak")) == (
-        "a.yaml: tree is 'burch'; did you mean birch? the trees are birch, oak"
-    )
-    assert unknown_name("tree is", "x", "trees", iter(("birch", "oak"))) == "tree is 'x'; the trees are birch, oak"
+def test_unknown_names_are_answered_with_the_closest(snapshot):
+    assert unknown_name("a.yaml: tree is", "burch", "trees", ("birch", "oak")) == snapshot
+    assert unknown_name("tree is", "x", "trees", iter(("birch", "oak"))) == snapshot
     assert closest("oka", ()) == ""
-
-
-def test_all_names_that_begin_so_are_suggested() -> None:
     trees = ("birch", "oak_red", "oak_white")
-    assert closest("oak", trees) == "did you mean oak_red or oak_white? "
+    assert closest("oak", trees) == snapshot
     assert closest("b", trees) == ""
 
 
-def test_values_are_in_the_words_of_yaml() -> None:
-    assert as_yaml({"a": [None, True, False, 1.5, "x"]}) == "{a: [null, true, false, 1.5, 'x']}"
+def test_values_are_in_the_words_of_yaml(snapshot):
+    assert as_yaml({"a": [None, True, False, 1.5, "x"]}) == snapshot
     assert [level(value) for value in (True, 1, "true")] == ["true", "1", "true"]
 
 
@@ -62,5 +57,5 @@ def test_values_are_in_the_words_of_yaml() -> None:
     ("label", "words"),
     [("Batch per device", "batch per device"), ("cuDNN autotuning", "cuDNN autotuning"), ("CPU limit", "CPU limit")],
 )
-def test_abbreviations_keep_their_capitals_in_a_sentence(label: str, words: str) -> None:
+def test_abbreviations_keep_their_capitals_in_a_sentence(label, words):
     assert in_sentence(label) == words

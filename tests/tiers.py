@@ -7,8 +7,7 @@ runs none of them. `alone` is for a test that measures time: no other test runs 
 import fcntl
 import os
 import tempfile
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,38 @@ import pytest
 
 TESTS = Path(__file__).parent
 LOCK = Path(tempfile.gettempdir()) / f"dlperf_study-tests-{os.getuid()}"
-#: Files whose tests measure time. They come last: a test that waits to be alone keeps all workers waiting for the
-#: longest test of the others, and at the end none is long.
+#: Files whose tests measure time. They come last, and all after one wait: who waits to be alone keeps all workers
+#: waiting for the longest test of the others, and at the end none is long.
 ALONE_FILES = {"cluster/test_cpu_group.py", "selftest/test_shaped_link.py"}
-#: Files whose tests train on this machine, or need its lock: only one study may measure there at a time.
+#: Files whose tests need the lock of this machine, as only one study may measure there at a time, or the study that
+#: was measured for all of them. Files of training whose times nobody judges are elsewhere: they share the machine.
 TRAINING_FILES = {
     "execution/test_evidence.py",
     "execution/test_faults.py",
-    "execution/test_gate.py",
-    "execution/test_largest_batch.py",
-    "execution/test_out_of_memory.py",
+    "execution/test_machine_lock.py",
     "execution/test_resume.py",
     "frameworks/test_training.py",
+    "own_programs/test_running_programs.py",
     "selftest/test_real.py",
+}
+#: Files of clusters that use the hosts without Slurm.
+HOST_FILES = ("clusters/test_ssh", "clusters/test_kubernetes")
+#: The groups of several files, each for one worker; the others are a file each.
+CLUSTER_GROUPS = {"hosts", "slurm"}
+EARLY_GROUPS = {"machine"} | CLUSTER_GROUPS
+#: Files that a worker begins with, because they take longest.
+LONGEST_FILES = {
+    "frameworks/test_torch_training.py",
+    "execution/test_largest_batch.py",
+    "execution/test_out_of_memory.py",
+    "frameworks/test_tensorflow_training.py",
+    "models/test_arcface.py",
+    "models/test_networks.py",
+    "test_installed_package.py",
 }
 #: Files that take more than five seconds: they build networks, reports or environments, search, or train where it does
 #: not matter that others do too.
 SLOW_FILES = {
-    "analysis/test_drift.py",
-    "audit/test_fuzz.py",
     "check/test_check.py",
     "evidence/test_damage.py",
     "execution/test_gpu_machines.py",
@@ -44,23 +56,19 @@ SLOW_FILES = {
     "frameworks/test_paddle_training.py",
     "frameworks/test_synchronous_servers.py",
     "frameworks/test_tensorflow_pieces.py",
-    "frameworks/test_tensorflow_training.py",
-    "frameworks/test_torch_training.py",
+    "golden_study/test_golden_study.py",
     "guard/test_coordinator.py",
     "launchers/test_kubernetes.py",
-    "logs/test_json_lines.py",
-    "models/test_arcface.py",
-    "models/test_networks.py",
     "models/test_tensorflow_networks.py",
     "models/test_torch_networks.py",
-    "paper/test_paper.py",
+    "own_programs/test_examples.py",
     "report/figures/test_every_figure.py",
     "report/figures/test_study_figures.py",
     "report/pages/test_notebooks.py",
     "report/pages/test_pages.py",
     "report/tables/test_published_tables.py",
-    "report/tables/test_replication.py",
     "report/test_ingested.py",
+    "report/test_paper.py",
     "selftest/test_checks.py",
     "selftest/test_command.py",
     "selftest/test_shaped_link.py",
@@ -68,6 +76,7 @@ SLOW_FILES = {
     "test_adding_a_part.py",
     "test_docs_commands.py",
     "test_full_disk.py",
+    "test_parts_of_users.py",
     "test_setup.py",
 }
 
@@ -83,8 +92,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         path = item.path.relative_to(TESTS).as_posix()
         group = group_of(path)
-        if group in ("alone", "cluster"):
-            item.add_marker(group)
+        if path in ALONE_FILES:
+            item.add_marker("alone")
+        if group in CLUSTER_GROUPS:
+            item.add_marker("cluster")
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
         if is_slow(item.path):
@@ -95,26 +106,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def is_slow(file: Path) -> bool:
     """Return whether all tests of a file are slow."""
     path = file.relative_to(TESTS).as_posix()
-    return path in SLOW_FILES or group_of(path) in ("cluster", "machine")
+    return path in SLOW_FILES | LONGEST_FILES or group_of(path) in EARLY_GROUPS
 
 
 def group_of(path: str) -> str:
     """Return which tests share a worker with those of a file.
 
-    Hosts, Slurm and the machine lock exist once; the tests of another file share it for the sake of their fixtures.
+    Slurm and the machine lock exist once; to start hosts, and to make the pages of the golden study, takes time.
     """
     if path in ALONE_FILES:
         return "alone"
+    if path in TRAINING_FILES:
+        return "machine"
+    if path.startswith("golden_study/"):
+        return "golden_study"
     if path.startswith("clusters/"):
-        return "cluster"
-    return "machine" if path in TRAINING_FILES else path
+        return "hosts" if path.startswith(HOST_FILES) else "slurm"
+    return path
 
 
 def rank(item: pytest.Item) -> int:
     """Return how early a test is handed out: a worker that gets the longest group last keeps the others waiting."""
-    ranks = {"cluster": 0, "machine": 1, "alone": 4}
-    group = group_of(item.path.relative_to(TESTS).as_posix())
-    return ranks.get(group, 2 if item.get_closest_marker("slow") else 3)
+    path = item.path.relative_to(TESTS).as_posix()
+    if group_of(path) in EARLY_GROUPS:
+        return 0
+    if path in LONGEST_FILES:
+        return 1
+    if path in ALONE_FILES:
+        return 4
+    return 2 if item.get_closest_marker("slow") else 3
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -130,25 +150,46 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
     """Let tests of several workers run at once, except those that run alone."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return (yield)
-    with turn(alone=item.get_closest_marker("alone") is not None):
+    TURN.take(is_alone(item))
+    try:
         return (yield)
+    finally:
+        if not (is_alone(item) and nextitem and is_alone(nextitem)):
+            TURN.give_back()
 
 
-@contextmanager
-def turn(alone: bool) -> Iterator[None]:
-    """Hold a lock together with other workers, or alone.
+def is_alone(item: pytest.Item) -> bool:
+    """Return whether no other test may run meanwhile."""
+    return item.get_closest_marker("alone") is not None
 
-    A test that waits to be alone keeps the gate closed; otherwise tests that overlap would keep it waiting for ever.
+
+class Turn:
+    """A lock that workers hold together, or one alone.
+
+    Who waits to be alone keeps the gate closed; otherwise tests that overlap would keep it waiting for ever.
     """
-    with open(f"{LOCK}.gate", "w") as gate, open(f"{LOCK}.lock", "w") as lock:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(gate, fcntl.LOCK_UN)
-        try:
-            yield
-        finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)
+
+    def __init__(self) -> None:
+        self._lock: int | None = None
+
+    def take(self, alone: bool) -> None:
+        """Wait for the lock, unless it is held already."""
+        if self._lock is not None:
+            return
+        with open(f"{LOCK}.gate", "w") as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            self._lock = os.open(f"{LOCK}.lock", os.O_RDWR | os.O_CREAT)
+            fcntl.flock(self._lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+
+    def give_back(self) -> None:
+        """Let others have it; to close a file gives back its lock."""
+        if self._lock is not None:
+            os.close(self._lock)
+        self._lock = None
+
+
+TURN = Turn()

@@ -106,7 +106,7 @@ def replace_by_gpu_build(name: str, index: str, log: Log) -> None:
 
 def gpu_support(library: Library, log: Log) -> Mapping[str, str]:
     """Return what the library that is installed now says of CUDA and of the GPUs here."""
-    command = [sys.executable, "-m", "dlperf_study.cluster.gpu_support", library.framework]
+    command = [sys.executable, "-m", "dlperf_study.machines.cluster.gpu_support", library.framework]
     printed = log.run(command, "It is installed but can't be imported.")
     return dict(json.loads(printed.splitlines()[-1]))
 

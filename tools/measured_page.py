@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dlperf_study import published
-from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
+from dlperf_study.audit import published
+from dlperf_study.core.paths import PROJECT
 from dlperf_study.generated import between_markers
-from dlperf_study.paths import PROJECT
-from dlperf_study.report.formatting import display_name, plain, with_interval
+from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate
+from dlperf_study.report.formatting import display_name, format_bounded, plain
 
 PAGE = PROJECT / "docs" / "measured" / "h100.md"
 RUNS = PAGE.with_suffix(".csv")
@@ -84,7 +84,7 @@ def over_gpus(values: pd.Series, gpus: pd.Series) -> str:
     interval = estimate.factor_interval() if gpus.nunique() >= MINIMUM_RUNS else None
     if interval is None:
         return plain(estimate.factor)
-    return " ".join(with_interval(estimate.factor, interval.low, interval.high))
+    return " ".join(format_bounded(estimate.factor, interval.low, interval.high))
 
 
 def label(rows: pd.DataFrame) -> str:

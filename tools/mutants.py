@@ -1,6 +1,6 @@
 """Change a module in one place after another, and list the changes that its tests do not notice.
 
-`python -m tools.mutants dlperf_study/analysis/scaling.py ...`, with `cosmic-ray` installed. It works in a copy of the
+`python -m tools.mutants dlperf_study/metrics/scaling.py ...`, with `cosmic-ray` installed. It works in a copy of the
 project. Each change is tested in a process that is forked after everything else is imported: first by the tests that
 import the module, then, if these pass, by all quick tests of its room. Changes that make no difference are listed with
 the reason in `tests/equivalent_mutants.yaml` and are not tested.

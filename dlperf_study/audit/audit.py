@@ -1,38 +1,40 @@
-"""All checks over a table of results, and their diagnostics as text."""
+"""All checks over a table of results; their diagnostics, and how the table was read, as text and for JSON."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from dlperf_study.audit import checks
-from dlperf_study.audit.audit_check import AuditDiagnostic, AuditResult, diagnostics_of, most_severe_first
+from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, load_all, most_severe_first
+from dlperf_study.audit.reading.column_names import Use
+from dlperf_study.audit.reading.column_readings import ColumnReading
+from dlperf_study.audit.reading.table_file import TablesOfFile
 from dlperf_study.audit.results import Results, grouped
-from dlperf_study.diagnostic import Severity
-from dlperf_study.terminal import text_table
-from dlperf_study.wording import counted, first_of
+from dlperf_study.core.errors import Severity
+from dlperf_study.core.terminal import text_table
+from dlperf_study.core.wording import counted, first_of
 
 #: How many cells of a diagnostic are listed at most.
 MOST_CELLS = 3
 #: How many diagnostics of one check and severity are printed at most, unless all are wanted.
 MOST_OF_A_KIND = 20
-#: Checks that compare a number with a limit or a list, and not with the numbers next to it.
-_OF_SINGLE_NUMBERS = ("sign", "durations", "wholes", "known_names")
+#: How many tables with the same column are named at most.
+_MOST_TABLES = 3
+_HEADINGS = ("column", "read as", "unit", "scope", "tables")
 
 
 def audit(results: Results) -> list[AuditResult]:
     """Run every check."""
     check_results = []
-    for name in checks.names():
-        check = checks.load(name)
+    for check in load_all():
         examined = list(check.examine(results))
         diagnostics = filter(None, examined)
         merged = []
         # Several tables may have the same numbers: diagnostics with the same computation become one, with all cells.
         for group in grouped(diagnostics, lambda diagnostic: diagnostic.computation).values():
             cells = dict.fromkeys(chain.from_iterable(diagnostic.cells for diagnostic in group))
-            merged.append(replace(group[0], check=name, cells=tuple(cells)))
-        check_results.append(AuditResult(name, check, len(examined), tuple(merged)))
+            merged.append(replace(group[0], check=check.name, cells=tuple(cells)))
+        check_results.append(AuditResult(check, len(examined), tuple(merged)))
     return check_results
 
 
@@ -41,7 +43,7 @@ def uncompared_tables(results: Results) -> list[str]:
     names = []
     for name, cells in grouped(results.cells, lambda cell: str(cell.get("table") or cell.get("source") or "")).items():
         table = Results(tuple(cells))
-        comparing = (checks.load(check) for check in checks.names() if check not in _OF_SINGLE_NUMBERS)
+        comparing = (check for check in load_all() if check.compares)
         if not any(True for check in comparing for _ in check.examine(table)):
             names.append(name)
     return names
@@ -69,9 +71,9 @@ def _what_was_examined(check_results: Sequence[AuditResult]) -> str:
     for result in check_results:
         check = result.check
         if result.examined:
-            rows.append((result.name, check.question, str(result.examined), check.examines, severity_counts(result)))
+            rows.append((check.name, check.question, str(result.examined), check.examines, severity_counts(result)))
         else:
-            idle.append(result.name)
+            idle.append(check.name)
     table = [text_table(headings, rows)] if rows else []
     return "\n".join([*table, *([f"nothing to examine: {', '.join(idle)}"] if idle else [])])
 
@@ -88,7 +90,7 @@ def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
             "cells": diagnostic.keys,
         }
         listed.append(described)
-    examined = [{"check": result.name, "examined": result.examined} for result in check_results]
+    examined = [{"check": result.check.name, "examined": result.examined} for result in check_results]
     return {"checks": examined, "diagnostics": listed}
 
 
@@ -121,3 +123,58 @@ def severity_counts(result: AuditResult) -> str:
         if count := result.count(severity):
             counts.append(counted(count, severity.value))
     return ", ".join(counts) or "nothing found"
+
+
+def describe_columns(tables: TablesOfFile) -> str:
+    """Return a line for each column, and a warning for all numbers that no check uses; columns that are alike share."""
+    rows = []
+    for columns in grouped(tables.columns, lambda column: (column.header, column.meaning)).values():
+        meaning = columns[0].meaning
+        rows.append((columns[0].header, read_as(columns[0]), meaning.unit, meaning.scope, _tables_of(columns)))
+    has_tables = len({column.table for column in tables.columns}) > 1
+    shown = rows if has_tables else [row[:-1] for row in rows]
+    paragraphs = [text_table(_HEADINGS if has_tables else _HEADINGS[:-1], shown)] if rows else []
+    warnings = "\n".join(f"warning: {warning}" for warning in reading_warnings(tables))
+    return "\n\n".join(filter(None, [*paragraphs, warnings]))
+
+
+def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
+    """Yield which columns hold numbers that no check uses, and which tables have no results."""
+    unused = [column for column in tables.columns if column.unused_numbers]
+    for reason, columns in grouped(unused, lambda column: column.unused_numbers).items():
+        headers = ", ".join(dict.fromkeys(column.header for column in columns))
+        yield f"numbers that are not checked: {headers}: {reason}"
+    if tables.tables_without_results:
+        yield f"no column of results: {'; '.join(tables.tables_without_results)}"
+    if uncompared := uncompared_tables(tables.results):
+        yield f"no number depends on another one, and none can be checked: {'; '.join(uncompared)}"
+
+
+def columns_content(tables: TablesOfFile) -> dict[str, Any]:
+    """Return how each column of each table was read, and the warnings, for JSON."""
+    columns = []
+    for column in tables.columns:
+        meaning = column.meaning
+        declared = {"unit": meaning.unit, "scope": meaning.scope, "why_not_checked": column.unused_numbers}
+        columns.append({"table": column.table, "column": column.header, "read_as": read_as(column), **declared})
+    return {"columns": columns, "warnings": list(reading_warnings(tables))}
+
+
+def read_as(column: ColumnReading) -> str:
+    """Return what a column is read as, in words."""
+    meaning = column.meaning
+    if meaning.use is Use.METRIC:
+        return f"{meaning.name} ({meaning.label})" if meaning.label else meaning.name
+    if meaning.use is Use.CONDITION:
+        is_own = meaning.name in (column.header, "parallel", "micro batch") and not column.is_canonical
+        return "condition" if is_own else meaning.name
+    if meaning.use is Use.NONE:
+        return str(meaning.use)
+    if meaning.use is Use.BASELINE:
+        return f"{meaning.name} of the baseline"
+    return f"{meaning.name} of the runs" if meaning.use is Use.SUMMARY else "one run"
+
+
+def _tables_of(columns: Sequence[ColumnReading]) -> str:
+    names = list(dict.fromkeys(column.table.partition(" (")[0].removeprefix("table ") for column in columns))
+    return first_of(names, _MOST_TABLES, ", ")

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from dlperf_study.analysis.utilisation import severity_above_peak
 from dlperf_study.audit.result_cell import ResultCell
-from dlperf_study.diagnostic import Severity
+from dlperf_study.core.errors import Severity
+from dlperf_study.metrics.utilisation import severity_above_peak
 from dlperf_study.study.device_peaks import DevicePeak, known_device, known_peak
 from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
 
@@ -21,7 +21,7 @@ _FROM_TABLE = "as the table says"
 
 
 @dataclass(frozen=True)
-class Instance:
+class Machine:
     """A type of cloud machine, and its devices."""
 
     name: str
@@ -47,12 +47,12 @@ class Work:
 
 
 @cache
-def instances() -> Mapping[str, Instance]:
+def machines() -> Mapping[str, Machine]:
     """Return the cloud machines by name."""
-    machines = {}
+    by_name = {}
     for row in _read_data("instances"):
-        machines[row["name"]] = Instance(row["name"], row["device"], int(row["devices"]), row["source"])
-    return machines
+        by_name[row["name"]] = Machine(row["name"], row["device"], int(row["devices"]), row["source"])
+    return by_name
 
 
 @cache

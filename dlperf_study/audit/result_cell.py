@@ -1,11 +1,18 @@
-"""One number of a table of results: the digits that were printed, and everything the table says about it."""
+"""One number of a table of results: the digits that were printed, and everything the table says about it.
+
+A throughput is also a point of a scaling curve, with what is known of its runs.
+"""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from dlperf_study.metrics.scaling import CurvePoint, CurveStep
+from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate, Sample, log_ratio
 from dlperf_study.study.configuration import FIELD_NAMES
 
 #: How a number, as a multiple of its last printed digit, may have become an integer.
@@ -19,6 +26,29 @@ TRUNCATED = "truncated"
 EXACT_DIGITS = 9
 #: A double is read as the decimal fraction with a denominator of at most this.
 _LARGEST_DENOMINATOR = 10**12
+THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency", "relative_throughput"
+#: Rates that everyday tables print. Tokens are no samples, and the rate of one device is not that of the job.
+TOKENS, STEPS = "tokens_per_second", "steps_per_second"
+SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE = "samples_per_second_per_device", "tokens_per_second_per_device"
+STEP, TASK, EXCHANGE = "step_seconds", "task_process_seconds", "report_gradient_seconds"
+MFU, DEVICE_FLOPS, COMMUNICATION = "mfu", "device_flops", "communication_share"
+#: A result whose quantity its table does not say.
+UNNAMED, STANDARD_DEVIATION = "unnamed_result", "standard_deviation"
+#: What only tables of others print, and no study measures.
+EVERYDAY_METRICS = (TOKENS, STEPS, SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE, UNNAMED, STANDARD_DEVIATION)
+#: The rates that ratios may be made from, the first that a table prints; and those of one device.
+RATES_OF_DEVICE = (SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE)
+RATES = (THROUGHPUT, TOKENS, *RATES_OF_DEVICE)
+#: The estimator of our own rates.
+GEOMETRIC_MEAN = "geometric mean"
+#: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.
+CONFIGURATION = (
+    *FIELD_NAMES,
+    *("program", "extra", "mode", "sequence_length", "world_size", "parameters"),
+    *("device", "device_name", "link", "instance", "hardware", "software"),
+)
+#: Columns that change along a scaling curve.
+SIZES = ("world_size", "nodes", "devices_per_node", "global_batch")
 
 
 @dataclass(frozen=True)
@@ -90,29 +120,6 @@ def integer_quotient(numerator: int | Fraction, denominator: PrintedNumber) -> t
     return numerator / largest, numerator / smallest
 
 
-THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency", "relative_throughput"
-#: Rates that everyday tables print. Tokens are no samples, and the rate of one device is not that of the job.
-TOKENS, STEPS = "tokens_per_second", "steps_per_second"
-SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE = "samples_per_second_per_device", "tokens_per_second_per_device"
-#: A result whose quantity its table does not say.
-UNNAMED, STANDARD_DEVIATION = "unnamed_result", "standard_deviation"
-#: What only tables of others print, and no study measures.
-EVERYDAY_METRICS = (TOKENS, STEPS, SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE, UNNAMED, STANDARD_DEVIATION)
-#: The rates that ratios may be made from, the first that a table prints; and those of one device.
-RATES_OF_DEVICE = (SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE)
-RATES = (THROUGHPUT, TOKENS, *RATES_OF_DEVICE)
-#: The estimator of our own rates.
-GEOMETRIC_MEAN = "geometric mean"
-#: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.
-CONFIGURATION = (
-    *FIELD_NAMES,
-    *("program", "extra", "mode", "sequence_length", "world_size", "parameters"),
-    *("device", "device_name", "link", "instance", "hardware", "software"),
-)
-#: Columns that change along a scaling curve.
-SIZES = ("world_size", "nodes", "devices_per_node", "global_batch")
-
-
 @dataclass(frozen=True, eq=False)
 class ResultCell:
     """One number of a table of results.
@@ -175,3 +182,57 @@ class ResultCell:
 def values_of(cells: Iterable[ResultCell]) -> list[float]:
     """Return the values of some cells."""
     return [cell.value for cell in cells]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A throughput as a point of a scaling curve, the estimate of its logarithm, and its runs if there are 3."""
+
+    cell: ResultCell
+    point: CurvePoint
+    logarithm: Estimate
+    runs: Sample | None = None
+
+
+def curve_step(fewer: Rate, more: Rate) -> CurveStep:
+    """Return the step from one rate to that of more devices.
+
+    Runs that were measured in rounds are compared within these; a rate without its runs is independent of any other.
+    """
+    if fewer.runs and more.runs:
+        return CurveStep(fewer.point, more.point, log_ratio(more.runs, fewer.runs))
+    return CurveStep(fewer.point, more.point, more.logarithm.minus(fewer.logarithm))
+
+
+def _sample(runs: Sequence[ResultCell]) -> Sample | None:
+    """Return the rates of at least 3 runs, with their rounds if they are of a measured study; else None.
+
+    Only the runs of a measured study have an order; those that were measured in blocks or by hand are in no round.
+    """
+    rates = np.array(values_of(runs))
+    if rates.size < MINIMUM_RUNS or rates.min() <= 0:
+        return None
+    # A source may drop the last zeros: 80 next to 79.9 is 80.0.
+    resolution = min(run.printed.resolution for run in runs)
+    if all(run.get("order") is None for run in runs):
+        return Sample(rates, resolution=resolution)
+    rounds = [run.get("round") for run in runs]
+    wanted = runs[0].get("wanted_precision")
+    goal = None if wanted is None else math.log1p(wanted)
+    return Sample(rates, np.array(rounds, dtype=np.float64), resolution, goal)
+
+
+def _printed_logarithm(cell: ResultCell) -> Estimate:
+    """Return the estimate of the logarithm of a rate whose runs are unknown, from its interval if it has one."""
+    low, high = cell.get("low"), cell.get("high")
+    if low is None or high is None or not 0 < low <= high:
+        return Estimate(math.log(cell.value))
+    runs = cell.get("runs_completed") or cell.get("runs")
+    return Estimate.of_printed(cell.value, low, high, runs, cell.printed.resolution / cell.value)
+
+
+def rate_of(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
+    """Return a positive throughput with the estimate of its runs, else of the printed interval, else without."""
+    runs = _sample(cells_of_runs)
+    logarithm = runs.logarithms.estimate if runs else _printed_logarithm(cell)
+    return Rate(cell, CurvePoint(cell.world_size or 0, cell.value), logarithm, runs)

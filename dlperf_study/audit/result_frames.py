@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.scaling import series_factors
+from dlperf_study.audit.published import load
+from dlperf_study.audit.published.source import METRICS, derive_sizes
 from dlperf_study.audit.result_cell import (
     CONFIGURATION,
     EVERYDAY_METRICS,
@@ -24,12 +25,10 @@ from dlperf_study.audit.result_cell import (
     ResultCell,
 )
 from dlperf_study.audit.results import Results
-from dlperf_study.columns import COLUMNS, PRODUCTS
+from dlperf_study.core.errors import TableError
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.errors import TableError
-from dlperf_study.published import load
-from dlperf_study.published.source import METRICS
-from dlperf_study.published.source_lines import with_derived_sizes
+from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
+from dlperf_study.metrics.scaling import series_factors
 from dlperf_study.study.job import Outcome
 
 #: The columns that a long frame needs.
@@ -93,7 +92,9 @@ def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFram
     rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
     runs = runs.rename(columns={_OUR_RATES[metric]: VALUE}).merge(rates, on="identity")
     key = runs["cell"] + "/" + runs["repetition"].astype(str)
-    return runs.assign(estimator="run", runs_of=runs["cell"], cell=key)
+    # The interval of a rate that was measured until it was precise depends on what that was.
+    wanted = dataset.plan.precision
+    return runs.assign(estimator="run", runs_of=runs["cell"], cell=key, wanted_precision=wanted)
 
 
 def _measured_rounds(runs: pd.DataFrame) -> pd.Series:
@@ -110,7 +111,7 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
     """
     cells: list[dict[str, Any]] = []
     for position, fields in enumerate(wide.to_dict("records"), 1):
-        row = _without_missing(fields)
+        row = _drop_missing(fields)
         label = str(row.get("identity", f"row {position}"))
         conditions = {name: value for name, value in row.items() if name not in _MEASURED}
         for metric in METRIC_COLUMNS:
@@ -140,7 +141,7 @@ def results_of_frame(frame: pd.DataFrame) -> Results:
     for name in (METRIC, VALUE):
         if name not in frame:
             raise TableError(f"column {name} is missing; the columns are {', '.join(map(str, frame.columns))}")
-    rows = [with_derived_sizes(_without_missing(row)) for row in frame.to_dict("records")]
+    rows = [derive_sizes(_drop_missing(row)) for row in frame.to_dict("records")]
     conditions = [name for name in map(str, frame.columns) if _is_condition(name, rows)]
     cells = []
     for position, row in enumerate(rows, 1):
@@ -156,7 +157,7 @@ def first_repeated(names: Iterable[str]) -> str:
     return next((name for name, count in Counter(names).items() if count > 1), "")
 
 
-def _without_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _drop_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(name): value for name, value in row.items() if not pd.isna(value) and value != ""}
 
 

@@ -8,8 +8,6 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, TypeVar
 
-from dlperf_study.analysis.scaling import unexplained_steps
-from dlperf_study.audit.rates import Rate, curve_step, rate_of
 from dlperf_study.audit.result_cell import (
     CONFIGURATION,
     EFFICIENCY,
@@ -19,8 +17,12 @@ from dlperf_study.audit.result_cell import (
     SPEEDUP,
     THROUGHPUT,
     TOKENS,
+    Rate,
     ResultCell,
+    curve_step,
+    rate_of,
 )
+from dlperf_study.metrics.scaling import unexplained_steps
 
 #: The rates of a job, which make curves.
 _CURVES = (THROUGHPUT, TOKENS)
@@ -262,7 +264,7 @@ class Results:
             if len(run_list) > 1:
                 yield run_list
 
-    def with_columns(self, *names: str) -> Iterator[list[ResultCell]]:
+    def grouped_by_columns(self, *names: str) -> Iterator[list[ResultCell]]:
         """Yield the cells of each table that print the same numbers in some columns, if the table prints them all."""
         cells = (cell for cell in self.cells if None not in map(cell.get, names) and not {*names} & {*cell.inferred})
         yield from grouped(cells, lambda cell: (cell.table, *map(cell.get, names))).values()

@@ -1,28 +1,31 @@
-"""Commands that measure: plan, run, study."""
+"""Commands that measure, and those about what measures: plan, run, study, selftest, check, data."""
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dlperf_study.commands.output import print_aside, print_json, print_line
 from dlperf_study.commands.reading import report
-from dlperf_study.errors import UnsupportedError
-from dlperf_study.paths import StudyPaths
+from dlperf_study.core.errors import StudyFileError, UnsupportedError
+from dlperf_study.core.paths import StudyPaths, image_sets_folder
+from dlperf_study.core.user_commands import make_command
 from dlperf_study.study.grid import DENOMINATORS
 
 if TYPE_CHECKING:
-    from dlperf_study.plan.plan import Plan
+    from dlperf_study.study.plan import Plan
 
 
 def plan(options: argparse.Namespace) -> int:
     """Print the configurations of a study, how long they take, and those that can't run here, each with its reason."""
     from dlperf_study.execution.batch_trials import batch_searches
-    from dlperf_study.execution.driver import make_plan
     from dlperf_study.execution.pending import out_of_memory_reasons, unmeasured_runs
+    from dlperf_study.execution.planning import make_plan
     from dlperf_study.execution.progress import earlier_run_seconds
-    from dlperf_study.plan.description import describe
+    from dlperf_study.study.plan_description import describe
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
+    _require_names_of_their_own(planned)
     not_fitting = out_of_memory_reasons(planned, cluster)
     searches = batch_searches(planned, cluster)
     if options.json:
@@ -31,6 +34,21 @@ def plan(options: argparse.Namespace) -> int:
         unmeasured = unmeasured_runs(planned, cluster)
         print_line(describe(planned, earlier_run_seconds(planned), not_fitting, searches, unmeasured, options.all))
     return 0
+
+
+def _require_names_of_their_own(planned: "Plan") -> None:
+    """Refuse a setting of a user's program that has the name of a column of the dataset."""
+    settings = {name for entry in planned.entries for name in entry.configuration.own_settings}
+    if not settings:
+        return
+    from dlperf_study.metrics.columns import COLUMNS
+
+    if taken := sorted(settings & COLUMNS.keys()):
+        column = COLUMNS[taken[0]]
+        raise StudyFileError(
+            f"study {planned.study}: the placeholder {{{taken[0]}}} has the name of a column of the dataset, "
+            f"{column.words}; rename it: the option before it keeps its name"
+        )
 
 
 def _plan_content(planned: "Plan", not_fitting: Mapping[str, str], run_seconds: Mapping[str, float]) -> dict[str, Any]:
@@ -56,25 +74,27 @@ def run(options: argparse.Namespace) -> int:
 
 def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str]:
     """Measure what is not measured yet, or ``again`` all; return the exit code, and the name of the study."""
-    from dlperf_study.execution.driver import make_plan, run_study
-    from dlperf_study.wording import counted
+    from dlperf_study.core.wording import counted
+    from dlperf_study.execution.driver import run_study
+    from dlperf_study.execution.planning import make_plan
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
+    _require_names_of_their_own(planned)
     configurations = counted(len(planned.runnable), "configuration")
     print_line(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
     if planned.why_not_gpu:
         print_line(f"note: {planned.why_not_gpu}")
     if not planned.runnable:
-        raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
+        raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {_why(planned)}")
     if again:
-        from dlperf_study.execution.anew import put_aside
+        from dlperf_study.execution.driver import put_aside
 
         earlier = put_aside(planned, cluster)
         print_line(f"kept as an earlier measurement: {earlier.folder}" if earlier else "nothing was measured before")
     if planned.precision is None:
         result = run_study(planned, cluster, print_line)
     else:
-        from dlperf_study.dataset.precision import configurations_too_wide
+        from dlperf_study.dataset.wanted_precision import configurations_too_wide
 
         result = run_study(planned, cluster, print_line, configurations_too_wide)
     if not result.measured and not result.failures:
@@ -86,14 +106,86 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
     return 1 if result.failures else 0, planned.study
 
 
+def _why(planned: "Plan") -> str:
+    """Return the reason of the first configuration, and where those of the others are if they differ."""
+    reasons = list(dict.fromkeys(str(entry.unsupported) for entry in planned.unsupported))
+    return f"{reasons[0]}" + ("; `plan` has the other reasons" if len(reasons) > 1 else "")
+
+
 def study(options: argparse.Namespace) -> int:
     """Measure what is missing, then build the report, also after failed runs: these make the exit code 1."""
-    from dlperf_study.report.report_inputs import is_current
+    from dlperf_study.dataset.inputs import is_report_current
 
     code, name = _measure(options, options.again)
     paths = StudyPaths.of(name)
-    if is_current(paths):
+    if is_report_current(paths):
         print_line(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")
     else:
         report(options)
     return code
+
+
+def check(options: argparse.Namespace) -> int:
+    """Try everything that runs on a cluster will need, and say what to do about what is missing."""
+    from dlperf_study.execution.planning import load_cluster
+    from dlperf_study.machines import launchers
+    from dlperf_study.machines.check import CheckStatus, describe, queue_seconds
+    from dlperf_study.programs.questions import program_facts
+
+    cluster = load_cluster(options.cluster)
+    launcher = launchers.load(cluster.launcher)
+    if queue := launcher.queue(cluster):
+        seconds = queue_seconds(queue.start_within_seconds)
+        print_aside(f"the check waits in the queue, at most {seconds:.0f} s …")
+    results = list(launcher.check(cluster, program_facts()))
+    missing = sum(result.status is CheckStatus.MISSING for result in results)
+    if options.json:
+        print_json({"cluster": cluster.name, "missing": missing, "results": list(map(asdict, results))})
+    else:
+        print_line(describe(results))
+        print_line(f"{cluster.name}: " + (f"missing: {missing}" if missing else "nothing is missing"))
+    return 1 if missing else 0
+
+
+def data(options: argparse.Namespace) -> int:
+    """Make a small set of labelled images from photographs; or examine the images in a folder, such as ImageNet."""
+    from dlperf_study.programs.image_sets import describe
+    from dlperf_study.programs.image_sets._photographs import make_photographs
+
+    if options.folder:
+        print_line(describe(options.folder.resolve()))
+        print_line(f"image set: {options.folder.resolve()}; name it under image_sets in the cluster file")
+        return 0
+    folders = make_photographs(image_sets_folder())
+    for folder in folders:
+        print_line(describe(folder))
+    print_line(
+        f"image sets: {', '.join(folder.name for folder in folders)}; every cluster file knows them by these names"
+    )
+    return 0
+
+
+def selftest(options: argparse.Namespace) -> int:
+    """Test the instrument with known answers, on this machine; pages say when it last passed."""
+    from dlperf_study.execution.selftest_studies import (
+        BITS_PER_SECOND,
+        PAIRS,
+        QUICK_PAIRS,
+        end_measurement,
+        measure_studies,
+    )
+    from dlperf_study.report.pages import build_selftest
+    from dlperf_study.selftest.evaluation import describe, evaluate
+
+    pairs = options.pairs or (QUICK_PAIRS if options.quick else PAIRS)
+    measured = measure_studies(pairs, options.quick, options.cluster, print_line)
+    is_quick = options.quick or pairs < PAIRS
+    result = evaluate(measured.pairs, measured.others, measured.obstacles, BITS_PER_SECOND, is_quick)
+    print_line(describe(result))
+    if result.undecided:
+        print_line("the same command measures the missing runs, and checks again")
+    else:
+        end_measurement()
+    print_line(f"a report that was built before says so when it is built again: {make_command('report')}")
+    print_line(f"self-test {'passed' if result.passed else 'not passed'}; report: {build_selftest()}")
+    return 0 if result.passed else 1

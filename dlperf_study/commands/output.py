@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.paths import outputs_folder
-from dlperf_study.writing import full_disk, naming
+from dlperf_study.core.paths import outputs_folder
+from dlperf_study.core.writing import full_disk, naming
 
 #: What messages call the standard output.
 STANDARD_OUTPUT = Path("standard output")
@@ -18,7 +18,7 @@ def print_line(text: str) -> None:
     """Print a text at once, in colour on a terminal; an error names the standard output."""
     with naming(STANDARD_OUTPUT):
         if shows_colour():
-            from dlperf_study.terminal import print_in_colour
+            from dlperf_study.core.terminal import print_in_colour
 
             print_in_colour(text)
         else:

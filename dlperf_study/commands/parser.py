@@ -1,17 +1,77 @@
-"""The commands and their options."""
+"""The commands and their options, and a script that completes them in a shell."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dlperf_study import __version__
-from dlperf_study.commands.completion import SHELLS, completion_script
-from dlperf_study.commands.foreign import audit, ingest
-from dlperf_study.commands.machine import check, data, selftest
-from dlperf_study.commands.measuring import plan, run, study
+from dlperf_study.commands.measuring import check, data, plan, run, selftest, study
 from dlperf_study.commands.output import print_line
-from dlperf_study.commands.reading import collect, compare, paper, report
+from dlperf_study.commands.own_program import measure, new
+from dlperf_study.commands.reading import audit, collect, compare, ingest, paper, report
+from dlperf_study.core.resources import DOCS, FOLDERS, named_files
+from dlperf_study.core.user_commands import COMMAND, command_line
+from dlperf_study.study.configuration import MAX_STEPS, SCALE
+from dlperf_study.study.new_study import MEASUREMENT
+from dlperf_study.study.program import STARTS
 
+SHELLS = ("bash", "zsh")
+#: It holds all words, so a press of Tab starts no Python: importing this package takes longer than a person waits.
+_FUNCTION = """{prefix}_dlperf_study() {{
+    local current=${{COMP_WORDS[COMP_CWORD]}} command word
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case $word in {commands}) command=$word; break;; esac
+    done
+    case $command in
+{cases}
+        *) COMPREPLY=($(compgen -W "{words}" -- "$current"));;
+    esac
+    [[ $current == -* || -z $command ]] || COMPREPLY+=($(compgen -f -- "$current"))
+    # Levels follow at once.
+    [[ ${{COMPREPLY[0]}} != *= ]] || compopt -o nospace 2>/dev/null
+}}
+complete -o filenames -F _dlperf_study {script}"""
+#: zsh runs completions that were written for bash.
+_PREFIXES = {"bash": "", "zsh": "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"}
+
+
+#: The options that give a placeholder levels: those names are completed that every program may have.
+_OF_PLACEHOLDERS = ("over", "fixed")
+
+
+def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
+    """Return the script for a shell: commands, the options of each, and the names of studies and clusters."""
+    [subparsers] = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    parsers = subparsers.choices
+    cases = []
+    for name, command_parser in parsers.items():
+        completions = " ".join(_completions(command_parser))
+        cases.append(f'        {name}) COMPREPLY=($(compgen -W "{completions}" -- "$current"));;')
+    commands = "|".join(parsers)
+    first = " ".join([*parsers, *_options(parser)])
+    return _FUNCTION.format(
+        prefix=_PREFIXES[shell], commands=commands, cases="\n".join(cases), words=first, script=COMMAND
+    )
+
+
+def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the options of a command, and the names its arguments may have."""
+    yield from _options(parser)
+    for action in parser._actions:
+        if action.dest in FOLDERS:
+            yield from sorted(named_files(action.dest))
+        elif action.dest in _OF_PLACEHOLDERS:
+            yield from (f"{name}=" for name in SCALE if name != "servers")
+        elif action.choices:
+            yield from filter(None, map(str, action.choices))
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        yield from action.option_strings
+
+
+_CLUSTER_HELP = "a name in clusters/ or of this package, or a path"
 #: A command: from its options to the exit code.
 Command = Callable[[argparse.Namespace], int]
 
@@ -19,17 +79,20 @@ Command = Callable[[argparse.Namespace], int]
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; the options it returns have the function of the command in ``command``."""
     parser = argparse.ArgumentParser(
-        prog="python -m dlperf_study", description="Measure how distributed deep-learning training scales."
+        prog=command_line(),
+        description="Measure how distributed deep-learning training scales.",
+        epilog=f"The pages that messages name are in {DOCS}.",
     )
     parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_study_commands(commands)
+    _add_program_commands(commands)
     compare_parser = _add_command(commands, compare)
     name_help = "a study, an earlier measurement of one as study@1, or a folder that has a plan"
     compare_parser.add_argument("before", help=name_help)
     compare_parser.add_argument("after", help="the same")
     check_parser = _add_command(commands, check)
-    check_parser.add_argument("cluster", help="a name in params/clusters, or a path")
+    check_parser.add_argument("cluster", help=_CLUSTER_HELP)
     _add_json(check_parser)
     images_help = "a folder of images; without one, the set of photographs is made"
     _add_command(commands, data).add_argument("folder", nargs="?", type=Path, help=images_help)
@@ -45,8 +108,8 @@ def _add_study_commands(commands: "argparse._SubParsersAction[argparse.ArgumentP
     """Add the commands that are given a study and a cluster."""
     for command in (study, plan, run, collect, report, paper):
         parser_of_command = _add_command(commands, command)
-        parser_of_command.add_argument("study", help="a name in params/studies or in the outputs, or a path")
-        parser_of_command.add_argument("--cluster", default="local", help="a name in params/clusters, or a path")
+        parser_of_command.add_argument("study", help="a name in studies/, of this package or in the outputs, or a path")
+        parser_of_command.add_argument("--cluster", default="local", help=_CLUSTER_HELP)
         quick_help = "the study's quick variant: not for publication"
         parser_of_command.add_argument("--quick", action="store_true", help=quick_help)
         if command is study:
@@ -58,6 +121,39 @@ def _add_study_commands(commands: "argparse._SubParsersAction[argparse.ArgumentP
             _add_wait(parser_of_command)
         if command is plan:
             parser_of_command.add_argument("--all", action="store_true", help="list every configuration")
+
+
+def _add_program_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands that begin with a program of the user."""
+    _add_command(commands, new).add_argument("name", help="of the study: a file of this name in studies/")
+    parser = _add_command(commands, measure)
+    parser.add_argument(
+        "program", nargs="+", metavar="-- COMMAND", help="with placeholders: {devices_per_node}, {steps}"
+    )
+    over_help = "levels of a placeholder: devices_per_node=1,2"
+    parser.add_argument("--over", action="append", required=True, metavar="NAME=A,B", help=over_help)
+    parser.add_argument("--fixed", action="append", default=[], metavar="NAME=A", help="one value of a placeholder")
+    parser.add_argument(
+        "--batch-per-device", type=_count, default=0, metavar="N", help="samples of a step of one device"
+    )
+    parser.add_argument("--samples-per-step", default="", metavar="N", help="of all processes: 64, {global_batch} * 4")
+    parser.add_argument("--tokens-per-step", default="", metavar="N", help="of all processes: {global_batch} * 1024")
+    data_help = "a file or folder that git ignores and the program reads: linked into each copy of its files"
+    parser.add_argument("--data", action="append", default=[], metavar="PATH", help=data_help)
+    for name, default in MEASUREMENT.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=_count, default=default, metavar="N", help=f"{default}")
+    parser.add_argument("--steps", default="", help="where step times come from: recorder, log, or a format of logs")
+    parser.add_argument("--start", default="", choices=STARTS, help="where the command is started")
+    parser.add_argument("--name", default="", help="of the study; without one, that of the script")
+    parser.add_argument("--cluster", default="local", help=_CLUSTER_HELP)
+    _add_wait(parser)
+
+
+def _count(argument: str) -> int:
+    """Return a count; argparse shows the message of the error."""
+    if not argument.isdecimal() or not 1 <= int(argument) <= MAX_STEPS:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not a number from 1 to {MAX_STEPS}")
+    return int(argument)
 
 
 def completion(options: argparse.Namespace) -> int:

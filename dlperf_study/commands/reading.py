@@ -1,11 +1,20 @@
-"""Commands that read what was measured: collect, report, compare, paper."""
+"""Commands that read what was measured, here or by others: collect, report, compare, paper, audit, ingest."""
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dlperf_study.commands.output import print_aside, print_json, print_line
-from dlperf_study.errors import EvidenceError, StudyFileError
-from dlperf_study.paths import StudyPaths, outputs_folder
+from dlperf_study.commands.output import print_aside, print_error, print_json, print_line
+from dlperf_study.core.errors import EvidenceError, Severity, StudyFileError
+from dlperf_study.core.part_search import use_parts_next_to
+from dlperf_study.core.paths import StudyPaths, outputs_folder
+from dlperf_study.core.wording import counted, first_of
+
+if TYPE_CHECKING:
+    from dlperf_study.readers.identification import IdentifiedLogs
+
+#: How many runs that are refused for one reason, and how many diagnostics of one severity, are printed at most.
+MOST_REFUSED, MOST_DIAGNOSTICS = 3, 10
 
 
 def collect(options: argparse.Namespace) -> int:
@@ -23,7 +32,7 @@ def collect(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Build the dataset and the report."""
-    from dlperf_study.report.pages.pages import build
+    from dlperf_study.report.pages import build
 
     name = study_name_of(options)
     as_json = getattr(options, "json", False)
@@ -39,9 +48,8 @@ def report(options: argparse.Namespace) -> int:
 
 def compare(options: argparse.Namespace) -> int:
     """Print what changed between two measurements: of one study at two dates, or of two studies."""
-    from dlperf_study.history.changes import compare_measurements
-    from dlperf_study.history.measurements import find_measurement
-    from dlperf_study.report.sentences.history_sentences import describe, nothing_in_common
+    from dlperf_study.dataset.history import compare_measurements, find_measurement
+    from dlperf_study.report.tables.history_tables import describe, nothing_in_common
 
     comparison = compare_measurements(find_measurement(options.before), find_measurement(options.after))
     if not comparison.has_common_configurations:
@@ -52,7 +60,7 @@ def compare(options: argparse.Namespace) -> int:
 
 def paper(options: argparse.Namespace) -> int:
     """Write figures, tables, numbers and methods of a study as LaTeX, with a document that shows them."""
-    from dlperf_study.paper.paper import write_paper
+    from dlperf_study.report.paper import write_paper
 
     folder = write_paper(StudyPaths.of(study_name_of(options)))
     print_line(f"paper: {folder}; paper.tex shows all of it")
@@ -83,11 +91,11 @@ def _measured_studies() -> list[str]:
 
 def dataset_summary(paths: StudyPaths) -> str:
     """Return how many runs and diagnostics a dataset has, in one line."""
-    from dlperf_study.columns import TableName
+    from dlperf_study.core.wording import counted
     from dlperf_study.dataset import tables
-    from dlperf_study.plan.plan import Plan
+    from dlperf_study.metrics.columns import TableName
     from dlperf_study.study.job import Outcome
-    from dlperf_study.wording import counted
+    from dlperf_study.study.plan import Plan
 
     # Not the whole dataset: it may have millions of steps.
     runs, diagnostics = tables.read(TableName.RUNS, paths.dataset), tables.read(TableName.DIAGNOSTICS, paths.dataset)
@@ -99,3 +107,83 @@ def dataset_summary(paths: StudyPaths) -> str:
     memory = f", {not_fitting} found too little memory" if not_fitting else ""
     outcomes = f"{counted(len(runs), 'run')}, {completed} of them completed{memory}{refused}"
     return f"{outcomes}, {errors} and {warnings} about them"
+
+
+def audit(options: argparse.Namespace) -> int:
+    """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
+    from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns
+    from dlperf_study.audit.reading.files import TableFormat
+    from dlperf_study.audit.reading.table_file import read_tables
+    from dlperf_study.audit.result_frames import results_of_sources
+
+    if options.table:
+        use_parts_next_to(options.table.parent)
+    tables = read_tables(options.table, TableFormat(options.separator, options.decimal)) if options.table else None
+    check_results = audit(tables.results if tables else results_of_sources())
+    if options.json:
+        print_json({"table": options.table, **(columns_content(tables) if tables else {}), **content(check_results)})
+    else:
+        if tables:
+            print_line(f"{describe_columns(tables)}\n")
+        print_line(describe(check_results, options.all))
+    is_wrong = any(result.count(Severity.ERROR) for result in check_results)
+    return 1 if options.strict and is_wrong else 0
+
+
+def ingest(options: argparse.Namespace) -> int:
+    """Build the dataset and the report from logs of other programs; say first which runs they are of."""
+    from dlperf_study.api.other_results import read_identified_logs
+    from dlperf_study.dataset.ingestion.like_dlperf import write_like_dlperf
+    from dlperf_study.readers.identification import describe, identify_logs
+
+    use_parts_next_to(options.folder.parent)
+    logs = identify_logs(options.folder, options.name, options.accept)
+    if not logs.confirmed:
+        print_line(describe(logs))
+        return 1
+    paths = read_identified_logs(logs)
+    print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+    is_usable = _print_refusals(logs, paths)
+    _print_diagnostics(paths)
+    if options.like_dlperf:
+        for line in write_like_dlperf(paths):
+            print_line(line)
+    if not options.no_report:
+        # It loads papermill and matplotlib, which a dataset alone does not need.
+        from dlperf_study.report.pages import build
+
+        print_line(f"report: {build(logs.study.name, print_line)}")
+    return 0 if is_usable else 1
+
+
+def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
+    """Print why runs are not counted, each reason with a log of its runs; return whether any run is."""
+    from dlperf_study.dataset import tables
+    from dlperf_study.metrics.columns import TableName
+    from dlperf_study.study.job import Outcome
+
+    runs, names_of_logs = tables.read(TableName.RUNS, paths.dataset), logs.study.first_logs
+    is_refused = runs["outcome"] != Outcome.COMPLETED
+    for reason, refused in runs[is_refused].groupby("reason", sort=False):
+        names = [names_of_logs[run.identity, run.repetition] for run in refused.itertuples()]
+        prefix = "" if names[0] in reason else f"{first_of(names, MOST_REFUSED)}: "
+        print_line(f"refused: {prefix}{reason}")
+    if is_refused.all():
+        print_error("no run can be used")
+    return not is_refused.all()
+
+
+def _print_diagnostics(paths: StudyPaths) -> None:
+    """Print the errors and warnings that are about no single run, each with the configuration that it is about."""
+    from dlperf_study.dataset import tables
+    from dlperf_study.metrics.columns import TableName
+
+    diagnostics = tables.read(TableName.DIAGNOSTICS, paths.dataset)
+    diagnostics = diagnostics[diagnostics["repetition"].isna()].fillna({"identity": ""})
+    for severity in (Severity.ERROR, Severity.WARNING):
+        of_severity = diagnostics[diagnostics["severity"] == severity]
+        for row in of_severity.head(MOST_DIAGNOSTICS).itertuples():
+            print_line(f"{severity}: {f'{row.identity}: ' if row.identity else ''}{row.message}")
+        if len(of_severity) > MOST_DIAGNOSTICS:
+            file = paths.dataset / f"{TableName.DIAGNOSTICS}.csv"
+            print_line(f"{counted(len(of_severity) - MOST_DIAGNOSTICS, severity.value)} more: {file}")

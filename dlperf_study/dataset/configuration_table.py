@@ -1,12 +1,19 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.comparison import (
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
+from dlperf_study.dataset.tables import frame_of_rows
+from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, summarised, values_of
+from dlperf_study.metrics.comparison import (
     PARTS,
     RATIOS,
     Throughputs,
@@ -14,6 +21,7 @@ from dlperf_study.analysis.comparison import (
     differences,
     explaining_part,
     of_itself,
+    ratio_as_measured,
     rounds_of,
     samples_of,
     step_samples,
@@ -21,36 +29,13 @@ from dlperf_study.analysis.comparison import (
     verdicts,
     widest_equality,
 )
-from dlperf_study.analysis.scaling import efficiency_factors, factor_samples, scaling_columns
-from dlperf_study.analysis.statistics import Estimate, interval_columns, quotient_interval
-from dlperf_study.arrays import Floats
-from dlperf_study.columns import TableName
-from dlperf_study.columns.memory import PEAKS
-from dlperf_study.columns.resources import SAMPLED_PEAKS
-from dlperf_study.dataset.tables import frame_of_rows
-from dlperf_study.diagnostic import Diagnostic, Severity
-from dlperf_study.errors import BaselineError
-from dlperf_study.plan.plan import Entry, Plan
+from dlperf_study.metrics.pace import with_pace
+from dlperf_study.metrics.scaling import efficiency_factors, factor_samples, scaling_columns
+from dlperf_study.metrics.statistics import Estimate, Sample, interval_columns, is_precise, quotient_interval
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
+from dlperf_study.study.plan import Entry, Plan
 
-#: Rates of the runs: this table has the exponential of the mean of their logarithms, with its interval.
-RATES = (
-    *("throughput", "token_throughput", "mean_of_rates", "fixed_window_throughput", "fixed_window_mean_of_rates"),
-    *("input_rate", "bus_bandwidth", "exchange_bandwidth", "sum_of_rank_rates", "mfu"),
-)
-#: Other columns of the runs: this table has their mean, with its interval.
-MEANS = (
-    *("compile_seconds", "step_seconds", "computation_seconds", "input_seconds", "exposed_seconds", "jitter_seconds"),
-    *("exchange_seconds", "exchange_latency_seconds"),
-    *("step_p50_seconds", "step_p95_seconds", "step_p99_seconds"),
-    *("overlap", "load_balance"),
-    *("energy_per_sample", "mean_power", "gpu_utilisation", "sm_clock", "memory_clock", "clock_limited_share"),
-)
-#: Facts of the network. All runs must have the same; where they don't, the median stands for them.
-FACTS = {"parameters": 0, "gradient_bytes": 0, "flops_per_sample": 9}
-#: Columns of the runs of which this table has the largest.
-LARGEST = tuple(column.name for column in (*PEAKS, *SAMPLED_PEAKS))
 #: The column of what may be said of the ratio to a baseline or reference.
 VERDICTS: dict[Denominator, str] = {"baseline": "baseline_verdict", "reference": "verdict"}
 
@@ -65,32 +50,33 @@ def configurations_table(
     which a rank computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    measurements, throughputs, rate = _measurements(completed), throughputs_of(runs, plan), rate_column(completed)
+    throughputs, rate = throughputs_of(runs, plan), rate_column(completed)
+    measurements = _measurements(completed, throughputs)
     kinds_of_device = _kinds_of_device(runs)
-    speedups, missing_baselines = _ratios(plan.entries if plan.has_speedups else (), "baseline", throughputs)
-    relative_throughputs, missing_references = _ratios(plan.entries, "reference", throughputs)
-    baseline_verdicts = _verdicts(plan, "baseline", speedups)
-    reference_verdicts = _verdicts(plan, "reference", relative_throughputs)
-    parts = _StepParts(plan, completed, uneven)
+    speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
+    relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
+    decided = _verdicts(plan, {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms})
+    parts = _StepParts(plan, completed, uneven, _ended_measuring(plan, throughputs))
     entries, rows = plan.by_identity, []
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.get(identity, {"runs_completed": 0})
         row["device"] = kinds_of_device.get(identity, plan.device or None)
-        if identity in speedups:
-            speedup, baseline = speedups[identity], entries[entry.baseline_identity].configuration
-            devices = entry.configuration.world_size
+        if speedup := speedups.logarithms.get(identity):
+            baseline, devices = entries[entry.baseline_identity].configuration, entry.configuration.world_size
             row |= _denominator_columns("baseline", rate, measurements[entry.baseline_identity])
+            row |= _as_measured_columns(entry, "baseline", throughputs)
             row |= scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
-            row |= _verdict_columns("baseline", baseline_verdicts.get(identity))
+            row |= _verdict_columns("baseline", decided["baseline"].get(identity))
             row |= _ratio_columns(parts.factors(entry))
-        if identity in relative_throughputs:
-            verdict = reference_verdicts.get(identity)
+        if relative_throughput := relative_throughputs.logarithms.get(identity):
+            verdict = decided["reference"].get(identity)
             row |= _denominator_columns("reference", "throughput", measurements[str(entry.reference_identity)])
-            row |= _ratio_columns({"relative_throughput": relative_throughputs[identity]})
+            row |= _as_measured_columns(entry, "reference", throughputs)
+            row |= _ratio_columns({"relative_throughput": relative_throughput})
             row |= _verdict_columns("reference", verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
         rows.append(row | separate.get(identity, {}))
-    return frame_of_rows(TableName.CONFIGURATIONS, rows), [*missing_baselines, *missing_references]
+    return frame_of_rows(TableName.CONFIGURATIONS, rows), [*speedups.diagnostics, *relative_throughputs.diagnostics]
 
 
 def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
@@ -108,41 +94,56 @@ def rate_column(rows: pd.DataFrame) -> str:
 def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     """Return the throughputs of the completed runs, in samples/s, or in tokens/s if no run has others, by identity."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    return samples_of(completed[rate_column(completed)], completed["identity"], rounds_of(completed, plan))
+    goal = None if plan.precision is None else math.log1p(plan.precision)
+    rates, rounds = completed[rate_column(completed)].dropna(), rounds_of(completed, plan)
+    samples = samples_of(rates, completed["identity"], rounds, goal)
+    return with_pace(samples, rates, completed, rounds)
 
 
-def _measurements(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
-    """Return the number of runs, means of measured columns with their intervals, and peaks, by identity.
+def _measurements(completed: pd.DataFrame, throughputs: Throughputs) -> dict[Any, dict[Any, Any]]:
+    """Return the number of runs and the summary of each metric with its interval, by identity.
 
-    The mean of the overlap only if every run with an exchange window has one: runs without an overlap are those that
-    hid the most, so a mean of the others would be too low.
+    A mean of some runs is none where those without a value would change it: runs without an overlap are those that hid
+    the most. Where the throughput ended measuring, the error of all that these runs measured is that of their later
+    half.
     """
+    completed = completed.sort_values("round", kind="stable")
     by_identity: dict[Any, dict[Any, Any]] = {}
-    names = [*RATES, *MEANS, *FACTS, *LARGEST]
-    numbers = completed[names].to_numpy(np.float64, na_value=np.nan)
+    metrics = summarised(*Summary)
+    values_of_runs = completed[list(metrics)].to_numpy(np.float64, na_value=np.nan)
     for identity, positions in completed.groupby("identity").indices.items():
-        values = dict(zip(names, numbers[positions].T, strict=True))
-        known = {name: column[~np.isnan(column)] for name, column in values.items()}
+        values = dict(zip(metrics, values_of_runs[positions].T, strict=True))
+        measured_values = {name: column[~np.isnan(column)] for name, column in values.items()}
         columns: dict[Any, Any] = {"runs_completed": len(positions)}
-        for name in (*RATES, *MEANS):
-            is_partial = name == "overlap" and known[name].size < known["exchange_seconds"].size
-            if known[name].size and not is_partial:
-                columns |= _mean_columns(name, known[name])
-        for name, decimals in FACTS.items():
-            columns[name] = round(float(np.median(known[name])), decimals) if known[name].size else None
-        columns |= {name: int(known[name].max()) for name in LARGEST if known[name].size}
+        sample = throughputs.get(identity)
+        ended_measuring = sample is not None and sample.ended_measuring
+        for name, metric in metrics.items():
+            is_partial = metric.only_if_all and measured_values[name].size < measured_values[metric.only_if_all].size
+            if measured_values[name].size and not is_partial:
+                columns |= _summary_columns(metric, measured_values[name], ended_measuring)
         columns |= _quotient_columns(values["computation_seconds"], values["exposed_seconds"])
         by_identity[identity] = columns
     return by_identity
 
 
-def _mean_columns(name: str, values: Floats) -> dict[str, float]:
-    """Return the mean of a column with its interval; that of a rate from the logarithms."""
-    if name in RATES:
-        rate = Estimate.of(np.log(values))
-        return {name: rate.factor, **interval_columns(name, rate.factor_interval())}
-    estimate = Estimate.of(values)
-    return {name: estimate.mean, **interval_columns(name, estimate.interval())}
+def _summary_columns(metric: Metric, values: Floats, ended_measuring: bool) -> dict[str, float]:
+    """Return the summary of the values of some runs, with its interval if it is a mean."""
+    estimated = Estimate.of_later_half if ended_measuring else Estimate.of
+    match metric.summary:
+        case Summary.GEOMETRIC:
+            rate = estimated(np.log(values))
+            return {metric.name: rate.factor, **interval_columns(metric.name, rate.factor_interval())}
+        case Summary.MEAN:
+            estimate = estimated(values)
+            columns = {metric.name: estimate.mean, **interval_columns(metric.name, estimate.interval())}
+            return {name: float(np.clip(value, *metric.limits)) for name, value in columns.items()}
+        case Summary.POSITIVE_MEAN:
+            estimate = estimated(values)
+            return {metric.name: estimate.mean, **interval_columns(metric.name, estimate.positive_interval())}
+        case Summary.FACT:
+            return {metric.name: round(float(np.median(values)), metric.decimals)}
+        case _:
+            return {metric.name: int(values.max())}
 
 
 def _quotient_columns(computation: Floats, exposed: Floats) -> dict[str, float]:
@@ -158,13 +159,19 @@ def _quotient_columns(computation: Floats, exposed: Floats) -> dict[str, float]:
     return {name: quotient, **interval_columns(name, quotient_interval(computation, exposed))}
 
 
-def _ratios(
-    entries: Iterable[Entry], role: Denominator, throughputs: Throughputs
-) -> tuple[dict[str, Estimate], list[Diagnostic]]:
-    """Return the logarithms of the ratios of the measured entries, and a diagnostic where the denominator has no runs.
+@dataclass(frozen=True)
+class _Ratios:
+    """The logarithms of the ratios of configurations to their baselines or references, by identity.
 
-    The ratios are by identity.
+    ``diagnostics``: one for each configuration whose denominator has no runs.
     """
+
+    logarithms: Mapping[str, Estimate]
+    diagnostics: Sequence[Diagnostic]
+
+
+def _ratios(plan: Plan, entries: Iterable[Entry], role: Denominator, throughputs: Throughputs) -> _Ratios:
+    """Return the ratios of the entries that were measured."""
     ratios, diagnostics = {}, []
     for entry in entries:
         identity = entry.configuration.identity
@@ -174,20 +181,25 @@ def _ratios(
             ratios[identity] = throughput_ratio(entry, role, throughputs)
         except BaselineError as error:
             diagnostics.append(Diagnostic(RATIOS[role], str(error), Severity.ERROR, identity))
-    return ratios, diagnostics
+    return _Ratios(ratios, diagnostics)
 
 
-def _verdicts(plan: Plan, role: Denominator, ratios: Mapping[str, Estimate]) -> dict[str, Verdict]:
-    """Return the verdicts by identity; all those on one baseline or reference are made together."""
-    compared: dict[str | None, dict[str, Estimate]] = {}
-    for entry in plan.entries:
+def _verdicts(
+    plan: Plan, ratios: Mapping[Denominator, Mapping[str, Estimate]]
+) -> dict[Denominator, dict[str, Verdict]]:
+    """Return the verdicts of each role by identity; all those of the study are made together.
+
+    A configuration with the same baseline and reference is compared once.
+    """
+    pairs: dict[Denominator, dict[str, str]] = {role: {} for role in ratios}
+    compared: dict[str, Estimate] = {}
+    for role, entry in product(ratios, plan.entries):
         identity, denominator_identity = entry.configuration.identity, entry.denominator(role)
-        if identity in ratios and identity != denominator_identity:
-            compared.setdefault(denominator_identity, {})[identity] = ratios[identity]
-    decided: dict[str, Verdict] = {}
-    for log_ratios in compared.values():
-        decided |= verdicts(log_ratios, widest_equality(plan))
-    return decided
+        if identity in ratios[role] and identity != denominator_identity:
+            pairs[role][identity] = f"{identity} / {denominator_identity}"
+            compared[pairs[role][identity]] = ratios[role][identity]
+    decided = verdicts(compared, widest_equality(plan))
+    return {role: {identity: decided[pair] for identity, pair in of_role.items()} for role, of_role in pairs.items()}
 
 
 def _planned_columns(entry: Entry) -> dict[str, Any]:
@@ -197,12 +209,7 @@ def _planned_columns(entry: Entry) -> dict[str, Any]:
         **entry.parameters,
         "world_size": configuration.world_size,
         "global_batch": configuration.global_batch,
-        "unsupported_reason": entry.unsupported,
-        "baseline_identity": entry.baseline_identity,
-        "is_baseline": entry.is_baseline,
-        "reference_identity": entry.reference_identity,
-        "is_reference": entry.is_reference,
-        "runs_planned": 0 if entry.unsupported else configuration.repeats,
+        **values_of(Source.ENTRY, entry),
     }
 
 
@@ -226,12 +233,44 @@ def _ratio_columns(log_ratios: Mapping[str, Estimate]) -> dict[str, Any]:
     return columns
 
 
+def _ended_measuring(plan: Plan, throughputs: Throughputs) -> set[str]:
+    """Return the identities of which the throughput, or a ratio of it, became precise enough to end measuring."""
+    ended = set()
+    for entry in plan.entries if plan.precision is not None else ():
+        identity = entry.configuration.identity
+        denominators = {str(entry.baseline_identity), str(entry.reference_identity)} - {identity}
+        if identity in throughputs:
+            rates = throughputs[identity].logarithms
+            series = [rates.in_order]
+            series += [rates.within_rounds(throughputs[name].logarithms) for name in denominators & {*throughputs}]
+            if any(is_precise(values, math.log1p(plan.precision or 0.0)) for values in series):
+                ended.add(identity)
+    return ended
+
+
+def _marked(parts: Mapping[str, Mapping[str, Sample]], ended: Collection[str]) -> dict[str, dict[str, Sample]]:
+    """Return samples by part and identity, of which those of configurations that ended measuring are marked."""
+    marked: dict[str, dict[str, Sample]] = {}
+    for part, samples in parts.items():
+        marked[part] = {name: replace(sample, has_ended=name in ended) for name, sample in samples.items()}
+    return marked
+
+
+def _as_measured_columns(entry: Entry, role: Denominator, throughputs: Throughputs) -> dict[str, Any]:
+    """Return a ratio as it was measured, of one that is at one pace of the machine; a denominator has none."""
+    ratio = ratio_as_measured(entry, role, throughputs)
+    return _ratio_columns({f"{RATIOS[role]}_as_measured": ratio}) if ratio else {}
+
+
 class _StepParts:
     """How much longer the parts of a step take than those of the reference, and what they make of an efficiency."""
 
-    def __init__(self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None]) -> None:
+    def __init__(
+        self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], ended: Collection[str]
+    ) -> None:
         rounds = rounds_of(completed, plan)
-        self._seconds, self._factors = step_samples(completed, rounds), factor_samples(completed, rounds)
+        self._seconds = _marked(step_samples(completed, rounds), ended)
+        self._factors = _marked(factor_samples(completed, rounds), ended)
         self._runs = completed["identity"].value_counts().to_dict()
         self._entries = plan.by_identity
         self._uneven = uneven

@@ -1,32 +1,34 @@
 """From the evidence of a study to its four tables."""
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
 
-from dlperf_study.analysis.comparison import network_diagnostics
-from dlperf_study.analysis.scaling import curve_diagnostics
-from dlperf_study.analysis.steady_state import steadiness_tolerance
-from dlperf_study.arrays import Integers
-from dlperf_study.columns import TableName
+from dlperf_study.core.arrays import Integers
+from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
+from dlperf_study.core.paths import ConfigurationPaths, RunPaths, StudyPaths, is_building_report
+from dlperf_study.core.user_commands import command_line
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table, rate_column, throughputs_of
-from dlperf_study.dataset.precision import precision_diagnostics
-from dlperf_study.dataset.rounds import with_shared_rounds
-from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
-from dlperf_study.dataset.run_table import run_row, step_rows
-from dlperf_study.dataset.study_diagnostics import longer_than_the_exchange, study_diagnostics
-from dlperf_study.dataset.uncounted_runs import read_largest_batches, read_nccl_reports, read_traces
-from dlperf_study.diagnostic import Diagnostic, Severity
-from dlperf_study.errors import EvidenceError
+from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current, record_dataset
+from dlperf_study.dataset.run_table import run_diagnostics, run_row, steadiness_of, step_rows
+from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
+from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batches, read_nccl_reports, read_traces
+from dlperf_study.dataset.wanted_precision import precision_diagnostics
 from dlperf_study.evidence.run import DuplicateRuns, read_run
-from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
-from dlperf_study.plan.plan import Plan
+from dlperf_study.metrics.columns import TableName
+from dlperf_study.metrics.comparison import network_diagnostics
+from dlperf_study.metrics.computation import UNEVEN
+from dlperf_study.metrics.scaling import curve_diagnostics
+from dlperf_study.metrics.steady_state import steadiness_tolerance
+from dlperf_study.study.configuration import DEFAULTS, PARAMETERS
+from dlperf_study.study.plan import Plan
 
 #: The tables that a dataset holds in memory: all but the steps.
 TABLES_IN_MEMORY = (TableName.RUNS, TableName.CONFIGURATIONS, TableName.DIAGNOSTICS)
@@ -36,7 +38,8 @@ TABLES_IN_MEMORY = (TableName.RUNS, TableName.CONFIGURATIONS, TableName.DIAGNOST
 class Dataset:
     """The tables of one study, with the columns that ``columns`` defines, its plan, and the folder of their files.
 
-    Its tables do not change: what is derived from them is kept.
+    Its tables do not change: what is derived from them is kept. ``whole``: the dataset of which it has some
+    configurations only; what is looked up by identity, such as the runs of a baseline, is found there.
     """
 
     plan: Plan
@@ -44,13 +47,18 @@ class Dataset:
     runs: pd.DataFrame
     configurations: pd.DataFrame
     diagnostics: pd.DataFrame
+    whole: "Dataset | None" = None
 
     @classmethod
     def load(cls, paths: StudyPaths) -> "Dataset":
         """Read the tables of a study; raises EvidenceError if one of them was not written."""
         tables.require(TableName.STEPS, paths.dataset)
-        frames = {str(table): tables.read(table, paths.dataset) for table in TABLES_IN_MEMORY}
-        return cls(Plan.read(paths.plan_file), paths.dataset, **frames)
+        plan = Plan.read(paths.plan_file)
+        # What other programs logged says nothing of parameters that were added later.
+        filled = [name for name, each in PARAMETERS.items() if each.always_known or not plan.ingested_from]
+        defaults = {name: DEFAULTS.get(name) for name in filled}
+        frames = {str(table): tables.read(table, paths.dataset, defaults) for table in TABLES_IN_MEMORY}
+        return cls(plan, paths.dataset, **frames)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -62,13 +70,25 @@ class Dataset:
         """The column that its ratios are of: ``throughput``, or ``token_throughput`` if nothing else is known."""
         return rate_column(self.configurations)
 
+    def only(self, rows: pd.DataFrame) -> "Dataset":
+        """Return the dataset of these configurations, with their runs and what is about them or about the study."""
+        identities = rows["identity"]
+        runs = self.runs[self.runs["identity"].isin(identities)]
+        is_kept = self.diagnostics["identity"].isin(identities) | self.diagnostics["identity"].isna()
+        diagnostics = self.diagnostics[is_kept]
+        return replace(self, configurations=rows, runs=runs, diagnostics=diagnostics, whole=self.whole or self)
+
     @cached_property
     def configuration_rows(self) -> Mapping[str, Any]:
         """The rows of the configurations as tuples, by identity: one of a table with so many columns takes long."""
+        if self.whole:
+            return self.whole.configuration_rows
         return {row.identity: row for row in self.configurations.itertuples()}
 
     def runs_of(self, identity: str) -> pd.DataFrame:
         """Return the runs of a configuration."""
+        if self.whole:
+            return self.whole.runs_of(identity)
         if identity not in self._runs_of:
             self._runs_of[identity] = self.runs.iloc[self._run_positions.get(identity, [])]
         return self._runs_of[identity]
@@ -76,6 +96,11 @@ class Dataset:
     def diagnostics_of(self, identity: str) -> pd.DataFrame:
         """Return the diagnostics about a configuration and its runs."""
         return self.diagnostics.iloc[self._diagnostic_positions.get(identity, [])]
+
+    @cached_property
+    def derived(self) -> dict[tuple[Any, ...], Any]:
+        """What functions marked with ``kept_with_dataset`` returned, by the function and its other arguments."""
+        return {}
 
     @cached_property
     def _runs_of(self) -> dict[str, pd.DataFrame]:
@@ -94,9 +119,33 @@ class Dataset:
         return positions
 
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def kept_with_dataset(
+    function: Callable[Concatenate[Dataset, _Arguments], _Result],
+) -> Callable[Concatenate[Dataset, _Arguments], _Result]:
+    """Return the function with its results kept in the dataset: computed once for it, and forgotten with it."""
+
+    @wraps(function)
+    def kept(dataset: Dataset, /, *arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+        key = (function, arguments, *sorted(options.items()))
+        if key not in dataset.derived:
+            dataset.derived[key] = function(dataset, *arguments, **options)
+        result: _Result = dataset.derived[key]
+        return result
+
+    return kept
+
+
 def up_to_date(paths: StudyPaths) -> Dataset:
-    """Return the dataset of a study: collected from its evidence, or as its logs were ingested."""
-    return Dataset.load(paths) if Plan.read(paths.plan_file).ingested_from else collect(paths)
+    """Return the dataset of a study: as it was collected or ingested, or collected anew if its evidence has changed.
+
+    While a report is built it stays as it was collected for that, so that all pages have the same numbers.
+    """
+    is_kept = Plan.read(paths.plan_file).ingested_from or is_building_report() or is_dataset_current(paths)
+    return Dataset.load(paths) if is_kept else collect(paths)
 
 
 def collect(paths: StudyPaths) -> Dataset:
@@ -110,8 +159,9 @@ def collect(paths: StudyPaths) -> Dataset:
     """
     plan = Plan.read(paths.plan_file)
     if plan.ingested_from:
-        command = f"python -m dlperf_study ingest {shlex.quote(plan.ingested_from)} --name {plan.study}"
+        command = command_line(f"ingest {shlex.quote(plan.ingested_from)} --name {plan.study}")
         raise EvidenceError(f"{paths.folder}: was not measured but ingested; `{command}` reads the logs again")
+    inputs = dataset_digest(paths)
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
         evidence = _Evidence(steadiness_tolerance(plan.precision), steps)
@@ -120,6 +170,7 @@ def collect(paths: StudyPaths) -> Dataset:
         dataset = _dataset(plan, paths, evidence)
     for table in TABLES_IN_MEMORY:
         tables.write(table, getattr(dataset, table), paths.dataset)
+    record_dataset(paths, inputs)
     return dataset
 
 
@@ -135,6 +186,11 @@ class _Evidence:
     rows: list[dict[str, Any]] = field(default_factory=list)
     duplicates: DuplicateRuns = field(default_factory=DuplicateRuns)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def uneven(self) -> set[str | None]:
+        """The identities of configurations of which a rank computed much slower than the others."""
+        return {diagnostic.identity for diagnostic in self.diagnostics if diagnostic.subject == UNEVEN}
 
     def read_all(self, identity: str, paths: ConfigurationPaths) -> None:
         """Read all runs of a configuration; a folder among them that is none is a diagnostic."""
@@ -154,32 +210,24 @@ class _Evidence:
             message = f"not counted: {reason}"
             self.diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, identity, repetition))
             return
-        self.rows.append(run_row(run, self.tolerance))
+        steadiness = steadiness_of(run, self.tolerance)
+        self.rows.append(run_row(run, steadiness))
         if run.ranks:
             self.steps.add(step_rows(run))
-        self.diagnostics.extend(run_diagnostics(run, self.tolerance))
+        self.diagnostics.extend(run_diagnostics(run, steadiness))
 
 
 def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
-    runs, round_diagnostics = with_shared_rounds(tables.frame_of_rows(TableName.RUNS, evidence.rows))
-    traces = read_traces(plan, paths, runs)
-    uneven = {diagnostic.identity for diagnostic in evidence.diagnostics if diagnostic.subject == UNEVEN}
+    runs, round_diagnostics = leave_out_of_rounds(tables.frame_of_rows(TableName.RUNS, evidence.rows))
     batches = read_largest_batches(plan, paths)
-    reports = read_nccl_reports(plan, paths)
-    uncounted = (traces.columns, batches.columns, reports.columns)
-    separate: dict[str, dict[str, Any]] = {}
-    for name in plan.by_identity:
-        separate[name] = {}
-        for columns in uncounted:
-            separate[name].update(columns.get(name, {}))
-    configurations, ratio_diagnostics = configurations_table(plan, runs, separate, uneven)
+    uncounted = (batches, read_traces(plan, paths, runs), read_nccl_reports(plan, paths))
+    separate = _columns_of_uncounted_runs(plan, uncounted)
+    configurations, ratio_diagnostics = configurations_table(plan, runs, separate, evidence.uneven)
     throughputs = throughputs_of(runs, plan)
     diagnostics = [
         *evidence.diagnostics,
         *_unplanned_configurations(paths, plan, batches.identities),
-        *batches.diagnostics,
-        *traces.diagnostics,
-        *reports.diagnostics,
+        *chain.from_iterable(runs_of_kind.diagnostics for runs_of_kind in uncounted),
         *round_diagnostics,
         *study_diagnostics(plan, runs),
         *ratio_diagnostics,
@@ -189,6 +237,15 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
         *precision_diagnostics(plan, runs, throughputs),
     ]
     return Dataset(plan, paths.dataset, runs, configurations, diagnostics_table(diagnostics))
+
+
+def _columns_of_uncounted_runs(plan: Plan, uncounted: Iterable[UncountedRuns]) -> dict[str, dict[str, Any]]:
+    """Return the columns that runs which are never counted give each configuration, by identity."""
+    columns: dict[str, dict[str, Any]] = {identity: {} for identity in plan.by_identity}
+    for runs_of_kind in uncounted:
+        for identity in columns:
+            columns[identity] |= runs_of_kind.columns.get(identity, {})
+    return columns
 
 
 def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
@@ -218,7 +275,7 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
     rows, steps = [], []
     for run_paths in paths.runs():
         run = duplicates.checked(read_run(run_paths))
-        rows.append(run_row(run, tolerance))
+        rows.append(run_row(run, steadiness_of(run, tolerance)))
         if run.ranks:
             steps.append(step_rows(run))
     if not rows:

@@ -1,41 +1,22 @@
-"""Diagnostics across runs: about the repetitions of a configuration, and about all runs of a study."""
+"""Diagnostics across runs: of a configuration, of a round, whose runs must have seen one machine, and of a study."""
 
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.statistics import median_deviation
-from dlperf_study.analysis.steady_state import Answer, steadiness_tolerance
-from dlperf_study.arrays import Floats
-from dlperf_study.columns import COLUMNS
-from dlperf_study.dataset.resource_diagnostics import varying_clocks
-from dlperf_study.diagnostic import Diagnostic, Severity
-from dlperf_study.plan.plan import Plan
-from dlperf_study.study.job import Outcome
-from dlperf_study.study.turn import BLOCKS, ROUNDS
-from dlperf_study.wording import counted, rate_text
+from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.core.wording import counted, duration, guessed, rate_text
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.metrics.metric import STUDY
+from dlperf_study.metrics.outcome import REMEDY
+from dlperf_study.metrics.statistics import Sample, odd_runs
+from dlperf_study.metrics.steady_state import MOST_FURTHER_SECONDS, Answer, are_within_reach, steadiness_tolerance
+from dlperf_study.study.job import BLOCKS, ROUNDS, Outcome
+from dlperf_study.study.plan import Plan
 
-#: A run is far from the others of its configuration beyond this share of their median and this many deviations.
-FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
-#: What must be the same for all runs of a study (None), of a framework, or of a configuration.
-SAME = {
-    "device_name": None,
-    "cpu_model": None,
-    "cores": None,
-    "memory_bytes": None,
-    "git_commit": None,
-    "git_dirty": None,
-    "device": None,
-    "link": None,
-    "python_version": "framework",
-    "library_version": "framework",
-    "exchange_library": "framework",
-    "gpu_driver": None,
-    "cuda_version": "framework",
-    "cudnn_version": "framework",
-    "fingerprint": "identity",
-}
+#: By how much the clocks of the runs of a configuration may differ, as a share of the slowest.
+CLOCK_SPREAD = 0.03
 
 
 def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
@@ -45,7 +26,7 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
         *unused_gpus(plan),
         *number_of_runs(plan, runs),
         *other_orders(plan, completed),
-        *far_runs(completed),
+        *odd_repetitions(completed),
         *varying_clocks(completed),
         *mixed_environments(completed),
         *mixed_hosts(completed),
@@ -90,48 +71,43 @@ def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
         yield Diagnostic("order", message, identity=str(identity))
 
 
-def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """A repetition is far from the others of its configuration."""
+def odd_repetitions(completed: pd.DataFrame) -> Iterator[Diagnostic]:
+    """A repetition is further from the others of its configuration than chance sets any run of the study."""
+    lists, samples = [], []
     is_in_samples = completed["throughput"].notna()
-    yield from _far_rates(completed[is_in_samples], "throughput")
-    yield from _far_rates(completed[~is_in_samples].dropna(subset="token_throughput"), "token_throughput")
+    for column, of_unit in (("throughput", completed[is_in_samples]), ("token_throughput", completed[~is_in_samples])):
+        for _, runs in of_unit.dropna(subset=column).groupby("identity"):
+            lists.append((column, runs))
+            samples.append(Sample(runs[column].to_numpy(np.float64)))
+    for odd in odd_runs(samples):
+        column, runs = lists[odd.sample]
+        rate, repetition = samples[odd.sample].values[odd.position], int(runs["repetition"].iloc[odd.position])
+        message = f"{rate_text(rate)} {COLUMNS[column].unit}, but the mean of the other runs is"
+        message += f" {rate_text(odd.mean_of_others)}"
+        yield Diagnostic(column, message, identity=str(runs["identity"].iloc[0]), repetition=repetition)
 
 
-def _far_rates(completed: pd.DataFrame, column: str) -> Iterator[Diagnostic]:
-    unit = COLUMNS[column].unit
-    for identity, runs in completed.groupby("identity"):
-        rates, repetitions = runs[column].to_numpy(np.float64), runs["repetition"].tolist()
-        far = list(far_from_other_runs(rates))
-        if far and rates.size == 2:
-            message = f"its two runs reach {' and '.join(map(rate_text, rates))} {unit}"
-            message += "; only a third can say which is odd"
-            yield Diagnostic(column, message, identity=str(identity))
-            continue
-        for position, median in far:
-            message = f"{rate_text(rates[position])} {unit}, but the median of the other runs is {rate_text(median)}"
-            yield Diagnostic(column, message, identity=str(identity), repetition=repetitions[position])
-
-
-def far_from_other_runs(rates: Floats) -> Iterator[tuple[int, float]]:
-    """Yield the position of each rate that is far from the others, and the median of the others."""
-    if rates.size < 2:
-        return
-    for position in range(rates.size):
-        other_rates = np.delete(rates, position)
-        median = float(np.median(other_rates))
-        limit = max(FAR_SHARE * median, FAR_DEVIATIONS * median_deviation(other_rates))
-        if abs(rates[position] - median) > limit:
-            yield position, median
+def varying_clocks(completed: pd.DataFrame) -> Iterator[Diagnostic]:
+    """The GPUs had other clocks in some repetitions of a configuration than in others."""
+    for identity, clocks in completed.groupby("identity")["sm_clock"]:
+        lowest, highest = clocks.min(), clocks.max()
+        if highest > (1 + CLOCK_SPREAD) * lowest:
+            message = f"the SM clock of its runs is between {lowest:.0f} and {highest:.0f} MHz"
+            share = f"more than {100 * CLOCK_SPREAD:.0f} % apart"
+            yield Diagnostic("sm_clock", f"{message}, {share}: they were not measured alike", identity=str(identity))
 
 
 def mixed_environments(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Runs that are compared were measured in different environments."""
-    for column, within in SAME.items():
-        groups = completed[within] if within else pd.Series("the study", completed.index)
+    for column, metric in COLUMNS.items():
+        if not metric.same_within:
+            continue
+        is_of_study = metric.same_within == STUDY
+        groups = pd.Series("the study", completed.index) if is_of_study else completed[metric.same_within]
         values = completed[column].dropna().groupby(groups, sort=False).unique()
         for name, different in values[values.map(len) > 1].items():
             message = f"the runs of {name} were measured with different {column}: {', '.join(map(str, different))}"
-            yield Diagnostic(column, message, identity=str(name) if within == "identity" else None)
+            yield Diagnostic(column, message, identity=str(name) if metric.same_within == "identity" else None)
 
 
 def mixed_hosts(completed: pd.DataFrame) -> Iterator[Diagnostic]:
@@ -154,16 +130,25 @@ def uncommitted(completed: pd.DataFrame) -> Iterator[Diagnostic]:
 def short_windows(completed: pd.DataFrame, tolerance: float) -> Iterator[Diagnostic]:
     """Windows are too short to tell whether they are steady: the study's design, not the runs, must change."""
     short = completed[completed["steadiness"] == Answer.CANT_TELL]
-    further = short.loc[short["measured_steps"].notna(), "further_steps"].dropna().sort_values().tolist()
-    if not further:
+    short = short[short["measured_steps"].notna()].dropna(subset="further_steps")
+    if short.empty:
         return
-    share = f"{len(further)} of {counted(len(completed), 'run')}"
+    share = f"{len(short)} of {counted(len(completed), 'run')}"
     message = f"in {share} the window is too short to tell whether it is steady within {100 * tolerance:g} %"
-    for_half, for_all = further[(len(further) - 1) // 2], further[-1]
-    remedy = f"{for_all} more steps would probably tell"
-    if for_half < for_all:
-        remedy = f"{for_half} more steps would probably tell for half of them, {for_all} for all"
-    yield Diagnostic("steadiness", f"{message}: raise measured_steps or measured_seconds; {remedy}", Severity.NOTE)
+    yield Diagnostic("steadiness", f"{message}: {_longer_window(short)}", Severity.NOTE)
+
+
+def _longer_window(short: pd.DataFrame) -> str:
+    """Return how much longer the windows of these runs should be, as far as anybody would wait for it."""
+    too_much = f"it would take over {duration(MOST_FURTHER_SECONDS)} of steps in each, less on a quieter machine"
+    pairs = zip(short["further_steps"], short["step_seconds"], strict=True)
+    possible = sorted(steps for steps, seconds in pairs if are_within_reach(steps, seconds))
+    if not possible:
+        return too_much
+    steps = guessed(possible[(len(possible) - 1) // 2], possible[-1])
+    remedy = f"raise measured_steps or measured_seconds; {steps} more steps would probably tell"
+    out_of_reach = len(short) - len(possible)
+    return f"{remedy}, but for {out_of_reach} of them {too_much}" if out_of_reach else remedy
 
 
 def longer_than_the_exchange(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
@@ -177,3 +162,44 @@ def longer_than_the_exchange(configurations: pd.DataFrame) -> Iterator[Diagnosti
             lengths = f"{exposed_ms:.3g} ms are exposed, and the exchange alone takes {alone_ms:.3g} ms"
             reason = "a step also waits for the slower of its ranks, and may share cores with the threads that exchange"
             yield Diagnostic("exposed_seconds", f"{lengths}: {reason}", Severity.NOTE, row.identity)
+
+
+#: Runs of a round that begin further apart than this, and than so many times the usual, are not in one round.
+LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
+
+
+def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnostic]]:
+    """Return the table of runs, in which those that did not share their round have none, and a diagnostic for each."""
+    completed = runs[runs["outcome"] == Outcome.COMPLETED].dropna(subset=["round"])
+    reasons = dict([*_far_apart(completed), *_claimed_twice(completed)])
+    diagnostics = []
+    for index, reason in reasons.items():
+        run = runs.loc[index]
+        message = f"{reason}: {REMEDY}"
+        diagnostics.append(Diagnostic("round", message, identity=run["identity"], repetition=int(run["repetition"])))
+    shared = runs["round"].mask(runs.index.isin(list(reasons)))
+    return runs.assign(round=shared), diagnostics
+
+
+def _claimed_twice(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:
+    """Yield the index of each run whose round another run of its configuration claims too, and that it does."""
+    claims = completed.groupby(["identity", "round"])["repetition"].transform("size")
+    twice = completed[claims > 1].sort_values(["identity", "round"], kind="stable")
+    for index, round_number in twice["round"].items():
+        claimants = counted(int(claims[index]) - 1, "other run")
+        yield index, f"its run.json says round {round_number}, as {claimants} of it does"
+
+
+def _far_apart(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:
+    """Yield the index of each run that began long before or after most of its round, and by how much.
+
+    The study may have been interrupted in that round: what the machine did meanwhile would be in its ratios.
+    """
+    started = pd.to_datetime(completed["started"], utc=True, format="ISO8601").sort_values()
+    limit = max(LONGEST_PAUSE, LONG_PAUSES * started.diff().median())
+    for round_number, begun in started.groupby(completed["round"]):
+        part = (begun.diff() > limit).cumsum()
+        largest_part = begun[part == part.mode()[0]]
+        for index in begun.index.difference(largest_part.index):
+            hours = (begun[index] - largest_part).abs().min().total_seconds() / 3600
+            yield index, f"it began {hours:.1f} hours from the other runs of round {round_number}"

@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute, csv, parquet
 
-from dlperf_study.columns import TableName, columns_of
-from dlperf_study.errors import EvidenceError
-from dlperf_study.writing import naming, replacing
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.user_commands import command_line
+from dlperf_study.core.writing import naming, replacing
+from dlperf_study.metrics.columns import COLUMNS, Dtype, Metric, TableName, columns_of
 
 Row = Mapping[str, Any]
 
@@ -26,7 +27,9 @@ SAMPLE, DISTINCT_SHARE = 1 << 12, 0.5
 #: Tables that older versions wrote under another name: those files are removed when the table is written.
 FORMER_NAMES = {TableName.DIAGNOSTICS: "complaints"}
 
-_REMEDY = "build the dataset with `python -m dlperf_study collect`, or `ingest` for logs of other programs"
+#: Without these a table is none of any version.
+_ESSENTIAL = {"identity", "outcome", "window", "step", "seconds"}
+_REMEDY = f"build the dataset with `{command_line('collect')}`, or `ingest` for logs of other programs"
 _CSV = csv.WriteOptions(quoting_style="needed")
 
 #: A column of few distinct strings: the index of the string of each row, and the strings.
@@ -39,7 +42,13 @@ def frame_of_rows(table: TableName, rows: Sequence[Row]) -> pd.DataFrame:
     for column in columns_of(table):
         values[column.name] = [row.get(column.name) for row in rows]
     # The copy keeps columns of one type together: pandas warns of more than a hundred that are kept apart.
-    return frame(table, values).copy()
+    return frame(table, values).copy().assign(**_settings(rows))
+
+
+def _settings(rows: Sequence[Row]) -> dict[str, pd.Series]:
+    """Return the columns of rows that are settings of a user's program, with the type of what they hold."""
+    names = dict.fromkeys(name for row in rows for name in row if name not in COLUMNS)
+    return {name: pd.Series([row.get(name) for row in rows]).convert_dtypes() for name in names}
 
 
 def frame(table: TableName, values: Mapping[str, Any]) -> pd.DataFrame:
@@ -65,6 +74,29 @@ def rows_of(table: TableName, values: Mapping[str, NDArray[Any] | RepeatedText])
             array = pa.array(column_values, from_pandas=True)
         arrays[column.name] = array
     return pa.table(arrays)
+
+
+def step_rows(
+    identity: str,
+    repetition: int,
+    *,
+    rank: NDArray[Any],
+    window: RepeatedText,
+    step: NDArray[Any],
+    seconds: NDArray[Any],
+    loss: NDArray[Any],
+) -> pa.Table:
+    """Return steps of one run as rows of the table of steps, given one array per column; all are of one size."""
+    columns: dict[str, NDArray[Any] | RepeatedText] = {
+        "identity": (np.zeros(step.size, np.int32), [identity]),
+        "repetition": np.full(step.size, repetition),
+        "rank": rank,
+        "window": window,
+        "step": step,
+        "seconds": seconds,
+        "loss": loss,
+    }
+    return rows_of(TableName.STEPS, columns)
 
 
 def joined(table: TableName, pieces: Sequence[pa.Table]) -> pa.Table:
@@ -177,11 +209,11 @@ def _write_csv(parquet_file: Path, file: Path) -> None:
         csv.CSVWriter(unfinished, rows.schema_arrow, write_options=_CSV) as csv_writer,
     ):
         for batch in rows.iter_batches():
-            csv_writer.write_batch(_without_formulas(batch))
+            csv_writer.write_batch(_disarm_formulas(batch))
 
 
-def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows whose strings no spreadsheet runs as a formula: an apostrophe before them makes them text."""
+def _disarm_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows of which no spreadsheet runs a string as a formula: an apostrophe before it makes it text."""
     for index, column in enumerate(batch.columns):
         is_dictionary = pa.types.is_dictionary(column.type)
         strings = column.dictionary if is_dictionary else column
@@ -201,21 +233,42 @@ def require(table: TableName, folder: Path) -> Path:
     return file
 
 
-def read(table: TableName, folder: Path) -> pd.DataFrame:
-    """Read a table; raises EvidenceError when it has not been written, is damaged, or has other columns."""
+def read(table: TableName, folder: Path, defaults: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """Read a table, also one of an earlier or a later version: columns that it does not have are filled.
+
+    ``defaults``: values of columns that were added later; others are missing values. Columns that this version does not
+    know come last.
+    Raises EvidenceError when it has not been written, is damaged, or can't do without a column that it does not have.
+    """
     file = require(table, folder)
     try:
         content = pd.read_parquet(file)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise EvidenceError(f"{file}: is no table ({error}); {_REMEDY}") from error
+    columns: dict[str, pd.Series] = {}
     for column in columns_of(table):
-        expected = column.dtype_in(table)
-        actual = str(content[column.name].dtype) if column.name in content else "missing"
+        expected, default = column.dtype_in(table), (defaults or {}).get(column.name)
+        try:
+            columns[column.name] = _stored_or_default(content, column, expected, default)
+        except ValueError as error:
+            raise EvidenceError(f"{file}: column {column.name} {error}; {_REMEDY}") from None
+    if [*columns] == [*content][: len(columns)]:
+        return content
+    unknown = content.drop(columns=columns, errors="ignore")
+    return pd.DataFrame(columns | dict(unknown.items()), content.index, copy=False)
+
+
+def _stored_or_default(content: pd.DataFrame, column: Metric, expected: Dtype, default: Any) -> pd.Series:
+    """Return a column of a stored table, or one of default values; raises ValueError, with what is wrong with it."""
+    if column.name in content:
+        stored = content[column.name]
         # A column of strings without rows has no type in the file.
-        if actual != expected and (len(content) or actual == "missing"):
-            problem = f"column {column.name} is {actual}, and must be {expected}"
-            raise EvidenceError(f"{file}: {problem}: damaged, or of a different version of this package; {_REMEDY}")
-    return content
+        if str(stored.dtype) != expected and len(content):
+            raise ValueError(f"is {stored.dtype}, and must be {expected}")
+        return stored
+    if column.name in _ESSENTIAL or (default is None and column.dtype in (Dtype.INTEGER, Dtype.FLAG)):
+        raise ValueError("is missing")
+    return pd.Series([default] * len(content), content.index, dtype=str(expected))
 
 
 def _file(table: TableName, folder: Path) -> Path:

@@ -10,25 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlperf_study.arrays import Floats
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
+from dlperf_study.core.paths import RunPaths, StudyPaths
 from dlperf_study.dataset.run_table import run_row
-from dlperf_study.dataset.study_diagnostics import SAME
-from dlperf_study.diagnostic import Diagnostic, Severity
-from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.horovod_timeline import LIBRARY, TracedRun, read_timeline
-from dlperf_study.evidence.nccl_report import NcclReport, link_contradictions, read_nccl_report
-from dlperf_study.evidence.rank_log_writer import TRAINING, WARMUP
+from dlperf_study.evidence.lines import TRAINING, WARMUP
+from dlperf_study.evidence.nccl_report import link_contradictions, read_nccl_report
 from dlperf_study.evidence.run import Run, read_run
-from dlperf_study.paths import RunPaths, StudyPaths
-from dlperf_study.plan.batch_search import BatchSearch, search, searched, trial
-from dlperf_study.plan.plan import Plan
+from dlperf_study.metrics.columns import COLUMNS, Source, values_of
+from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
-
-#: What must be the same for a traced run and the counted runs; the fingerprint depends on the number of steps.
-SAME_AS_COUNTED = tuple(name for name in SAME if name != "fingerprint")
-#: How many orders of ranks are named; the unnamed are counted.
-NAMED_RINGS = 2
+from dlperf_study.study.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -79,11 +73,7 @@ def _read_trace(identity: str, paths: RunPaths, counted_runs: pd.DataFrame, trac
     except EvidenceError as error:
         traces.diagnostics.append(Diagnostic("trace", str(error), Severity.ERROR, identity))
         return
-    traces.columns[identity] = {
-        "traced_step_seconds": max(window.mean_seconds for window in run.windows(TRAINING)),
-        "negotiation_seconds": timeline.negotiation_seconds,
-        "all_reduce_seconds": timeline.all_reduce_seconds,
-    }
+    traces.columns[identity] = values_of(Source.TRACE, (run, timeline))
     traces.diagnostics.extend(_different_environment(identity, run, counted_runs))
 
 
@@ -98,7 +88,8 @@ def longest_steps(run: Run) -> Floats:
 def _different_environment(identity: str, run: Run, counted_runs: pd.DataFrame) -> Iterator[Diagnostic]:
     """Yield a warning for every difference in environment between a traced run and the counted runs."""
     row = run_row(run)
-    for column in SAME_AS_COUNTED:
+    # The fingerprint depends on the number of steps.
+    for column in (name for name, metric in COLUMNS.items() if metric.same_within and name != "fingerprint"):
         values = list(counted_runs[column].dropna().unique())
         if values and row[column] not in values:
             counted_values = ", ".join(map(str, values))
@@ -127,24 +118,9 @@ def _read_report(identity: str, paths: RunPaths, reports: UncountedRuns) -> None
     except EvidenceError as error:
         reports.diagnostics.append(Diagnostic("nccl_transports", str(error), Severity.WARNING, identity))
         return
-    reports.columns[identity] = _nccl_columns(report)
+    reports.columns[identity] = values_of(Source.NCCL_REPORT, report)
     for message in link_contradictions(report, run.facts["cluster"]["link"], run.configuration.nodes):
         reports.diagnostics.append(Diagnostic("nccl_transports", message, identity=identity))
-
-
-def _nccl_columns(report: NcclReport) -> dict[str, Any]:
-    connections = [f"{transport} ({pairs})" for transport, pairs in report.connections.items()]
-    named = [order.replace(" ", "→") for order in report.rings[:NAMED_RINGS]]
-    unnamed = len(report.rings) - len(named)
-    network = f"{report.network}: {', '.join(report.cards)}" if report.cards else report.network
-    return {
-        "nccl_transports": ", ".join(connections) or None,
-        "nccl_path": report.path or None,
-        "nccl_network": network or None,
-        "nccl_channels": report.channels or None,
-        "nccl_rings": "; ".join([*named, *([f"{unnamed} more"] if unnamed else [])]) or None,
-        "nccl_trees": report.trees or None,
-    }
 
 
 def read_largest_batches(plan: Plan, paths: StudyPaths) -> UncountedRuns:
@@ -158,9 +134,7 @@ def read_largest_batches(plan: Plan, paths: StudyPaths) -> UncountedRuns:
         bounds = of_configuration.search(plan.largest_batch or 0)
         batches.identities.update(of_configuration.identities)
         if bounds.next_batch is None:
-            batches.columns[identity] = {"largest_batch": bounds.fitting, "batch_trials": bounds.trials}
-            if bounds.too_large is not None:
-                batches.columns[identity]["too_large_batch"] = bounds.too_large
+            batches.columns[identity] = values_of(Source.BATCH_SEARCH, bounds)
         else:
             message = "; ".join(filter(None, (f"not found yet: {bounds.description}", of_configuration.problem)))
             batches.diagnostics.append(Diagnostic("largest_batch", message, identity=identity))

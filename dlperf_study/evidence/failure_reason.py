@@ -5,10 +5,11 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from dlperf_study.paths import RunPaths
+from dlperf_study.core.large_files import last_lines
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.signals import PASSED_ON_SIGNALS
+from dlperf_study.core.writing import existing_folder
 from dlperf_study.study.job import JobResult, Outcome
-from dlperf_study.supervision.processes import PASSED_ON_SIGNALS
-from dlperf_study.writing import existing_folder
 
 #: Logs and evidence of one run are far smaller; less than this is a disk about to be full.
 FREE_BYTES = 20_000_000
@@ -21,7 +22,12 @@ ENDED_BY_LAUNCHER = "FatalError: `Termination signal`"
 _RANK_MARK = r"(?:\[\d+\]<\w+>:|\[rank\d+\]: )"
 #: As Python ends a traceback.
 _EXCEPTION = re.compile(rf"{_RANK_MARK}?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?)")
-_NO_MODULE = re.compile(r".*: (No module named .*)")
+#: What Python says of a program that it can't find, and a shell of a command.
+_NOT_FOUND = re.compile(
+    r".*: ((?:No module named|can't open file) .*|[^:]+: (?:No such file or directory|(?:command )?not found))"
+)
+#: The exceptions of launchers, which say no more than that a rank failed.
+_OF_LAUNCHER = re.compile(r"[\w.]*(?:ChildFailedError|CalledProcessError)\b.*")
 #: What an allocation that was refused ends with: an exception by its name or by what it says, or the last words of a
 #: library in C.
 _OUT_OF_MEMORY = re.compile(
@@ -53,7 +59,7 @@ def explained(result: JobResult, paths: RunPaths) -> JobResult:
             f"{result.reason}; processes that the kernel killed because memory was full: {result.out_of_memory_kills}"
         )
         return replace(result, outcome=Outcome.OUT_OF_MEMORY, reason=reason)
-    result = with_last_exception(result, paths)
+    result = add_last_exception(result, paths)
     if shortage := disk_shortage(paths.folder):
         return replace(result, reason=f"{result.reason}; {shortage}")
     return result
@@ -62,7 +68,7 @@ def explained(result: JobResult, paths: RunPaths) -> JobResult:
 def refused_allocation(paths: RunPaths) -> str:
     """Return the last line by which a process of the run said that it got no memory, shortened; or nothing."""
     for log in paths.process_logs:
-        for line in reversed(log.read_text(errors="replace").splitlines()[-SEARCHED_LINES:]):
+        for line in reversed(last_lines(log, SEARCHED_LINES)):
             if match := _OUT_OF_MEMORY.fullmatch(line.strip()):
                 return match[1][:LONGEST_EXCEPTION]
     return ""
@@ -72,7 +78,7 @@ def last_log_lines(paths: RunPaths) -> dict[str, list[str]]:
     """Return the last lines of every log of the run, by task."""
     tails: dict[str, list[str]] = {}
     for log in paths.process_logs:
-        tails[log.stem] = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+        tails[log.stem] = last_lines(log, TAIL_LINES)
     return tails
 
 
@@ -84,7 +90,7 @@ def disk_shortage(folder: Path) -> str:
     return f"{folder}: only {free / 1e6:.0f} MB free on this disk; a run needs {FREE_BYTES / 1e6:.0f}"
 
 
-def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
+def add_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     """Add the last exception of the task that failed to the reason, unless the exit code explains the failure.
 
     Of several ranks, the one whose log was written to least recently failed first: the others ended because of it.
@@ -97,11 +103,18 @@ def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     if result.outcome is not Outcome.FAILED or not code or ended_by_signal:
         return result
     logs = [log for log in paths.process_logs if log.stem.startswith(("rank-", f"{task}-rank-")) or log.stem == task]
-    for log in sorted(logs, key=lambda path: (path.stem == task, path.stat().st_mtime)):
+    is_rank = task.startswith("rank-")
+    for log in sorted(logs, key=lambda path: (path.stem == task and not is_rank, path.stat().st_mtime)):
         if exception := _last_exception(log):
+            cause = f"{log.stem}: {exception}" if is_rank and log.stem != task else exception
             named_limit = _NAMED_LIMIT if _LATE.search(exception) else ""
-            return replace(result, reason=f"{result.reason}: {exception}{named_limit}")
+            return replace(result, reason=f"{result.reason}: {cause}{named_limit}")
     return result
+
+
+def _significance(line: str) -> int:
+    """Return how much a line says of why a rank failed: least if it is the exception of a launcher."""
+    return 0 if _OF_LAUNCHER.match(line) else 2 if re.match(_RANK_MARK, line) else 1
 
 
 def _last_exception(log: Path) -> str:
@@ -109,11 +122,10 @@ def _last_exception(log: Path) -> str:
 
     A log of ranks and of what started them ends with an exception of the latter, which says that a rank failed.
     """
-    lines = log.read_text(errors="replace").splitlines()[-SEARCHED_LINES:]
-    of_ranks_last = sorted(lines, key=lambda line: bool(re.match(_RANK_MARK, line)))
-    for line in reversed(of_ranks_last):
+    lines = last_lines(log, SEARCHED_LINES)
+    for line in reversed(sorted(lines, key=_significance)):
         if ENDED_BY_LAUNCHER in line:
             return ""
-        if match := _EXCEPTION.fullmatch(line.rstrip()) or _NO_MODULE.fullmatch(line.rstrip()):
+        if match := _EXCEPTION.fullmatch(line.rstrip()) or _NOT_FOUND.fullmatch(line.rstrip()):
             return match[1][:LONGEST_EXCEPTION]
     return ""

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.arrays import Floats
-from dlperf_study.errors import EvidenceError
-from dlperf_study.study.json_record import text_of
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.study.validation import text_of
 
 #: Which runs have one: the ``library`` of their rank logs.
 LIBRARY = "horovod"

@@ -8,16 +8,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dlperf_study.errors import EvidenceError
-from dlperf_study.paths import RunPaths
-from dlperf_study.wording import counted
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.wording import counted
 
 #: The variables that make NCCL write it; what these subsystems say comes before all windows.
-VARIABLES = {
-    "NCCL_DEBUG": "INFO",
-    "NCCL_DEBUG_SUBSYS": "INIT,GRAPH,NET,ENV",
-    "NCCL_DEBUG_FILE": "{run}/nccl-%h-%p.log",
-}
+VARIABLES = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,GRAPH,NET,ENV", "NCCL_DEBUG_FILE": "{run}/nccl-%h-%p.log"}
 FILES = "nccl-*.log"
 #: The paths between GPUs of a machine, the fastest first.
 PATHS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS")

@@ -7,26 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.errors import EvidenceError
+from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING, WARMUP
 from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, RankLog, read_rank_log
-from dlperf_study.evidence.rank_log_writer import (
-    COMPUTATION_AFTER,
-    COMPUTATION_BEFORE,
-    EXCHANGE,
-    INPUT,
-    TRAINING,
-    WARMUP,
-)
-from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.exchange import ELEMENT_BYTES, NO_EXCHANGE, STRATEGIES, UNKNOWN_EXCHANGE
 from dlperf_study.study.job import PRODUCER, TaskRole
 from dlperf_study.study.precision import COMPUTED_IN, REDUCED_PARAMETERS
-from dlperf_study.study.tuning import tuning_contradictions
-from dlperf_study.wording import counted
+from dlperf_study.study.training_parameters import tuning_contradictions
 
-#: How gradients travel, see ``records.Exchange``; with the last two ranks wait for each other in every step.
-NO_EXCHANGE, PUSH_PULL, ALL_REDUCE, SYNCHRONOUS_PUSH_PULL = "none", "push_pull", "all_reduce", "synchronous_push_pull"
-EXCHANGE_OF_STRATEGY = {"all_reduce": ALL_REDUCE, "async": PUSH_PULL, "sync": SYNCHRONOUS_PUSH_PULL}
 #: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
 EQUAL_FACTS, REPLICATED_FACTS = (
     (
@@ -35,8 +26,8 @@ EQUAL_FACTS, REPLICATED_FACTS = (
     ),
     ("parameters", "flops_per_sample"),
 )
-#: Bytes of one element of a gradient on the link, of parameters that are kept as float32.
-ELEMENT_BYTES = {"none": 4, "fp16": 2}
+#: The subject of diagnostics about the run of a user's program.
+PROGRAM = "program"
 #: The usual cause of a loss that is not finite, and what to change in the study.
 INFINITE_LOSS_CAUSE = "batch normalisation over few values does that; more images or larger ones help"
 
@@ -50,6 +41,9 @@ def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[RankLog], str]
             logs.append(read_rank_log(paths.rank_log(rank)))
         except EvidenceError as error:
             problem = problem or str(error)
+            continue
+        if logs[-1].is_of_job:
+            return logs, ""
     return logs, problem
 
 
@@ -80,7 +74,8 @@ def contradiction(
 def _check_record(logs: Sequence[RankLog], facts: Mapping[str, Any], source: str) -> None:
     """Check that the record of a completed run fits the ranks that it has, and how its processes ended."""
     expected, logged, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(len(logs)))
-    if (expected, logged) != (len(ranks), ranks):
+    is_of_job = len(logs) == 1 and logs[0].is_of_job
+    if (expected, logged) != (expected if is_of_job else len(ranks), ranks):
         problem = f"expects {counted(expected, 'rank')} and saw {logged}, but has the logs of ranks {ranks}"
         raise EvidenceError(f"{source}: {problem}")
     failed_trainers: list[str] = []
@@ -155,7 +150,8 @@ def _different_devices_or_facts(
     logs: Sequence[RankLog], configuration: Configuration, device: str, driver_code: str
 ) -> Iterator[str]:
     """Yield what must be equal and is not; ``driver_code`` is the digest of the measuring code of the driver."""
-    devices = {log.facts["device"] for log in logs}
+    # A log that a program printed does not say on which device it trained.
+    devices = {device if log.is_of_job else log.facts["device"] for log in logs}
     if devices != {device}:
         yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file says {device}"
     hosts_of_nodes = defaultdict[int, set[str]](set)
@@ -214,13 +210,15 @@ def _contradictory_tuning(logs: Sequence[RankLog], configuration: Configuration)
 def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
     kind = facts["exchange"]
     is_alone = configuration.world_size == 1 and not configuration.servers
+    if kind == UNKNOWN_EXCHANGE and not is_alone:
+        return
     if (kind == NO_EXCHANGE) != is_alone:
         ranks, servers = counted(configuration.world_size, "rank"), counted(configuration.servers, "server")
         yield f"exchange is {kind} in a run of {ranks} and {servers}"
-    expected = EXCHANGE_OF_STRATEGY.get(configuration.strategy)
-    if expected and kind not in (NO_EXCHANGE, expected):
+    strategy = STRATEGIES.get(configuration.strategy)
+    if strategy and kind not in (NO_EXCHANGE, strategy.exchange):
         yield f"exchange is {kind}, but the strategy is {configuration.strategy}"
-    if is_alone:
+    if is_alone or "recorded_by" in facts:
         return
     element = ELEMENT_BYTES[configuration.gradient_compression]
     exchanged, most = facts["gradient_bytes"], facts["parameters"] * element
@@ -235,14 +233,42 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
 
 def _contradictory_results(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:
     """Yield how the results of ranks contradict each other, or the life of their processes (None: unknown)."""
-    if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
-        yield "the parameters did not change: nothing was trained"
-    if len({log.end["parameter_checksum"] for log in logs}) > 1:
-        yield "the ranks ended with different parameters: their gradients were not exchanged"
+    if not logs[0].is_of_program:
+        yield from _contradictory_parameters(logs)
     for log in logs:
         measured = sum(window.seconds for window in log.windows.values())
         if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
             yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"
+
+
+def _contradictory_parameters(logs: Sequence[RankLog]) -> Iterator[str]:
+    """Yield what is wrong with the parameters that the ranks had in the beginning and in the end."""
+    if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
+        yield "the parameters did not change: nothing was trained"
+    if len({log.end["parameter_checksum"] for log in logs}) > 1:
+        yield "the ranks ended with different parameters: their gradients were not exchanged"
+
+
+def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
+    """Yield what may be wrong with a run of a user's program, which may train in ways that nobody else knows."""
+    if not logs or not logs[0].is_of_program:
+        return
+    if all("parameter_checksum" in log.end for log in logs):
+        is_sharded = any(log.facts.get("sharded") for log in logs)
+        for message in _contradictory_parameters(logs[:1] if is_sharded else logs):
+            yield Diagnostic(PROGRAM, message)
+    else:
+        yield Diagnostic(PROGRAM, "that parameters changed was not checked: its program does not measure them")
+    has_one_log = len(logs) == 1 and logs[0].facts["world_size"] > 1
+    if has_one_log or (len(logs) > 1 and not _are_compared(logs)):
+        yield Diagnostic(PROGRAM, "the parameters of its ranks were not compared")
+    for obstacle in dict.fromkeys(log.end.get("computation_obstacle") for log in logs):
+        if obstacle:
+            yield Diagnostic("computation_seconds", f"no step without exchange was measured: {obstacle}", Severity.NOTE)
+
+
+def _are_compared(logs: Sequence[RankLog]) -> bool:
+    return all("parameter_checksum" in log.end and not log.facts.get("sharded") for log in logs)
 
 
 def _infinite_losses(logs: Sequence[RankLog]) -> Iterator[str]:

@@ -1,19 +1,37 @@
 """The log of one rank, read as ``docs/evidence.md`` describes it: which process measured, and every timed window."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter
 
-from dlperf_study.arrays import Floats
-from dlperf_study.errors import EvidenceError
-from dlperf_study.evidence.rank_log_writer import EXCHANGE, TRAINING, WARMUP, WITH_BATCHES, WarmupEnd, part_of_exchange
-from dlperf_study.evidence.records import END_LINE, RANK_LINE, WINDOW_LINE, EndLine, RankLine, WindowLine
-from dlperf_study.study.json_record import lines_to_end, record_of
-from dlperf_study.wording import first_of
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.evidence.lines import (
+    EXCHANGE,
+    INCOMPLETE,
+    TRAINING,
+    WARMUP,
+    WITH_BATCHES,
+    EndLine,
+    IncompleteLine,
+    ProgramEndLine,
+    ProgramRankLine,
+    RankLine,
+    RecordedBy,
+    Scope,
+    WarmupEnd,
+    WindowLine,
+    part_of_exchange,
+)
+from dlperf_study.study.validation import lines_of_log, record_of
 
+_RANK_LINE, _WINDOW_LINE, _END_LINE = TypeAdapter(RankLine), TypeAdapter(WindowLine), TypeAdapter(EndLine)
+_PROGRAM_RANK_LINE, _PROGRAM_END_LINE = TypeAdapter(ProgramRankLine), TypeAdapter(ProgramEndLine)
+_INCOMPLETE_LINE = TypeAdapter(IncompleteLine)
 #: By how much the steps of a window may exceed it: the clocks of a device and of its host differ a little.
 CLOCK_TOLERANCE = 0.01
 
@@ -25,7 +43,10 @@ class Window:
     ``input_seconds`` has how much of each step was waiting for its batch: 0 in windows without batches, and in logs
     from before there were data sources, when no step waited. ``bytes`` is of an exchange only, ``ended_by`` of the
     warm-up only, ``skipped_steps`` of steps whose loss is scaled. ``begin_ns`` is when it began, on
-    the clock of its node; None in logs from before there was telemetry.
+    the clock of its node; None in logs from before there was telemetry. ``has_input``: whether ``input_seconds`` were
+    measured; ``samples``, ``tokens``: what this rank trained in each step, where its program says that.
+    A log that prints the mean of ``steps_per_value`` steps has one value for them. ``piece_seconds``: of each piece of
+    arithmetic between its steps; empty where there was none.
     """
 
     name: str
@@ -37,11 +58,16 @@ class Window:
     ended_by: WarmupEnd | None
     skipped_steps: int | None
     begin_ns: int | None = None
+    has_input: bool = True
+    samples: Floats | None = None
+    tokens: Floats | None = None
+    steps_per_value: int = 1
+    piece_seconds: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def steps(self) -> int:
         """The number of steps."""
-        return self.step_seconds.size
+        return self.step_seconds.size * self.steps_per_value
 
     @property
     def mean_seconds(self) -> float:
@@ -59,9 +85,24 @@ class RankLog:
     """The complete log of one rank; ``facts`` is its ``rank`` line, ``end`` its last."""
 
     rank: int
-    facts: RankLine
+    facts: RankLine | ProgramRankLine
     windows: Mapping[str, Window]
-    end: EndLine
+    end: EndLine | ProgramEndLine
+
+    @property
+    def recorded_by(self) -> RecordedBy:
+        """Who measured."""
+        return RecordedBy(self.facts.get("recorded_by", RecordedBy.WORKER))
+
+    @property
+    def is_of_program(self) -> bool:
+        """Whether a user's program was measured, which may not say what it trains."""
+        return self.recorded_by is not RecordedBy.WORKER
+
+    @property
+    def is_of_job(self) -> bool:
+        """Whether it is the only log of all ranks."""
+        return self.facts.get("scope") == Scope.JOB
 
     @property
     def process(self) -> tuple[str, int, int]:
@@ -76,28 +117,39 @@ def read_rank_log(path: Path) -> RankLog:
         EvidenceError: the log is missing, truncated, or contradicts itself.
 
     """
-    lines = lines_to_end(path)
-    kinds = [str(line.get("kind")) for line in lines]
-    if kinds[:1] != ["rank"] or set(kinds[1:-1]) - {"window"}:
-        raise EvidenceError(f"{path}: its lines are {first_of(kinds)}, not rank, window, …, end")
-    return _rank_log(lines, str(path))
+    return _rank_log(lines_of_log(path, first=("rank",), repeated="window", why_unended=_explain_incomplete), str(path))
+
+
+def _explain_incomplete(last_line: dict[str, Any]) -> str:
+    """Return how a program ended before the last requested step, if this is what the last line of its log says."""
+    if last_line.get("kind") != INCOMPLETE:
+        return ""
+    line = record_of(_INCOMPLETE_LINE, last_line, INCOMPLETE)
+    return f"the program took {line['steps']} of {line['requested']} steps ({line['reason']})"
 
 
 def _rank_log(lines: list[dict[str, Any]], source: str) -> RankLog:
     first, *window_lines, last = lines
-    facts = record_of(RANK_LINE, first, f"{source}: line 1")
-    end = record_of(END_LINE, last, f"{source}: line {len(lines)}")
+    is_of_worker = first.get("recorded_by", RecordedBy.WORKER) == RecordedBy.WORKER
+    first_source, last_source = f"{source}: line 1", f"{source}: line {len(lines)}"
+    facts: RankLine | ProgramRankLine
+    end: EndLine | ProgramEndLine
+    if is_of_worker:
+        facts, end = record_of(_RANK_LINE, first, first_source), record_of(_END_LINE, last, last_source)
+    else:
+        facts = record_of(_PROGRAM_RANK_LINE, first, first_source)
+        end = record_of(_PROGRAM_END_LINE, last, last_source)
     if end["windows"] != len(window_lines):
         raise EvidenceError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
     _check_input(window_lines, source)
     windows: dict[str, Window] = {}
     for line_number, line in enumerate(window_lines, 2):
-        window = _window(record_of(WINDOW_LINE, line, f"{source}: line {line_number}"), source)
+        window = _window(record_of(_WINDOW_LINE, line, f"{source}: line {line_number}"), source)
         windows[window.name] = window
     if len(windows) < len(window_lines) or TRAINING not in windows:
         raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
     for window in windows.values():
-        _check_bytes(window, facts["gradient_bytes"], source)
+        _check_bytes(window, facts.get("gradient_bytes", 0), source)
     return RankLog(facts["rank"], facts, windows, end)
 
 
@@ -126,12 +178,13 @@ def _window(line: WindowLine, source: str) -> Window:
     name, steps, seconds, ended_by = line["name"], line["steps"], line["seconds"], line.get("ended_by")
     step_seconds = np.array(line["step_seconds"], dtype=np.float64)
     losses = np.array(line["losses"], dtype=np.float64)
-    if step_seconds.size != steps or losses.size not in (steps, 0):
+    per_value = line.get("steps_per_value", 1)
+    if step_seconds.size * per_value != steps or losses.size not in (steps, 0):
         raise EvidenceError(f"{source}: window {name} does not have one time and one loss for each step")
     if not steps and name != WARMUP:
         raise EvidenceError(f"{source}: window {name} has no step")
     # Of numbers that are not from this writer numpy would print a warning.
-    total = sum(line["step_seconds"])
+    total = sum(line["step_seconds"]) * per_value
     if not abs(total - seconds) <= seconds * CLOCK_TOLERANCE:
         raise EvidenceError(f"{source}: window {name} lasts {seconds} s but its steps {total} s")
     if (ended_by is None) == (name == WARMUP):
@@ -141,8 +194,22 @@ def _window(line: WindowLine, source: str) -> Window:
     skipped_steps = line.get("skipped_steps")
     if skipped_steps is not None and skipped_steps > losses.size:
         raise EvidenceError(f"{source}: window {name} skipped {skipped_steps} steps, but trained {losses.size}")
-    optional = (line.get("bytes"), ended_by, skipped_steps, line.get("begin_ns"))
-    return Window(name, seconds, step_seconds, losses, input_seconds, *optional)
+    optional = (line.get("bytes"), ended_by, skipped_steps, line.get("begin_ns"), "input_seconds" in line)
+    counts = (_counts(line, "samples", source), _counts(line, "tokens", source))
+    pieces = np.array(line.get("piece_seconds", []), dtype=np.float64)
+    if pieces.size > steps:
+        raise EvidenceError(f"{source}: window {name} has {pieces.size} of piece_seconds, but {steps} steps")
+    return Window(name, seconds, step_seconds, losses, input_seconds, *optional, *counts, per_value, pieces)
+
+
+def _counts(line: WindowLine, key: Literal["samples", "tokens"], source: str) -> Floats | None:
+    """Return how many samples or tokens each step of a window trained; None where the log does not say that."""
+    if key not in line:
+        return None
+    counts = np.array(line[key], dtype=np.float64)
+    if counts.size != line["steps"]:
+        raise EvidenceError(f"{source}: window {line['name']} does not have one of {key} for each step")
+    return counts
 
 
 def _input_seconds(line: WindowLine, step_seconds: Floats, source: str) -> Floats:

@@ -5,19 +5,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.arrays import Floats
-from dlperf_study.diagnostic import Diagnostic
-from dlperf_study.errors import EvidenceError, StudyFileError
-from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import Diagnostic, EvidenceError
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.evidence.lines import TRAINING
+from dlperf_study.evidence.rank_agreement import complete_logs, contradiction, program_diagnostics
 from dlperf_study.evidence.rank_log import RankLog, Window
-from dlperf_study.evidence.rank_log_writer import TRAINING
-from dlperf_study.evidence.records import RUN_RECORD, RunRecord
+from dlperf_study.evidence.run_file import RUN_RECORD, RunRecord
 from dlperf_study.evidence.telemetry import NodeTelemetry, read_telemetry
-from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Outcome
-from dlperf_study.study.json_record import object_of, record_of, text_of
-from dlperf_study.study.turn import ROUNDS
+from dlperf_study.study.job import ROUNDS, Outcome
+from dlperf_study.study.validation import object_of, record_of, text_of
 
 #: What makes a node faster or slower, so that it must be equal on all nodes.
 SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
@@ -68,10 +66,10 @@ def read_run(paths: RunPaths) -> Run:
         EvidenceError: ``run.json`` is missing, unreadable, or belongs to a different run.
 
     """
-    return _with_telemetry(run_of(run_facts(paths.run_file), paths), paths)
+    return _add_telemetry(run_of(run_facts(paths.run_file), paths), paths)
 
 
-def _with_telemetry(run: Run, paths: RunPaths) -> Run:
+def _add_telemetry(run: Run, paths: RunPaths) -> Run:
     """Return the run with the telemetry of its nodes, and a diagnostic for each file that can't be read."""
     telemetry, diagnostics = [], list(run.diagnostics)
     for node in range(len(run.facts["nodes"])):
@@ -100,7 +98,8 @@ def run_of(facts: RunRecord, paths: RunPaths) -> Run:
     recorded = [Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"]]
     # What the nodes of the record tell may be recorded too.
     messages = (*_other_first_node(facts), *different_nodes(facts["nodes"]))
-    diagnostics = tuple(dict.fromkeys((*recorded, *(Diagnostic("nodes", message) for message in messages))))
+    of_nodes = (Diagnostic("nodes", message) for message in messages)
+    diagnostics = tuple(dict.fromkeys((*recorded, *of_nodes, *program_diagnostics(ranks))))
     return Run(configuration, identity, repetition, outcome, reason, facts, tuple(ranks), diagnostics)
 
 
@@ -126,10 +125,7 @@ def different_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
     """Return the configuration, which must be the one whose folder this is."""
-    try:
-        configuration = Configuration.from_mapping(facts["configuration"], f"{paths.run_file}: configuration")
-    except StudyFileError as error:
-        raise EvidenceError(str(error)) from error
+    configuration = Configuration.from_record(facts["configuration"], f"{paths.run_file}: configuration")
     identity, repetition = facts["configuration_identity"], str(facts["repetition"])
     folder_identity, folder_repetition = paths.folder.parents[1].name, paths.folder.name
     if (identity, repetition) != (folder_identity, folder_repetition):

@@ -1,35 +1,30 @@
 """The record of one run, ``run.json``: built from how the processes ended and what the ranks logged."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.cluster.environment_variables import passed_environment, without_secrets
-from dlperf_study.cluster.hardware import command_output
-from dlperf_study.cluster.software import measuring_code
-from dlperf_study.errors import EvidenceError
+from dlperf_study.core.code_identity import MeasuringCode
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.core.writing import write_atomically
 from dlperf_study.evidence.failure_reason import explained, last_log_lines
+from dlperf_study.evidence.lines import FORMAT
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog
-from dlperf_study.evidence.rank_log_writer import FORMAT
-from dlperf_study.evidence.records import RunRecord
 from dlperf_study.evidence.run import different_nodes, run_facts, run_of
-from dlperf_study.paths import PROJECT, RunPaths
+from dlperf_study.evidence.run_file import ClusterFacts, GitFacts, RunRecord
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import JobResult, Outcome
-from dlperf_study.study.turn import Turn
-from dlperf_study.writing import write_atomically
+from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
+from dlperf_study.study.job import JobResult, Outcome, Turn
 
-#: What a reader of numbers must know of a cluster file; the rest is about how to reach the cluster.
-CLUSTER_FACTS = (
-    *("name", "launcher", "nodes", "devices_per_node", "device", "device_name", "device_peak_flops"),
-    *("link", "network_interface"),
-)
+#: How a fingerprint is made, as records say it. 1 (or nothing): the code in it is a digest of all measuring code. 2: of
+#: what the run imports, or the name of earlier code that measures alike.
+FINGERPRINT_DEFINITION = 2
 
 NodeFacts = Mapping[str, Any]
 
@@ -38,8 +33,9 @@ NodeFacts = Mapping[str, Any]
 class RequestedRun:
     """One run that a study requests, and where its evidence goes.
 
-    ``fingerprint`` is a digest of everything besides the machine that its numbers depend on. ``variables`` are added to
-    the environment of its processes: they make an unmeasured run of a measured one, for which ``purpose`` is the name.
+    ``fingerprint`` is a digest of everything besides the machine that its numbers depend on, and ``code`` what of it is
+    code. ``variables`` are added to the environment of its processes: they make an unmeasured run of a measured one,
+    for which ``purpose`` is the name.
     ``turn``: when it is measured.
     """
 
@@ -47,6 +43,7 @@ class RequestedRun:
     repetition: int
     fingerprint: str
     paths: RunPaths
+    code: MeasuringCode = field(default_factory=MeasuringCode)
     variables: Mapping[str, str] = field(default_factory=dict)
     purpose: str = ""
     turn: Turn = field(default_factory=Turn)
@@ -86,26 +83,71 @@ class RunState:
         return self.facts["reason"] if self.facts and self.facts["outcome"] is Outcome.OUT_OF_MEMORY else ""
 
 
-def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict[str, Any]:
+@dataclass(frozen=True)
+class DriverFacts:
+    """What the driver of a run knows besides: facts of its cluster, and of its checkout.
+
+    ``passed``: the variables that processes of the run had from it or from the cluster file, of which the values may be
+    secrets; ``variables`` says which are none. ``program``: the record of the user's program that trained.
+    """
+
+    cluster: ClusterFacts
+    git: GitFacts
+    passed: Mapping[str, str] = field(default_factory=dict)
+    variables: PassedVariables = COMMON_VARIABLES
+    program: Mapping[str, Any] | None = None
+
+    def redacted(self, text: str) -> str:
+        """Return a text without the values of variables that may be secrets."""
+        return self.variables.redacted(text, self.passed)
+
+
+def record(requested: RequestedRun, result: JobResult, driver: DriverFacts) -> dict[str, Any]:
     """Return ``run.json``: a run is completed only if every rank's log is complete and the ranks agree.
 
     Each rank log is parsed once.
     """
     configuration, paths = requested.configuration, requested.paths
     logs, problem = complete_logs(paths, configuration.world_size)
+    if driver.program:
+        redact_logs(paths, driver)
     tails = last_log_lines(paths)
-    facts = _facts(requested, cluster, result, logs)
+    facts = _facts(requested, result, driver, logs)
     if result.outcome is not Outcome.COMPLETED:
         result = explained(result, paths)
-    elif reason := problem or _future_start(result) or contradiction(logs, facts, configuration, paths):
+    elif (
+        reason := _problem_of_logs(requested, logs, problem, driver)
+        or _future_start(result)
+        or contradiction(logs, facts, configuration, paths)
+    ):
         result = replace(result, outcome=Outcome.FAILED, reason=reason)
-    secrets = passed_environment(further=cluster.pass_environment) | dict(cluster.environment)
-    facts |= {"outcome": result.outcome, "reason": without_secrets(result.reason, secrets)}
+    facts |= {"outcome": result.outcome, "reason": driver.redacted(result.reason)}
     if result.outcome is not Outcome.COMPLETED:
         facts["tail"] = {}
         for task, lines in tails.items():
-            facts["tail"][task] = [without_secrets(line, secrets) for line in lines]
+            facts["tail"][task] = [driver.redacted(line) for line in lines]
     return facts
+
+
+def _problem_of_logs(requested: RequestedRun, logs: Sequence[RankLog], problem: str, driver: DriverFacts) -> str:
+    """Return why the rank logs of a run are not complete; of a user's program, which of its ranks recorded nothing."""
+    size, paths = requested.configuration.world_size, requested.paths
+    silent = [rank for rank in range(size) if not paths.rank_log(rank).exists()]
+    if not (problem and silent and driver.program):
+        return problem
+    if logs and logs[0].facts["world_size"] != size:
+        started = counted(logs[0].facts["world_size"], "rank")
+        return f"{paths.folder}: the program had {started}, but {size} were requested; its command must start them"
+    if len(silent) < size:
+        return f"{paths.folder}: no steps were recorded by {', '.join(f'rank {rank}' for rank in silent)} of {size}"
+    remedy = "call Recorder.step in the program, or let program.steps be the format of its log"
+    return f"{paths.folder}: no rank recorded a step; {remedy}"
+
+
+def redact_logs(paths: RunPaths, driver: DriverFacts) -> None:
+    """Replace the values of variables that may be secrets in what a user's program printed."""
+    for log in paths.process_logs:
+        driver.variables.redact_file(log, driver.passed)
 
 
 def _future_start(result: JobResult) -> str:
@@ -115,7 +157,7 @@ def _future_start(result: JobResult) -> str:
     return ""
 
 
-def _facts(requested: RequestedRun, cluster: Cluster, result: JobResult, logs: Sequence[RankLog]) -> dict[str, Any]:
+def _facts(requested: RequestedRun, result: JobResult, driver: DriverFacts, logs: Sequence[RankLog]) -> dict[str, Any]:
     """Return what ``run.json`` says of a run whose processes ended like this and left these complete logs."""
     return {
         "format": FORMAT,
@@ -124,7 +166,9 @@ def _facts(requested: RequestedRun, cluster: Cluster, result: JobResult, logs: S
         "repetition": requested.repetition,
         **asdict(requested.turn),
         "fingerprint": requested.fingerprint,
-        "code": measuring_code(),
+        "fingerprint_definition": FINGERPRINT_DEFINITION,
+        "code": requested.code.digest,
+        "worker_code": requested.code.worker,
         "outcome": result.outcome,
         "reason": result.reason,
         "started": None if _future_start(result) else result.started or None,
@@ -132,8 +176,9 @@ def _facts(requested: RequestedRun, cluster: Cluster, result: JobResult, logs: S
         "exit_codes": result.exit_codes,
         "ranks_expected": requested.configuration.world_size,
         "ranks_seen": [log.rank for log in logs],
-        "cluster": {name: getattr(cluster, name) for name in CLUSTER_FACTS} | measured_device_name(result.nodes),
-        **_node_facts(result.nodes, result.busy_cores),
+        "cluster": {**driver.cluster, **measured_device_name(result.nodes)},
+        **_node_facts(result.nodes, result.busy_cores, driver.git),
+        **({"program": driver.program} if driver.program else {}),
     }
 
 
@@ -160,7 +205,7 @@ def read(paths: RunPaths) -> dict[str, Any] | None:
         return None
 
 
-def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None) -> dict[str, Any]:
+def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None, git: GitFacts) -> dict[str, Any]:
     """Return what ``run.json`` says about the nodes, and about what other processes did on them."""
     first = nodes[0] if nodes else {}
     environment = {name: dict(first.get(name, {})) for name in ("hardware", "software", "variables")}
@@ -170,7 +215,7 @@ def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None) -> dict[st
         prefix = f"{node['name']}: " if node["name"] else ""
         survivors += [prefix + survivor for survivor in node["load"]["survivors_ended"]]
     return {
-        "environment": environment | {"git": git()},
+        "environment": environment | {"git": git},
         "nodes": list(nodes),
         "load": {
             "waited_seconds": max((load["waited_seconds"] for load in loads), default=None),
@@ -180,16 +225,3 @@ def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None) -> dict[st
         },
         "diagnostics": [{"subject": "nodes", "message": message} for message in different_nodes(nodes)],
     }
-
-
-def git() -> dict[str, Any]:
-    """Return the commit of the checkout, and whether it has files that are changed or new; empty outside of one.
-
-    New files count, for they may be the study and the cluster; files that git ignores do not.
-    """
-    status = ("status", "--porcelain=v2", "--branch", "--untracked-files=normal")
-    output = command_output("git", "-C", str(PROJECT), *status)
-    commit = re.search(r"^# branch\.oid ([0-9a-f]+)$", output, re.MULTILINE)
-    if not commit:
-        return {}
-    return {"commit": commit[1], "dirty": any(not line.startswith("#") for line in output.splitlines())}

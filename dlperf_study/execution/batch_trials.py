@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.repetitions import requested_runs
-from dlperf_study.plan.batch_search import BatchSearch, search, searched, trial
-from dlperf_study.plan.plan import Plan
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
+from dlperf_study.study.plan import Plan
 
 #: Measures an execution, after which at most so many runs are left.
 Measure = Callable[[PendingExecution, int], None]

@@ -1,32 +1,32 @@
 """A whole study: one execution of the notebook per configuration and round, in order, resumed where it stopped."""
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlperf_study import frameworks
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.errors import StudyFileError
+from dlperf_study.core.errors import ImageSetError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.core.writing import naming, write_atomically
 from dlperf_study.execution.batch_trials import batch_searches, measure_trials
-from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
+from dlperf_study.execution.planning import NO_IMAGES
 from dlperf_study.execution.progress import Progress, earlier_run_seconds
-from dlperf_study.execution.refusals import Refusals
 from dlperf_study.execution.repetitions import missing_runs
-from dlperf_study.execution.support import decode_images, load_cluster, unknown_names, unsupported_here
-from dlperf_study.paths import StudyPaths
-from dlperf_study.plan.plan import Plan, build_plan
+from dlperf_study.execution.study_result import StudyResult
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.supervision.locks import study_lock
+from dlperf_study.machines.supervision.processes import end_survivors
+from dlperf_study.programs.image_sets import decode_some, open_image_set
+from dlperf_study.programs.program_files import keep
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.strict_yaml import display_path, find_file, read_mapping
-from dlperf_study.study.study import Study
-from dlperf_study.study.study_file import load_study
-from dlperf_study.supervision.processes import end_survivors
-from dlperf_study.wording import counted
+from dlperf_study.study.plan import Plan
 
 if TYPE_CHECKING:
-    from dlperf_study.execution.measurement import Measurements, MeasurementSummary
+    from dlperf_study.execution.measurement import Measurements
 
+#: How many images of a set are decoded before the first run of a study, in two seconds.
+DECODED_IMAGES = 1000
 #: How often the running measurements are looked at for news and for their end.
 POLL_SECONDS = 1.0
 
@@ -40,87 +40,6 @@ def no_precision(plan: Plan) -> Collection[str]:
     return ()
 
 
-@dataclass
-class StudyResult:
-    """What a call did: how many runs it measured, how many were measured before, and the executions that failed.
-
-    ``out_of_memory``: why configurations do not fit in memory, by identity, also those found by earlier calls.
-    ``failure_reasons``: why executions failed, by the identity of a configuration, since it last completed a run.
-    ``refusals``: those that failed before anything started.
-    """
-
-    measured: int = 0
-    already_measured: int = 0
-    failures: list[str] = field(default_factory=list)
-    out_of_memory: dict[str, str] = field(default_factory=dict)
-    failure_reasons: dict[str, list[str]] = field(default_factory=dict)
-    refusals: Refusals = field(default_factory=Refusals)
-
-    def add(self, identity: str, summary: "MeasurementSummary") -> None:
-        """Count what an execution of a configuration did."""
-        self.measured += summary.completed
-        if summary.out_of_memory:
-            self.measured += 1
-            self.out_of_memory[identity] = summary.out_of_memory
-        reasons = self.failure_reasons.setdefault(identity, [])
-        if summary.completed:
-            reasons.clear()
-        if summary.is_failure:
-            self.failures.append(f"{identity}: {summary.message}")
-            reasons.append(re.sub(r"\d+", "#", summary.message))
-
-    def keeps_failing(self, identity: str) -> bool:
-        """Return whether two executions of a configuration failed for the same reason, and none since completed a run.
-
-        Numbers in a reason, as those of runs, processes and ports, may differ.
-        """
-        last_two = self.failure_reasons.get(identity, [])[-2:]
-        return len(last_two) == 2 and len(set(last_two)) == 1
-
-
-def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cluster]:
-    """Return the plan of a study on a cluster, and that cluster.
-
-    Raises StudyFileError for any error in either file, with every misspelt name of the study file.
-    """
-    try:
-        study = load_study(study_name, quick)
-        cluster = cluster_for([study], cluster_name)
-        return plan_study(study, cluster), cluster
-    except StudyFileError as error:
-        raise StudyFileError("\n".join([str(error), *_other_unknown_names(study_name, str(error))])) from error
-
-
-def _other_unknown_names(study_name: str, message: str) -> list[str]:
-    """Return what is misspelt in a study file besides what a message names, if it can be read."""
-    try:
-        path = find_file("study", study_name)
-        content = read_mapping(path)
-    except StudyFileError:
-        return []
-    # The same name has another key in the messages about the quick variant.
-    messages = unknown_names(content, display_path(path))
-    return [line for line in messages if line.partition(" is ")[2] not in message]
-
-
-def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
-    """Return the cluster on which these studies are measured; its device ``auto`` depends on their frameworks."""
-    names: dict[str, None] = {}
-    for study in studies:
-        names |= dict.fromkeys(str(point["framework"]) for point in study.points)
-    # The plan refuses a name that doesn't exist, and says where it is.
-    return load_cluster(cluster_name, [name for name in names if name in frameworks.names()])
-
-
-def plan_study(study: Study, cluster: Cluster) -> Plan:
-    """Return the plan of a study on a cluster."""
-
-    def unsupported(configuration: Configuration) -> str | None:
-        return unsupported_here(configuration, cluster, study.locate)
-
-    return build_plan(study, cluster, unsupported)
-
-
 def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_precision) -> StudyResult:
     """Measure every run of the plan that is not measured yet, in the plan's order.
 
@@ -132,7 +51,10 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
         ImageSetError: an image that the study reads can't be decoded.
 
     """
-    plan.write(StudyPaths.of(plan.study).plan_file)
+    paths = StudyPaths.of(plan.study)
+    if plan.program:
+        keep(plan.program, paths)
+    plan.write(paths.plan_file)
     pending = pending_of(plan, cluster)
     fitting = [
         entry.configuration for entry in plan.runnable if entry.configuration.identity not in pending.out_of_memory
@@ -142,10 +64,35 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
     result = StudyResult(already_measured=already_measured, out_of_memory=pending.out_of_memory)
     has_trials_left = any(bounds.trials_left for bounds in batch_searches(plan, cluster).values())
     if pending.executions or has_trials_left or too_wide(plan):
-        decode_images(plan, cluster)
+        _decode_images(plan, cluster)
         with study_lock(plan.study, cluster):
             _measure(plan, cluster, pending, too_wide, result, say)
     return result
+
+
+def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
+    """Make what was measured of a study an earlier measurement, with its tables and pages; return its paths.
+
+    None if nothing was measured. The evidence moves at once, after its plan was copied: whenever this is ended, the
+    evidence is complete in one of the two places.
+
+    Raises:
+        BusyError: another study measures on this machine, or another driver runs this study.
+
+    """
+    paths = StudyPaths.of(plan.study)
+    with study_lock(plan.study, cluster):
+        if not (paths.configurations.exists() and paths.plan_file.exists()):
+            return None
+        earlier = StudyPaths(paths.next_earlier())
+        earlier.folder.mkdir(parents=True)
+        write_atomically(earlier.plan_file, paths.plan_file.read_text(encoding="utf-8"))
+        with naming(earlier.folder):
+            paths.configurations.rename(earlier.configurations)
+            for made in (paths.dataset, paths.report, paths.tables, paths.figures):
+                if made.exists():
+                    made.rename(earlier.folder / made.name)
+    return earlier
 
 
 def execute(configuration: Configuration, cluster: Cluster) -> None:
@@ -232,14 +179,15 @@ def _added_rounds(
         seconds = progress.elapsed_seconds + _seconds_of_round(plan, executions, progress)
         if plan.time_budget_minutes is not None and seconds > 60 * plan.time_budget_minutes:
             configurations = counted(len(identities), "configuration")
-            say(f"no further round: {configurations} too imprecise, but the time budget is used up")
+            say(f"no further round for {configurations}: the time budget is used up")
             return
         configurations = counted(len(executions), "configuration")
-        say(f"round {round_number} is added for {configurations}, because intervals are too wide")
+        say(f"round {round_number} is added for {configurations}: the study asks for a precision")
         yield executions
     if identities := too_wide(plan):
         configurations = counted(len(identities), "configuration")
-        say(f"after {plan.max_repeats} rounds {configurations} too imprecise; the report says what more would take")
+        limit = f"{plan.max_repeats} are the most"
+        say(f"no further round for {configurations}: {limit}; the report says what more would take")
 
 
 def _seconds_of_round(plan: Plan, executions: Sequence[PendingExecution], progress: Progress) -> float:
@@ -272,3 +220,19 @@ def _follow(measurements: "Measurements", progress: "Progress", result: StudyRes
         else:
             result.refusals.forget(done.configuration)
         progress.end(done.configuration.identity, summary.message)
+
+
+def _decode_images(plan: Plan, cluster: Cluster) -> None:
+    """Decode some images of every set that the plan reads, if they are on this machine.
+
+    Raises ImageSetError for the first that can't be decoded.
+    """
+    if not cluster.is_this_machine:
+        return
+    folders = {entry.configuration.image_set: cluster.image_folder(entry.configuration) for entry in plan.runnable}
+    for name, folder in folders.items():
+        if name != NO_IMAGES:
+            try:
+                decode_some(open_image_set(Path(folder)), DECODED_IMAGES)
+            except ImageSetError as error:
+                raise ImageSetError(f"image_set {name}: {error}") from error

@@ -8,27 +8,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dlperf_study import launchers
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.cluster.library_answer import IMPORT_SECONDS
-from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity
+from dlperf_study.core.code_identity import DRIVER_CODE_VARIABLE, driver_code_of
+from dlperf_study.core.part_search import PARTS_VARIABLE, parts_value
+from dlperf_study.core.resources import NOTEBOOKS
+from dlperf_study.core.wording import last_line
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
 from dlperf_study.execution.repetitions import (
     REQUEST_VARIABLE,
+    driver_facts,
     driver_request,
     out_of_memory_reason,
     paths_of,
     run_names,
     states_of,
 )
-from dlperf_study.paths import PROJECT
+from dlperf_study.machines import launchers
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.cluster.software import IMPORT_SECONDS
+from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
+from dlperf_study.machines.supervision.processes import end_survivors
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
-from dlperf_study.supervision.notebook import Execution, NotebookProcess, first_done
-from dlperf_study.supervision.processes import end_survivors
-from dlperf_study.wording import last_line
 
-NOTEBOOK = PROJECT / "notebooks" / "run_configuration.ipynb"
+NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
 #: How long a notebook may take beyond its runs, and beyond the deadline of each: kernel start, tables, nodes that end.
 NOTEBOOK_SECONDS, RUN_SECONDS = 300.0, 180.0
 
@@ -64,7 +66,9 @@ class Measurement:
         self._reported_states = self._job_states()
         self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
-        environment = {DRIVER_CODE_VARIABLE: code_identity(), REQUEST_VARIABLE: driver_request(missing, cluster.device)}
+        code = driver_code_of(missing[0].code.roots)
+        request = driver_request(missing, cluster.device)
+        environment = {DRIVER_CODE_VARIABLE: code, REQUEST_VARIABLE: request, PARTS_VARIABLE: parts_value()}
         parameters = configuration.as_dict()
         self.process = NotebookProcess(
             Execution(NOTEBOOK, self._paths.notebook, parameters, self._paths.failure, environment)
@@ -115,7 +119,7 @@ class Measurement:
         result = JobResult(outcome, reason, seconds=None, started=self._started)
         for run in self._missing:
             if run.paths.configuration_file.exists() and not run.paths.run_file.exists():
-                write(record(run, self._cluster, result), run.paths)
+                write(record(run, result, driver_facts(self._cluster, run.configuration)), run.paths)
 
     def abandon(self) -> None:
         """End the notebook and every process that works for it, on any node.

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.run_record import RequestedRun, RunState, read
 from dlperf_study.execution.repetitions import (
     NCCL_REPORT,
@@ -17,11 +17,11 @@ from dlperf_study.execution.repetitions import (
     run_names,
     states_of,
 )
-from dlperf_study.paths import StudyPaths
-from dlperf_study.plan.order import PlannedExecution, planned_executions, planned_round
-from dlperf_study.plan.plan import Entry, Plan
+from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.turn import ROUNDS, Turn
+from dlperf_study.study.job import ROUNDS, Turn
+from dlperf_study.study.order import PlannedExecution, planned_executions, planned_round
+from dlperf_study.study.plan import Entry, Plan
 
 #: Round and position of a run.
 RoundPosition = tuple[int, int]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.terminal import progress_display
 from dlperf_study.evidence.run_record import read
 from dlperf_study.execution.pending import PendingExecution
-from dlperf_study.paths import StudyPaths
-from dlperf_study.plan.plan import Plan
 from dlperf_study.study.job import Outcome
-from dlperf_study.terminal import progress_display
+from dlperf_study.study.plan import Plan
 
 
 def earlier_run_seconds(plan: Plan) -> dict[str, float]:

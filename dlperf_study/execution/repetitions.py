@@ -1,56 +1,51 @@
 """The runs of one configuration: which are requested, which are missing, and how they are performed."""
 
-import hashlib
 import json
 import os
 from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, cast
 
-from dlperf_study import data_sources, frameworks, launchers
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity, measuring_code, require_code_of_driver
-from dlperf_study.data_sources._producers import with_producers
-from dlperf_study.errors import RunError
+from dlperf_study.core.code_identity import (
+    DRIVER_CODE_VARIABLE,
+    code_digest,
+    driver_code_of,
+    imports_parts_of_folders,
+    require_code_of_driver,
+    roots_without_folders,
+)
+from dlperf_study.core.errors import RunError
+from dlperf_study.core.paths import ConfigurationPaths, StudyPaths
+from dlperf_study.core.wording import counted
 from dlperf_study.evidence import nccl_report
 from dlperf_study.evidence.failure_reason import disk_shortage
-from dlperf_study.evidence.rank_agreement import ALL_REDUCE, EXCHANGE_OF_STRATEGY
-from dlperf_study.evidence.run_record import RequestedRun, RunState, read, record, write
-from dlperf_study.execution.gate import study_lock
-from dlperf_study.execution.support import data_source_versions, library_version, load_cluster, require_support
-from dlperf_study.guard.submission import Submission
-from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
-from dlperf_study.paths import ConfigurationPaths, StudyPaths
+from dlperf_study.evidence.run_file import ClusterFacts, GitFacts
+from dlperf_study.evidence.run_record import DriverFacts, RequestedRun, RunState, read, record, write
+from dlperf_study.execution.fingerprint import fingerprint, measuring_code
+from dlperf_study.execution.planning import load_cluster, require_support
+from dlperf_study.execution.program_log import read_printed_steps
+from dlperf_study.machines import launchers
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.cluster.software import git
+from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.supervision.locks import study_lock
+from dlperf_study.programs import data_sources, frameworks
+from dlperf_study.programs.command import CommandRun
+from dlperf_study.programs.data_sources._producers import add_producers
+from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
+from dlperf_study.programs.part_files import with_parts
+from dlperf_study.programs.program_files import file_not_copied, kept_program
+from dlperf_study.programs.questions import described, passed_variables
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Outcome
-from dlperf_study.study.turn import Turn
-from dlperf_study.wording import counted
+from dlperf_study.study.exchange import ALL_REDUCE, STRATEGIES
+from dlperf_study.study.job import Job, Outcome, Turn
 
 FAILURE_LOG_LINES = 5
 #: What unmeasured runs are for, as messages name them.
 NCCL_REPORT, TRACE = "NCCL-reported", "traced"
 #: A driver sets it for the notebook that it executes: which runs are to be performed now, and at which turn.
 REQUEST_VARIABLE = "DLPERF_STUDY_REQUEST"
-
-
-def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
-    """Return a digest of what a run's numbers depend on besides the machine; if it changes, the run is repeated.
-
-    These are the configuration, the measuring code, the library and the Python that ran it.
-    """
-    framework = frameworks.load(configuration.framework)
-    parts = {
-        "configuration": configuration.identifying_values(),
-        "code": measuring_code(),
-        "library": library_version(framework, cluster),
-        "python": launchers.load(cluster.launcher).runtime(cluster, configuration.framework),
-        "device": cluster.device,
-        "data_source": data_source_versions(configuration, cluster),
-    }
-    if folder := cluster.image_folder(configuration):
-        parts["images"] = folder
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def paths_of(configuration: Configuration) -> ConfigurationPaths:
@@ -65,24 +60,27 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
     ``further``: repetitions beyond its ``repeats``, which a precision asked for.
     """
     paths, digest = paths_of(configuration), fingerprint(configuration, cluster)
+    code = measuring_code(configuration, cluster)
+
     repetitions = sorted({*range(1, configuration.repeats + 1), *further})
-    runs = [RequestedRun(configuration, repetition, digest, paths.run(repetition)) for repetition in repetitions]
+    runs = [RequestedRun(configuration, each, digest, paths.run(each), code) for each in repetitions]
     if exchanges_with_nccl(configuration, cluster):
         reported = configuration.reported
         home = paths.nccl_report(reported.identity)
         variables = nccl_report.VARIABLES
-        runs.insert(0, RequestedRun(reported, 1, fingerprint(reported, cluster), home, variables, NCCL_REPORT))
-    tracing = frameworks.load(configuration.framework).tracing
+        runs.insert(0, RequestedRun(reported, 1, fingerprint(reported, cluster), home, code, variables, NCCL_REPORT))
+    tracing = {} if configuration.own_program else frameworks.load(configuration.framework).tracing
     if tracing and configuration.trace_steps and configuration.world_size > 1:
         traced = configuration.traced
         home = paths.trace(traced.identity)
-        runs.append(RequestedRun(traced, 1, fingerprint(traced, cluster), home, tracing, TRACE))
+        runs.append(RequestedRun(traced, 1, fingerprint(traced, cluster), home, code, tracing, TRACE))
     return runs
 
 
 def exchanges_with_nccl(configuration: Configuration, cluster: Cluster) -> bool:
     """Return whether the ranks of a configuration are several GPUs that average gradients among themselves."""
-    is_all_reduce = EXCHANGE_OF_STRATEGY.get(configuration.strategy) == ALL_REDUCE
+    strategy = STRATEGIES.get(configuration.strategy)
+    is_all_reduce = strategy is not None and strategy.exchange == ALL_REDUCE
     return cluster.device == "gpu" and configuration.world_size > 1 and is_all_reduce
 
 
@@ -144,7 +142,7 @@ class ConfigurationRuns:
 
     def __init__(self, configuration: Configuration) -> None:
         require_code_of_driver()
-        self._cluster = load_cluster(configuration.cluster, [configuration.framework])
+        self._cluster = load_cluster(configuration.cluster, [configuration.runtime])
         require_support(configuration, self._cluster)
         self._configuration = configuration
         if REQUEST_VARIABLE not in os.environ:
@@ -207,6 +205,16 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
         raise RunError("\n".join(lines))
 
 
+def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> DriverFacts:
+    """Return what the record of a run says of its cluster, without how to reach it, of the checkout and the program."""
+    variables = passed_variables()
+    cluster_facts = cast(ClusterFacts, {name: getattr(cluster, name) for name in ClusterFacts.__annotations__})
+    command = CommandRun.of(configuration) if configuration and configuration.own_program else None
+    names = (*cluster.pass_environment, *(command.program.pass_environment if command else ()))
+    passed = variables.passed(further=names) | dict(cluster.environment)
+    return DriverFacts(cluster_facts, cast(GitFacts, git()), passed, variables, command.record() if command else None)
+
+
 def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:
     """Perform these runs, and record each as it ends; a run that never began leaves nothing.
 
@@ -219,7 +227,11 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
     submissions = [_render(run, cluster) for run in missing]
     with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as results:
         for run, result in zip(missing, results, strict=True):
-            facts = record(run, cluster, result)
+            if run.configuration.own_program:
+                result = read_printed_steps(run, result)
+            facts = record(run, result, driver_facts(cluster, run.configuration))
+            if run.configuration.own_program and facts["outcome"] is not Outcome.COMPLETED:
+                facts["reason"] = _with_remedy(run, facts["reason"])
             write(facts, run.paths)
             if result.interrupted:
                 raise KeyboardInterrupt
@@ -227,18 +239,37 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
                 return
 
 
-def _render(run: RequestedRun, cluster: Cluster) -> Submission:
-    """Return what the launcher starts for a run; its processes get the identity of the measuring code."""
+def _with_remedy(run: RequestedRun, reason: str) -> str:
+    """Return why a run of a program failed, and what to do where it had not a file of the program's folder."""
+    program, _ = kept_program(run.paths.home.study, run.configuration.program_digest)
+    return "; ".join(filter(None, (reason, file_not_copied(program, reason))))
+
+
+def _training_job(run: RequestedRun, cluster: Cluster) -> Job:
+    """Return the processes that train a network of this package."""
     configuration = run.configuration
     job = frameworks.load(configuration.framework).job(configuration, cluster)
     if data_sources.load(configuration.data_source).produce:
-        job = with_producers(job, configuration)
+        job = add_producers(job, configuration)
     folder = cluster.image_folder(configuration)
     images = {FOLDER_VARIABLE: folder} if folder else {}
-    job = job.with_environment({**run.variables, **images, DRIVER_CODE_VARIABLE: code_identity()})
-    job = replace(job, framework=configuration.framework)
+    job = job.with_environment({**run.variables, **images, DRIVER_CODE_VARIABLE: driver_code_of(run.code.roots)})
+    job = described(job, configuration, folder)
+    return with_parts(job, StudyPaths.of(configuration.study)) if imports_parts_of_folders(run.code.roots) else job
+
+
+def _render(run: RequestedRun, cluster: Cluster) -> Submission:
+    """Return what the launcher starts for a run; its processes get the identity of the measuring code."""
+    configuration = run.configuration
+    if configuration.own_program:
+        job = CommandRun.of(configuration).job(cluster, run.code.digest, run.repetition)
+    else:
+        job = _training_job(run, cluster)
     submission = launchers.load(cluster.launcher).render(job, cluster, run.paths.folder)
     configuration_text = json.dumps(configuration.as_dict(), indent=1)
     files = {**submission.files, run.paths.configuration_file.name: configuration_text}
-    image_set = {"folder": folder, "classes": configuration.classes} if folder else {}
-    return replace(submission, fingerprint=run.fingerprint, files=files, image_set=image_set)
+    # Nodes are compared before they get what travels with the run; its processes compare that too.
+    travels = imports_parts_of_folders(run.code.roots)
+    roots = roots_without_folders(run.code.roots) if travels else run.code.roots
+    submission = replace(submission, code=code_digest(roots), code_roots=roots)
+    return replace(submission, fingerprint=run.fingerprint, files=files)

@@ -1,34 +1,50 @@
-"""The studies of the self-test, measured one after another: many pairs, an exchange over a known link, a straggler."""
+"""The studies of the self-test, measured one after another: many pairs, known steps, a straggler, a known link.
+
+The link is the loopback interface of a network namespace, shaped by ``tc``: nothing else on the machine uses it, and it
+disappears with the last process in the namespace.
+"""
 
 import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from dlperf_study.errors import UnsupportedError
-from dlperf_study.execution.driver import Say, cluster_for, plan_study, run_study
-from dlperf_study.execution.gate import machine_lock
-from dlperf_study.execution.shaped_link import link_obstacle, run_on_shaped_link
-from dlperf_study.paths import SELFTEST, StudyPaths
-from dlperf_study.plan.plan import Plan
-from dlperf_study.study.strict_yaml import PARAMS
+from dlperf_study.core.errors import RunError, UnsupportedError
+from dlperf_study.core.paths import SELFTEST, StudyPaths
+from dlperf_study.core.resources import PARAMS
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.execution.driver import Say, run_study
+from dlperf_study.execution.planning import cluster_for, plan_study
+from dlperf_study.machines.supervision.locks import lock, machine_lock
+from dlperf_study.study.plan import Plan
 from dlperf_study.study.study import Study
 from dlperf_study.study.study_file import load_study
-from dlperf_study.supervision.locks import lock
-from dlperf_study.writing import write_atomically
 
 #: How many pairs are measured, and how many in the short form.
 PAIRS, QUICK_PAIRS = 20, 3
+#: How many bits the interface lets pass per second, all ranks together.
+BITS_PER_SECOND = 400_000_000
+#: A bucket of a few packets of 64 KiB, and a queue so long that none is dropped.
+_SHAPE = f"tbf rate {BITS_PER_SECOND}bit burst 256kb limit 64mb"
+_PROGRAMS = ("unshare", "ip", "tc")
 
 
 @dataclass
 class MeasuredStudies:
-    """The names of the studies that a self-test measured, and why it could not measure the others, by name."""
+    """The names of the studies that a self-test measured, and why it could not measure some, by name.
+
+    ``others``: by what is known of them: ``steps``, ``straggler`` and ``link``.
+    """
 
     pairs: list[str]
-    straggler: str
-    link: str
+    others: dict[str, str]
     obstacles: dict[str, str] = field(default_factory=dict)
 
     def measure(self, study: str, obstacle: str, measurement: Callable[[], object]) -> None:
@@ -64,18 +80,21 @@ def pair_studies(pairs: int, quick: bool) -> list[Study]:
     study = _study("pairs", quick)
     slowdowns = [value for value in study.factors["planted_slowdown"] if value]
     studies = []
-    for number in range(1, pairs + 1):
-        left_out = [value for value in slowdowns if value != slowdowns[number % len(slowdowns)]]
+    for pair in range(1, pairs + 1):
+        left_out = [value for value in slowdowns if value != slowdowns[pair % len(slowdowns)]]
         exclude = (*study.exclude, {"planted_slowdown": left_out}) if left_out else study.exclude
-        studies.append(replace(study, name=f"{study.name}_{number:02d}", exclude=exclude, order_seed=number))
+        studies.append(replace(study, name=f"{study.name}_{pair:02d}", exclude=exclude, order_seed=pair))
     return studies
 
 
 def _measure(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredStudies:
-    studies, straggler, link = pair_studies(pairs, quick), _study("straggler", quick), _study("link", quick)
-    cluster = cluster_for([*studies, straggler, link], cluster_name)
-    plans = {study.name: plan_study(study, cluster) for study in (*studies, straggler, link)}
-    measured = MeasuredStudies([study.name for study in studies], straggler.name, link.name)
+    studies = pair_studies(pairs, quick)
+    studies_of_checks = {name: _study(name, quick) for name in ("steps", "straggler", "link")}
+    steps, straggler, link = studies_of_checks.values()
+    cluster = cluster_for([*studies, steps, straggler, link], cluster_name)
+    plans = {study.name: plan_study(study, cluster) for study in (*studies, steps, straggler, link)}
+    names = {name: study.name for name, study in studies_of_checks.items()}
+    measured = MeasuredStudies([study.name for study in studies], names)
     for name in measured.pairs:
         if obstacle := _obstacle(plans[name]):
             raise UnsupportedError(f"the self-test can't run here: {obstacle}")
@@ -83,12 +102,13 @@ def _measure(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredSt
     with machine_lock("the self-test"):
         _begin(pairs, quick)
     progress = _Parts(plans, say)
-    for number, name in enumerate(measured.pairs, start=1):
-        progress.begin(name, f"pair {number} of {pairs}")
+    for index, name in enumerate(measured.pairs, start=1):
+        progress.begin(name, f"pair {index} of {pairs}")
         run_study(plans[name], cluster, say)
-    progress.begin(straggler.name, "a straggler")
-    over_loopback = partial(run_study, plans[straggler.name], cluster, say)
-    measured.measure(straggler.name, _obstacle(plans[straggler.name]), over_loopback)
+    for study, title in ((steps, "steps of a known time"), (straggler, "a straggler")):
+        progress.begin(study.name, title)
+        measurement = partial(run_study, plans[study.name], cluster, say)
+        measured.measure(study.name, _obstacle(plans[study.name]), measurement)
     progress.begin(link.name, "an exchange over a link of known rate")
     over_link = partial(run_on_shaped_link, study_file("link"), cluster_name, quick)
     measured.measure(link.name, link_obstacle() or _obstacle(plans[link.name]), over_link)
@@ -100,7 +120,7 @@ def _study(name: str, quick: bool) -> Study:
 
 
 def study_file(name: str) -> str:
-    """Return the path of one of its study files: ``pairs``, ``straggler`` or ``link``."""
+    """Return the path of one of its study files: ``pairs``, ``steps``, ``straggler`` or ``link``."""
     return str(PARAMS / SELFTEST / f"{SELFTEST}_{name}.yaml")
 
 
@@ -141,3 +161,39 @@ class _Parts:
         left = f", about {minutes / runs_done * runs_left:.0f} min left" if runs_done else ""
         self._begun.append(name)
         self._say(f"== self-test, part {len(self._begun)} of {self._total}: {title} ({minutes:.0f} min elapsed{left})")
+
+
+def link_obstacle() -> str:
+    """Return why no link can be shaped on this machine, or nothing."""
+    if os.geteuid() != 0:
+        return "only root can shape a link; run the self-test as root"
+    missing = [program for program in _PROGRAMS if shutil.which(program) is None]
+    if missing:
+        return f"{', '.join(missing)} can't be found; install iproute2 and util-linux"
+    trial = subprocess.run(_in_namespace("true"), capture_output=True, text=True)
+    return f"no link can be shaped here: {trial.stderr.strip()}" if trial.returncode else ""
+
+
+def run_on_shaped_link(study_file: str, cluster: str, quick: bool) -> None:
+    """Measure a study by the command line, in a namespace with a shaped link.
+
+    Runs that fail are in its evidence. Raises RunError when the command could not measure anything.
+    """
+    options = ["--cluster", cluster, *(["--quick"] if quick else [])]
+    command = _in_namespace(sys.executable, "-m", "dlperf_study", "run", study_file, *options)
+    code = subprocess.run(command).returncode
+    if code not in (0, 1):
+        raise RunError(f"{study_file}: measuring it over a shaped link ended with code {code}")
+
+
+def _in_namespace(*command: str) -> list[str]:
+    """Return the argv that runs a command in a new network namespace with a shaped loopback interface.
+
+    Libraries meet at the address of the host's name, which only this machine's own interfaces have outside.
+    """
+    steps = ["ip link set lo up", f"tc qdisc add dev lo root {_SHAPE}"]
+    # A name without an address has none that a library could use.
+    with suppress(OSError):
+        address = socket.gethostbyname(socket.gethostname())
+        steps += [] if address.startswith("127.") else [f"ip address add {address}/32 dev lo"]
+    return ["unshare", "--net", "sh", "-c", f'{" && ".join(steps)} && exec "$@"', "sh", *command]

@@ -1,13 +1,16 @@
 """What a caption says about the numbers: where they were measured, on what, how often, and how they were summarised."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
-from dlperf_study.analysis.statistics import MINIMUM_RUNS
-from dlperf_study.columns import COLUMNS
+from dlperf_study.core.wording import counted, duration
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import column_named
+from dlperf_study.metrics.parameters import settings_of
+from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.programs.part_names import sources_without_input
 from dlperf_study.report.formatting import display_name, distinct_levels, level_name, listed, listed_columns
 from dlperf_study.study.configuration import PARAMETERS, parameters_of
 from dlperf_study.study.job import Outcome
@@ -72,12 +75,10 @@ _INGESTED = PageWording(
     failures_title="Runs that do not count",
     no_failure="Every run counts.",
 )
-#: The data source of which no step reads anything.
-NOTHING_READ = "synthetic_device"
 NO_SOURCES = "The study names no published source."
 MEANS = "Values are means over completed runs, of rates the geometric mean."
 #: What the simulation in docs/statistics.md finds for a study that stops when its intervals are narrow.
-_STOPPED = "; measuring stopped when they were narrow, so in simulations they hold the truth in 93 to 95 % of cases"
+_STOPPED = "; where the first half of the runs was precise enough to end measuring, with the error of the later half"
 _OF_ROUNDS = " Intervals of ratios and differences come from runs of the same round."
 _OF_BOTH = " Intervals of ratios come from the runs of both."
 _NOT_IN_ROUNDS = " Ratios and differences have none, because the runs were not measured in rounds."
@@ -115,14 +116,14 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
     servers = ["servers"] if rows["servers"].any() else []
     unusual = departures(rows, _UNUSUAL)
     training = ["model", "image_size", "precision", *unusual, batch, "threads_per_device", "data_source"]
-    factors = ["world_size", "nodes", *servers, *training]
+    factors = ["world_size", "nodes", *servers, *training, *settings_of(rows)]
     wording = page_wording(dataset)
-    parts, unknown = [wording.origin + _on_devices(runs)], []
+    parts, unknown = [wording.origin + _devices_phrase(runs)], []
     for name in [*factors, "device", "link"]:
         values = rows[name] if name in factors else runs[name]
-        label = COLUMNS[name].words
+        label = column_named(name).words
         if not distinct_levels(values):
-            unknown.append(label)
+            unknown += [] if dataset.plan.is_program else [label]
         elif name != "device":
             parts.append(f"{label}: {levels(values)}")
     parts += [versions(runs), f"{dataset.plan.scaling} scaling"]
@@ -136,27 +137,45 @@ def page_conditions(dataset: Dataset) -> str:
     rows, runs = measured(dataset), completed_runs(dataset)
     if rows.empty:
         return ""
-    where = page_wording(dataset).origin + _on_devices(runs)
+    where = page_wording(dataset).origin + _devices_phrase(runs)
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
     link = f"link {levels(runs['link'])}" if distinct_levels(runs["link"]) else ""
     names = ("precision", "data_source", "image_size", *departures(rows, _UNUSUAL), batch, "threads_per_device")
     training = []
     for name in names:
         if len(distinct_levels(rows[name])) == 1:
-            label = "" if name in _SAY_THEMSELVES else f"{COLUMNS[name].words} "
+            label = "" if name in _SAY_THEMSELVES else f"{column_named(name).words} "
             training.append(f"{label}{levels(rows[name])}")
     of_workload = parameters_of(Scope.WORKLOAD, Scope.NETWORK)
-    varied = [name for name in of_workload if len(distinct_levels(rows[name])) > 1]
+    varied = [name for name in (*of_workload, *settings_of(rows)) if len(distinct_levels(rows[name])) > 1]
     differing = f"varied: {listed_columns(varied)}" if varied else ""
     parts = [where, link, *training, differing, versions(runs), f"{dataset.plan.scaling} scaling"]
-    return f"{' · '.join(filter(None, parts))}. {_interval_line(rows)}{quick_label(dataset)}"
+    return f"{' · '.join(filter(None, parts))}. {_interval_line(rows, runs)}{quick_label(dataset)}"
 
 
-def _interval_line(rows: pd.DataFrame) -> str:
-    """Return what values and brackets are, shortly."""
+def _interval_line(rows: pd.DataFrame, runs: pd.DataFrame) -> str:
+    """Return what values and brackets are, and of which time, shortly."""
+    stretch = stretch_of_time(runs)
+    values = f"Values are means over runs of these {stretch}" if stretch else "Values are means over runs"
     if (rows["runs_completed"] < MINIMUM_RUNS).all():
-        return f"Values are means over runs; an interval needs {MINIMUM_RUNS} runs, so there is none."
-    return "Values are means over runs; brackets and bars are 95 % intervals."
+        return f"{values}; an interval needs {MINIMUM_RUNS} runs, so there is none."
+    return f"{values}; brackets and bars are 95 % intervals."
+
+
+def stretch_of_time(runs: pd.DataFrame) -> str:
+    """Return how long runs went on, and when: ``14 min (2026-11-24, 03:28 to 03:42 UTC)``; empty if that is not known.
+
+    A machine is faster at one time than at another: a throughput or a time is the mean of this stretch, and no interval
+    of it holds that of an hour later.
+    """
+    begun = pd.to_datetime(runs["started"], utc=True, format="ISO8601")
+    ended = (begun + pd.to_timedelta(runs["run_seconds"], unit="s")).dropna()
+    if ended.empty:
+        return ""
+    first, last = begun.min(), ended.max()
+    if first.date() == last.date():
+        return f"{duration((last - first).total_seconds())} ({first:%Y-%m-%d, %H:%M} to {last:%H:%M} UTC)"
+    return f"{counted((last.date() - first.date()).days + 1, 'day')} ({first:%Y-%m-%d} to {last:%Y-%m-%d})"
 
 
 def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
@@ -169,12 +188,12 @@ def repetition(dataset: Dataset, ratios: bool = False) -> str:
     if (measured(dataset)["runs_completed"] < MINIMUM_RUNS).all():
         return f"{MEANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
     stopping = _STOPPED if dataset.plan.precision is not None else ""
-    on_ratios = ""
+    of_ratios = ""
     if ratios and not page_wording(dataset).is_measured:
-        on_ratios = _OF_BOTH
+        of_ratios = _OF_BOTH
     elif ratios:
-        on_ratios = _OF_ROUNDS if completed_runs(dataset)["round"].notna().any() else _NOT_IN_ROUNDS
-    return f"{MEANS} In brackets, or as bars: 95 % t intervals over runs{stopping}.{on_ratios}"
+        of_ratios = _OF_ROUNDS if completed_runs(dataset)["round"].notna().any() else _NOT_IN_ROUNDS
+    return f"{MEANS} In brackets, or as bars: 95 % t intervals over runs{stopping}.{of_ratios}"
 
 
 def merging(dataset: Dataset) -> str:
@@ -203,7 +222,7 @@ def computation_note(dataset: Dataset, model: str | None = None) -> str:
 def input_note(dataset: Dataset) -> str:
     """Return whether the measured steps include waiting for samples; empty where nothing was measured."""
     sources = set(measured(dataset)["data_source"])
-    if sources == {NOTHING_READ}:
+    if sources and sources <= sources_without_input():
         return "Samples are on the device before a step begins: nothing is read, and no input pipeline is compared."
     return "For how long a step waits for its batch is a part of it: the input wait." if sources else ""
 
@@ -211,12 +230,6 @@ def input_note(dataset: Dataset) -> str:
 def quick_label(dataset: Dataset) -> str:
     """Return the warning that goes wherever a quick study's numbers go; empty for any other study."""
     return " Quick study: not for publication." if dataset.plan.quick else ""
-
-
-def only(dataset: Dataset, rows: pd.DataFrame) -> Dataset:
-    """Return a dataset of these configurations and their runs."""
-    runs = dataset.runs[dataset.runs["identity"].isin(rows["identity"])]
-    return replace(dataset, configurations=rows, runs=runs)
 
 
 def measured(dataset: Dataset) -> pd.DataFrame:
@@ -248,7 +261,7 @@ def versions(runs: pd.DataFrame) -> str:
     libraries = listed(f"{display_name(library)} {version}" for library, version in pairs)
     below = list(runs["exchange_library"].dropna().unique())
     for column in ("cuda_version", "cudnn_version", "gpu_driver"):
-        below += [f"{COLUMNS[column].label} {version}" for version in runs[column].dropna().unique()]
+        below += [f"{column_named(column).label} {version}" for version in runs[column].dropna().unique()]
     return f"{libraries} ({', '.join(below)})" if below else libraries
 
 
@@ -260,7 +273,7 @@ def levels(values: pd.Series) -> str:
     return listed(level_name(str(values.name), value) for value in distinct) or "not recorded"
 
 
-def _on_devices(runs: pd.DataFrame) -> str:
+def _devices_phrase(runs: pd.DataFrame) -> str:
     """Return the kinds and names of the devices that are known: `` on GPU (Tesla V100)``."""
     kinds = levels(runs["device"]) if distinct_levels(runs["device"]) else ""
     names = levels(runs["device_name"]) if distinct_levels(runs["device_name"]) else ""

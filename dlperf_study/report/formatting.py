@@ -14,8 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.statistics import Bounded
-from dlperf_study.columns import COLUMNS
+from dlperf_study.metrics.columns import COLUMNS, column_named
+from dlperf_study.metrics.statistics import Bounded
+from dlperf_study.programs.part_names import display_names
 from dlperf_study.study.configuration import PARAMETERS
 
 MISSING = "–"
@@ -30,33 +31,9 @@ RATE_DECIMALS = 2
 WIDTH_DIGITS = 2
 #: Beyond these the clock, the machine's temperature and the next run differ, however narrow the interval is.
 MOST_DIGITS = 5
-#: The end of an interval that is closer to a decision than this many decimals show is on it.
-MOST_DECIMALS = 9
-#: Display names of the values in a study file; any other is shown with spaces for underscores.
+#: Display names of values that are no parts: libraries, levels of parameters, and what published sources and logs use.
 _NAMES = {
-    "paddle_collective": "PaddlePaddle collective",
-    "paddle_ps": "PaddlePaddle parameter server",
-    "horovod_torch": "Horovod (PyTorch)",
-    "torch_ddp": "PyTorch DDP",
-    "tensorflow_mirrored": "TensorFlow mirrored",
-    "tensorflow_ps": "TensorFlow parameter server",
-    "horovod_tensorflow": "Horovod (TensorFlow)",
-    "resnet50": "ResNet-50",
-    "vgg16": "VGG16",
-    "mobilenet_v2": "MobileNetV2",
-    "resnet50_convolution_biases": "ResNet-50 with convolution biases",
-    "vgg16_cifar": "VGG16 for CIFAR-10",
-    "arcface_resnet50": "ArcFace on ResNet-50",
-    "all_reduce": "all-reduce",
     "data_parallel": "data parallel",
-    "async": "asynchronous",
-    "sync": "synchronous",
-    "synthetic_device": "synthetic, on the device",
-    "synthetic_host": "synthetic, from the host",
-    "python_queue": "Python queue",
-    "python_dataset": "Python data set",
-    "zmq": "ZeroMQ",
-    "dali": "DALI",
     "sgd": "SGD",
     "cpu": "CPU",
     "gpu": "GPU",
@@ -81,15 +58,19 @@ _NAMES = {
 
 
 def display_name(value: object) -> str:
-    """Return the name of a value that a reader knows; numbers stay as they are."""
-    return _NAMES.get(str(value), str(value).replace("_", " "))
+    """Return the name of a value that a reader knows: of a part its own, of any other one with spaces."""
+    name = str(value)
+    return display_names().get(name) or _NAMES.get(name, name.replace("_", " "))
 
 
 def level_name(parameter: str, level: Any) -> str:
     """Return a level of a parameter as pages print it: ``2`` of 2.0, and the name of a default that is no number."""
     if is_named_default(parameter, level):
         return PARAMETERS[parameter].default_name
-    return f"{level:g}" if isinstance(level, float) else display_name(level)
+    if isinstance(level, float):
+        return f"{level:g}"
+    # Of a user's program, what the user calls it.
+    return str(level) if parameter not in COLUMNS else display_name(level)
 
 
 def is_named_default(parameter: str, level: Any) -> bool:
@@ -111,7 +92,7 @@ def listed(items: Iterable[str]) -> str:
 
 def listed_columns(names: Iterable[str]) -> str:
     """Return what sentences call columns, as a sentence lists them: ``model and batch per device``."""
-    return listed(COLUMNS[name].words for name in names)
+    return listed(column_named(name).words for name in names)
 
 
 def is_missing(value: Any) -> bool:
@@ -146,24 +127,25 @@ def ratio(first_to_second: float, low: Any = None, high: Any = None) -> tuple[st
     """
     if is_missing(low) or is_missing(high):
         return f"10 : {float(f'{10 / first_to_second:.2g}'):g}", ""
-    second, interval = with_interval(10 / first_to_second, 10 / high, 10 / low)
+    second, interval = format_bounded(10 / first_to_second, 10 / high, 10 / low)
     return f"10 : {second}", f"10 : {interval}"
 
 
-def percent_at_most(share: float) -> str:
-    """Format a bound of a share in per cent, with two significant digits, rounded up so that it stays a bound."""
-    unit = 10.0 ** -_decimals(100 * share, WIDTH_DIGITS)
+def percent_at_most(share: float, digits: int = WIDTH_DIGITS) -> str:
+    """Format a bound of a share in per cent, with so many significant digits, rounded up so that it stays a bound."""
+    unit = 10.0 ** -_decimals(100 * share, digits)
     rounded_up = math.ceil(100 * share / unit - 1e-9) * unit
-    return f"{_rounded(rounded_up, max(0, _decimals(rounded_up, WIDTH_DIGITS)))}{THIN_SPACE}%"
+    return f"{_rounded(rounded_up, max(0, _decimals(rounded_up, digits)))}{THIN_SPACE}%"
 
 
-def with_interval(
+def format_bounded(
     value: float, low: float | None = None, high: float | None = None, decision: float | None = None, size: float = 1.0
 ) -> tuple[str, str]:
-    """Return a value and its interval, both with the digits that the interval's width allows; "" for no interval.
+    """Return a value and its interval, with the digits that the interval's width allows; "" for no interval.
 
-    They get more digits where rounding would put an end of the interval on or beyond ``decision``, the value that a
-    verdict is about: what is printed must not contradict it. ``size``: of the unit that all are printed in.
+    Each end has the digits that it needs itself: one that is not 0 is not printed as 0, and one that rounding would put
+    on ``decision``, the value that a verdict is about, has one decimal more. An end that even this puts there is as
+    good as on it. ``size``: of the unit that all are printed in.
     """
     value /= size
     if low is None or high is None or is_missing(low) or is_missing(high):
@@ -174,9 +156,11 @@ def with_interval(
     # Of a difference near 0 the interval's ends tell how large the numbers are, not the value.
     largest = max(abs(value), abs(low), abs(high))
     decimals = min(_decimals(high - low, WIDTH_DIGITS), _decimals(largest, MOST_DIGITS))
-    if decision is not None:
-        decimals = max(_separating_decimals(end, decision, decimals) for end in (low, high))
-    return _rounded(value, decimals), f"[{_rounded(low, decimals)}, {_rounded(high, decimals)}]"
+    ends = [_rounded(end, _decimals_of_end(end, decimals, decision)) for end in (low, high)]
+    # An interval of several orders of magnitude must not print a positive value as 0.
+    if 0 < low < value and not round(value, decimals):
+        decimals = _decimals(value, WIDTH_DIGITS)
+    return _rounded(value, decimals), f"[{', '.join(ends)}]"
 
 
 def value_text(
@@ -185,10 +169,26 @@ def value_text(
     """Return a value with its unit and its interval in a sentence: ``20.6 ms [17.7, 23.4]``.
 
     ``unit`` begins with a space where there is one; ``no_interval`` is in the place of an interval that is missing.
-    ``decision`` and ``size``: those of ``with_interval``.
+    ``decision`` and ``size``: those of ``format_bounded``.
     """
-    printed, interval = with_interval(*value, decision, size)
+    printed, interval = format_bounded(*value, decision, size)
     return f"{printed}{unit}{f' {interval}' if interval else no_interval}"
+
+
+def format_column(row: Any, name: str, size: float = 1.0) -> tuple[str, str]:
+    """Return the value of a row in a column of the dataset and its interval, as every page and file prints them.
+
+    What is relative to itself is exact.
+    """
+    column = column_named(name)
+    if column.compared_with and getattr(row, f"is_{column.compared_with}", False):
+        return column.of_itself, ""
+    return format_bounded(*bounded_value(row, name), column.neutral, size)
+
+
+def column_text(row: Any, name: str, unit: str = "", size: float = 1.0) -> str:
+    """Return what ``format_column`` prints as part of a sentence, like ``value_text``."""
+    return value_text(bounded_value(row, name), unit, column_named(name).neutral, size)
 
 
 def bounded_value(row: Any, column: str) -> Bounded:
@@ -201,13 +201,12 @@ def _decimals(value: float, digits: int) -> int:
     return 0 if value == 0 else digits - 1 - math.floor(math.log10(abs(value)))
 
 
-def _separating_decimals(end: float, decision: float, fewest: int) -> int:
-    """Return the decimals, ``fewest`` or more, with which ``end`` is still on its side of ``decision``."""
-    for decimals in range(fewest, MOST_DECIMALS):
-        shown = round(end, decimals)
-        if (shown > decision, shown < decision) == (end > decision, end < decision):
-            return decimals
-    return fewest
+def _decimals_of_end(end: float, decimals: int, decision: float | None) -> int:
+    """Return the decimals of the end of an interval, where its width allows ``decimals``."""
+    if not round(end, decimals):
+        return _decimals(end, 1)
+    is_on_decision = decision is not None and end != decision and round(end, decimals) == decision
+    return decimals + 1 if is_on_decision and round(end, decimals + 1) != decision else decimals
 
 
 def _rounded(value: float, decimals: int) -> str:
@@ -240,9 +239,19 @@ class Unit:
         return f"{self.label} ({self.symbol})" if self.symbol else self.label
 
 
+def unit_in(rows: pd.DataFrame, name: str) -> Unit:
+    """Return the unit in which all values of a column are printed: that of the whole they are parts of.
+
+    An interval counts as what is largest in it, so that no interval of a small value has the digits of a smaller unit.
+    """
+    unit_giving = column_named(name).part_of or name
+    columns = [column for column in (unit_giving, f"{unit_giving}_low", f"{unit_giving}_high") if column in rows]
+    return unit_of(name, rows[columns].abs().max(axis=1))
+
+
 def unit_of(column: str, values: Iterable[Any]) -> Unit:
     """Return the unit in which most of ``values`` are at least one; zeros fit any unit."""
-    label, unit = COLUMNS[column].label, COLUMNS[column].unit
+    label, unit = column_named(column).label, column_named(column).unit
     sizes = [abs(float(value)) for value in values if not is_missing(value) and value]
     typical = median(sizes) if sizes else 1.0
     choices = _PREFIXED.get(unit, ((1.0, unit),))

@@ -1,4 +1,7 @@
-"""A part of a page under its own heading: what has nothing to show is left out, and so is a heading above nothing."""
+"""Parts of a page under their heading, and the links on it: to each part, to its files and to the runs of a number.
+
+What has nothing to show is left out, and so is a heading above nothing.
+"""
 
 import re
 from collections.abc import Iterable
@@ -6,8 +9,36 @@ from dataclasses import dataclass
 from html import escape
 from typing import Protocol, Self
 
-from dlperf_study.paths import StudyPaths
-from dlperf_study.report.links import anchor_link
+from dlperf_study.core.paths import StudyPaths
+
+#: The page with every run.
+RUNS_FILE = "runs.html"
+#: What a reader calls the files of each kind.
+_LABELS = {"csv": "CSV", "tex": "LaTeX", "svg": "SVG", "pdf": "PDF"}
+
+
+def anchor_link(anchor: str) -> str:
+    """Return the link by which a reader gets the address of one element; it is shown while pointed at."""
+    return f'<a class="anchor-link" href="#{anchor}" aria-label="link to this">#</a>'
+
+
+def downloads(folder: str, name: str, *kinds: str, of: str = "") -> str:
+    """Return links to the files of one table or figure, after ``of`` what; the folder is next to the page."""
+    links = []
+    for kind in kinds:
+        links.append(f'<a href="{folder}/{name}.{kind}" download>{_LABELS[kind]}</a>')
+    label = f" {of}:" if of else ""
+    return f' <span class="downloads">{label}{" ".join(links)}</span>'
+
+
+def evidence_anchor(identity: str) -> str:
+    """Return the name of the first run of a configuration on the page of runs: the digest that ends its identity."""
+    return f"run-{identity.rpartition('-')[2]}"
+
+
+def evidence_link(anchor: str, number: str) -> str:
+    """Return a number that leads to the runs it was computed from; ``number`` is HTML."""
+    return f'<a href="{RUNS_FILE}#{anchor}">{number}</a>'
 
 
 class Part(Protocol):

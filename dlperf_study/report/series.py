@@ -6,23 +6,20 @@ published points are named here too: by what distinguishes them from the others 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import filterfalse
 from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.published_points import Published
-from dlperf_study.analysis.scaling import series_factors
-from dlperf_study.columns import COLUMNS
-from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.audit.published.points import Published
+from dlperf_study.core.wording import counted
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.metrics.columns import COLUMNS, column_named
+from dlperf_study.metrics.scaling import series_factors
 from dlperf_study.report.formatting import display_name, is_missing, level_name
 from dlperf_study.study.configuration import PARAMETERS
-from dlperf_study.wording import counted
 
 SEPARATOR = " · "
-#: Every table, figure and sentence of a page asks for the series of its dataset, and for those of parts of it.
-DATASETS = 16
 #: What may vary within a group without being a factor of the study.
 _COUNTED = (("nodes", "node"), ("servers", "server"))
 #: The columns that name a configuration within its series. A tuple of all columns would take thirty times as long.
@@ -66,7 +63,7 @@ class Series:
         return self.rows[self.rows[self.rate].notna()]
 
 
-@lru_cache(DATASETS)
+@kept_with_dataset
 def all_series(dataset: Dataset) -> list[Series]:
     """Return every series of the study, in the order of the plan.
 
@@ -105,7 +102,7 @@ def goes_without_saying(factor: str, level: Any) -> bool:
     return factor in _UNSAID_DEFAULTS and level == PARAMETERS[factor].default
 
 
-@lru_cache(DATASETS)
+@kept_with_dataset
 def varying_factors(dataset: Dataset) -> list[str]:
     """Return the varying parameters that distinguish lines, as the analysis splits its curves."""
     rows = dataset.configurations
@@ -125,7 +122,7 @@ def short_labels(series: list[Series]) -> list[str]:
     return [SEPARATOR.join(filterfalse(common.__contains__, label)) for label in labels]
 
 
-@lru_cache(DATASETS)
+@kept_with_dataset
 def configuration_labels(dataset: Dataset) -> dict[str, str]:
     """Return what each configuration is called, by identity: its series and its devices."""
     series = all_series(dataset)
@@ -153,16 +150,18 @@ def level_label(factor: str, value: Any) -> str:
     if factor == "global_batch" and not value:
         return "global batch that can't be shared equally"
     if is_missing(value):
-        return f"{COLUMNS[factor].label} not stated"
+        return f"{column_named(factor).label} not stated"
     if factor == "cpu_limit":
         return f"CPU limit {value:g}" if value else "no CPU limit"
     if factor == "gradient_compression":
         return "uncompressed gradients" if value == "none" else f"{display_name(value)} gradients"
     if value == "none" and factor in _NONE_OF:
         return _NONE_OF[factor]
+    if factor not in COLUMNS:
+        return f"{factor} {level_name(factor, value)}"
     if isinstance(value, str) and value not in {"none", "replicated"} and factor not in _WITH_LABEL:
         return display_name(value)
-    return f"{COLUMNS[factor].label} {level_name(factor, value)}"
+    return f"{column_named(factor).label} {level_name(factor, value)}"
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ class Group:
         return self.rows[self.rows["throughput"].notna()]
 
 
-@lru_cache(DATASETS)
+@kept_with_dataset
 def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     """Return every group of the study or of one of its models, in the order of the plan."""
     positions = {}
@@ -260,6 +259,12 @@ def _differences(row: Any, reference: Any, factors: list[str]) -> str:
         if name not in factors and count != getattr(reference, name):
             labels.append(counted(count, noun))
     return SEPARATOR.join(labels)
+
+
+@kept_with_dataset
+def published_of(dataset: Dataset) -> Published:
+    """Return the sources that a study reproduces."""
+    return Published.read(dataset.plan.published)
 
 
 def published_labels(points: pd.DataFrame) -> pd.Series:

@@ -1,15 +1,31 @@
 """One self-test evaluated: its studies collected, every check done, the result added to those of its outputs folder."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.resources import PACKAGE_FOLDER
 from dlperf_study.dataset.dataset import Dataset, collect
-from dlperf_study.errors import EvidenceError
-from dlperf_study.paths import StudyPaths
 from dlperf_study.selftest import checks
-from dlperf_study.selftest.analysis_code import analysis_code
+from dlperf_study.selftest.known_truths import check_link, check_steps, check_straggler
 from dlperf_study.selftest.result import CheckResult, Machine, SelftestResult, Status, add_result
+
+#: The rooms from a run's evidence to the verdicts of its dataset.
+ANALYSING = ("evidence", "metrics", "dataset")
+
+
+@cache
+def analysis_code() -> str:
+    """Return a digest of the source of all code that reads evidence and makes verdicts of it."""
+    digest = hashlib.sha256()
+    for room in ANALYSING:
+        for file in sorted((PACKAGE_FOLDER / room).rglob("*.py")):
+            digest.update(str(file.relative_to(PACKAGE_FOLDER)).encode() + file.read_bytes())
+    return digest.hexdigest()
+
 
 #: Of the column of statuses on the command line: the longest one and a space.
 _STATUS_WIDTH = max(map(len, Status)) + 1
@@ -17,10 +33,11 @@ _MACHINE = ["host", "cpu_model", "cores"]
 
 
 def evaluate(
-    pairs: Sequence[str], straggler: str, link: str, obstacles: Mapping[str, str], bits_per_second: float, quick: bool
+    pairs: Sequence[str], others: Mapping[str, str], obstacles: Mapping[str, str], bits_per_second: float, quick: bool
 ) -> SelftestResult:
-    """Check what the studies of these names measured, add the result to the file of results, and return it.
+    """Check what studies measured, add the result to the file of results, and return it.
 
+    ``pairs`` are the names of the studies of pairs, ``others`` of those of the other checks, by the name of the check;
     ``obstacles`` are the reasons why studies were not measured, by name: their checks are skipped. ``bits_per_second``
     is the rate of the link.
     Raises EvidenceError when no pair was measured, or on several machines: then there is no machine to speak of.
@@ -30,9 +47,15 @@ def evaluate(
     results = [
         _checked(checks.SAME, "", partial(checks.check_same_program, datasets)),
         _checked(checks.SLOWDOWNS, "", partial(checks.check_slowdowns, datasets)),
-        _checked(checks.LINK, obstacles.get(link, ""), lambda: checks.check_link(_dataset(link), bits_per_second)),
-        _checked(checks.STRAGGLER, obstacles.get(straggler, ""), lambda: checks.check_straggler(_dataset(straggler))),
+        _checked(checks.INTERVALS, "", partial(checks.check_intervals, datasets)),
     ]
+    known: dict[str, Callable[[Dataset], CheckResult]] = {
+        checks.STEPS: check_steps,
+        checks.LINK: partial(check_link, bits_per_second=bits_per_second),
+        checks.STRAGGLER: check_straggler,
+    }
+    for name, check in known.items():
+        results.append(_checked(name, obstacles.get(others[name], ""), partial(_of_study, check, others[name])))
     ended = datetime.now(UTC).isoformat(timespec="seconds")
     result = SelftestResult(ended, machine, code, quick, tuple(results), analysis_code())
     add_result(result)
@@ -47,8 +70,8 @@ def describe(result: SelftestResult) -> str:
     return "\n".join(lines)
 
 
-def _dataset(study: str) -> Dataset:
-    return collect(StudyPaths.of(study))
+def _of_study(check: Callable[[Dataset], CheckResult], study: str) -> CheckResult:
+    return check(collect(StudyPaths.of(study)))
 
 
 def _checked(name: str, obstacle: str, check: Callable[[], CheckResult]) -> CheckResult:

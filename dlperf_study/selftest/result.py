@@ -11,10 +11,12 @@ from typing import Annotated
 from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from dlperf_study.errors import EvidenceError
-from dlperf_study.paths import SELFTEST, StudyPaths
-from dlperf_study.study.json_record import PastTime, format_number, object_of, record_of, text_of
-from dlperf_study.writing import write_atomically
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import SELFTEST, StudyPaths
+from dlperf_study.core.user_commands import make_command
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.study.record_types import FormatNumber
+from dlperf_study.study.validation import PastTime, object_of, record_of, text_of
 
 FORMAT = 1
 
@@ -114,7 +116,7 @@ class SelftestResult:
 
 @with_config(ConfigDict(allow_inf_nan=False))
 class _ResultsFile(TypedDict):
-    format: Annotated[int, format_number(FORMAT)]
+    format: Annotated[int, FormatNumber(FORMAT)]
     results: list[SelftestResult]
 
 
@@ -145,7 +147,7 @@ def last_result() -> SelftestResult:
     """Return the result of the latest self-test; raises EvidenceError when there was none."""
     results = read_results()
     if not results:
-        raise EvidenceError(f"{results_file()}: no self-test was completed; `make selftest` runs one")
+        raise EvidenceError(f"{results_file()}: no self-test was completed; `{make_command('selftest')}` runs one")
     return results[-1]
 
 

@@ -8,12 +8,13 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from dlperf_study.errors import StudyFileError
-from dlperf_study.paths import is_selftest
-from dlperf_study.study.parameter import Parameter, Scalar, Scope, parameter, parameter_of, typed
+from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.paths import is_selftest
+from dlperf_study.study.parameter import Parameter, Scalar, Scope, Value, parameter, parameter_of, typed
+from dlperf_study.study.program import OWN_PROGRAM, program_values
 from dlperf_study.study.training_parameters import TrainingParameters
 
-MEASUREMENT, SELFTEST = Scope.MEASUREMENT, Scope.SELFTEST
+PLAN, SELFTEST = Scope.PLAN, Scope.SELFTEST
 #: The parameters of which the default is part of an identity as well; of all others, which were added later, only
 #: another value is, so that a configuration that does not use them keeps its name and its runs.
 IDENTIFIED_BY_DEFAULT = frozenset(
@@ -25,8 +26,17 @@ IDENTIFIED_BY_DEFAULT = frozenset(
         *("measured_steps", "measured_seconds", "computation_steps", "exchange_steps"),
     )
 )
+#: How many processes train, where, and on how many samples: known of every program.
+SCALE = ("nodes", "devices_per_node", "servers", "batch_per_device")
 #: Far above what anybody measures, as the limits of ``training_parameters.py`` are.
 MAX_STEPS, MAX_WINDOW_SECONDS = 1_000_000, 24 * 3600
+
+
+def _measurement(
+    default: Value, label: str, meaning: str, unit: str, bounds: tuple[float, float], **details: Any
+) -> Value:
+    """Return the field of a parameter that says how a configuration is measured."""
+    return parameter(default, label, meaning, scope=Scope.MEASUREMENT, unit=unit, bounds=bounds, **details)
 
 
 @dataclass(frozen=True)
@@ -38,96 +48,86 @@ class Configuration(TrainingParameters):
     that has to know it is derived from here, see ``parameter.py``.
     """
 
-    warmup_steps: int = parameter(
-        5,
-        "Warm-up steps",
-        "least steps before the measured window",
-        scope=MEASUREMENT,
-        unit="steps",
-        bounds=(1, MAX_STEPS),
+    warmup_steps: int = _measurement(
+        5, "Warm-up steps", "least steps before the measured window", "steps", (1, MAX_STEPS)
     )
-    max_warmup_seconds: float = parameter(
+    max_warmup_seconds: float = _measurement(
         10.0,
         "Longest warm-up",
         "time within which further warm-up steps follow until steps are alike; 0: the warm-up steps alone",
-        scope=MEASUREMENT,
-        unit="s",
-        bounds=(0, MAX_WINDOW_SECONDS),
+        "s",
+        (0, MAX_WINDOW_SECONDS),
     )
-    measured_steps: int = parameter(
+    measured_steps: int = _measurement(
         20,
         "Measured steps",
         "least steps of the measured window",
-        scope=MEASUREMENT,
-        unit="steps",
-        bounds=(1, MAX_STEPS),
+        "steps",
+        (1, MAX_STEPS),
         note="fewer than 9 can't be tested for a steady state, and fewer than 50 rarely show one",
     )
-    measured_seconds: float = parameter(
+    measured_seconds: float = _measurement(
         0.0,
         "Measured time",
         "time for which the measured window has steps enough; 0: the measured steps alone",
-        scope=MEASUREMENT,
-        unit="s",
-        bounds=(0, MAX_WINDOW_SECONDS),
+        "s",
+        (0, MAX_WINDOW_SECONDS),
         note="the ranks agree on the number of steps at the pace of the last warm-up steps",
     )
-    computation_steps: int = parameter(
+    computation_steps: int = _measurement(
         -1,
         "Computation steps",
         "steps without exchange, half before and half after the measured window; -1: as many as it has; 0: none",
+        "steps",
+        (0, MAX_STEPS),
         default_name="as many as are measured",
-        scope=MEASUREMENT,
-        unit="steps",
-        bounds=(0, MAX_STEPS),
         note="fewer than the measured steps make what is exposed less certain",
     )
-    exchange_steps: int = parameter(
+    exchange_steps: int = _measurement(
         10,
         "Exchange steps",
         "exchanges of each window without computation; 0: not measured",
-        scope=MEASUREMENT,
-        unit="exchanges",
-        bounds=(0, MAX_STEPS),
+        "exchanges",
+        (0, MAX_STEPS),
     )
-    input_steps: int = parameter(
+    input_steps: int = _measurement(
         10,
         "Input steps",
         "batches of the window in which the data source delivers and nothing trains; 0: not measured",
-        scope=MEASUREMENT,
-        unit="batches",
-        bounds=(0, MAX_STEPS),
+        "batches",
+        (0, MAX_STEPS),
         note="measured last, and only of sources for which steps wait",
     )
-    trace_steps: int = parameter(
+    trace_steps: int = _measurement(
         0,
         "Traced steps",
         "steps of one more run, never counted, that is traced; 0: no such run",
-        scope=MEASUREMENT,
-        unit="steps",
-        bounds=(0, 1_000),
+        "steps",
+        (0, 1_000),
         in_identity=False,
         note="Horovod writes a [timeline](horovod.md#the-timeline), other libraries write none",
     )
-    repeats: int = parameter(
+    repeats: int = _measurement(
         3,
         "Repeats",
         "runs planned for each configuration",
-        scope=MEASUREMENT,
-        unit="runs",
-        bounds=(1, 1_000),
+        "runs",
+        (1, 1_000),
         in_identity=False,
         always_known=True,
         note="an interval needs 3",
     )
-    timeout_seconds: int = parameter(
-        600,
-        "Timeout",
-        "time after which a run is ended",
-        scope=MEASUREMENT,
-        unit="s",
-        bounds=(1, 30 * 24 * 3600),
-        in_identity=False,
+    timeout_seconds: int = _measurement(
+        600, "Timeout", "time after which a run is ended", "s", (1, 30 * 24 * 3600), in_identity=False
+    )
+    own_program: str = parameter(
+        "", "Own program", "name of the user's program; empty: a network of this package", scope=PLAN
+    )
+    settings: str = parameter(
+        "", "Settings", "what the study says of a program besides how often it is measured, as JSON", scope=PLAN
+    )
+    program_digest: str = parameter(
+        "", "Program digest", "digest of a program's declaration and of its files", scope=PLAN, in_identity=False
     )
 
     @classmethod
@@ -146,11 +146,37 @@ class Configuration(TrainingParameters):
         if missing:
             raise StudyFileError(f"{source}: missing {', '.join(missing)}")
         configuration = cls(**{name: typed(source, PARAMETERS[name], value) for name, value in values.items()})
+        if configuration.settings:
+            _check_settings(configuration.settings, source)
         if not is_selftest(configuration.study):
-            for name, value in configuration.selftest_values().items():
-                study = f"study {configuration.study!r} is none of it"
-                raise StudyFileError(f"{source}: {name} is {value}, which is for the self-test only, and {study}")
+            for name in configuration.selftest_values():
+                raise StudyFileError(f"{source}: {name} is allowed in self-test studies only")
         return configuration
+
+    @classmethod
+    def of_program(cls, program: str, values: Mapping[str, Any], source: str = "configuration") -> "Configuration":
+        """Build one of a user's program from what its study gives: parameters of this package, and its settings.
+
+        Raises StudyFileError as ``from_mapping`` does.
+        """
+        settings = {name: value for name, value in values.items() if name in _OF_WORKLOADS or name not in PARAMETERS}
+        parameters = {name: value for name, value in values.items() if name in PARAMETERS}
+        unmeasured = dict.fromkeys(("computation_steps", "exchange_steps", "input_steps"), 0)
+        defaults = {"framework": OWN_PROGRAM, "strategy": OWN_PROGRAM, "model": program, "max_warmup_seconds": 0.0}
+        declared = {"own_program": program, "settings": json.dumps(settings, sort_keys=True)}
+        return cls.from_mapping(unmeasured | defaults | parameters | declared, source)
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any], source: str) -> "Configuration":
+        """Build the one that a file of this package has: parameters that were added later have their defaults.
+
+        Raises EvidenceError where the file is damaged, or a later version of this package wrote it.
+        """
+        try:
+            return cls.from_mapping(values, source)
+        except StudyFileError as error:
+            later = "; a later version of this package may know it" if values.keys() - PARAMETERS.keys() else ""
+            raise EvidenceError(f"{error}{later}") from error
 
     @property
     def world_size(self) -> int:
@@ -168,10 +194,17 @@ class Configuration(TrainingParameters):
         values = json.dumps(self.identifying_values(), sort_keys=True)
         digest = hashlib.sha256(values.encode()).hexdigest()[:8]
         servers = f"{self.servers}s" if self.servers else ""
+        if self.own_program:
+            return f"{self.own_program}-{self.nodes}n{self.devices_per_node}d-b{self.batch_per_device}-{digest}"
         return (
             f"{self.framework}-{self.strategy}-{self.model}-{self.nodes}n{self.devices_per_node}d{servers}"
             f"-b{self.batch_per_device}-{self.precision}-{digest}"
         )
+
+    @property
+    def runtime(self) -> str:
+        """The key of a cluster file under which the Python that trains it is: its framework, or ``program``."""
+        return OWN_PROGRAM if self.own_program else self.framework
 
     @property
     def traced(self) -> "Configuration":
@@ -214,15 +247,43 @@ class Configuration(TrainingParameters):
                 values[name] = value
         return values
 
-    def displayed_values(self) -> dict[str, Scalar]:
-        """Return the parameters as pages show them: the cluster without the folder of its file."""
-        return self.as_dict() | {"cluster": cluster_title(self.cluster)}
+    @cached_property
+    def own_settings(self) -> dict[str, Scalar]:
+        """The settings of a user's program that are no parameters of this package, by name."""
+        settings: dict[str, Scalar] = json.loads(self.settings) if self.settings else {}
+        return {name: value for name, value in settings.items() if name not in PARAMETERS}
+
+    @property
+    def program_values(self) -> dict[str, Scalar]:
+        """What a user's program may be told of it, by placeholder: parameters, settings, and what follows from them."""
+        return program_values(self.as_dict() | self.own_settings)
+
+    @cached_property
+    def unstated(self) -> tuple[str, ...]:
+        """The parameters of a user's program of which its study says nothing; what they hold here means nothing."""
+        if not self.own_program:
+            return ()
+        settings = json.loads(self.settings)
+        return tuple(name for name in _OF_WORKLOADS if name not in settings)
+
+    def value_of(self, name: str) -> Scalar:
+        """Return the value of a parameter, or of a setting of a user's program."""
+        return self.own_settings[name] if name in self.own_settings else getattr(self, name)
+
+    def displayed_values(self) -> dict[str, Scalar | None]:
+        """Return parameters and settings as pages show them: the cluster without the folder of its file.
+
+        None: unstated.
+        """
+        values: dict[str, Scalar | None] = {**self.as_dict(), "cluster": cluster_title(self.cluster)}
+        return values | dict.fromkeys(self.unstated) | self.own_settings
 
 
 #: Every parameter by name, in order of declaration.
 PARAMETERS: dict[str, Parameter] = {entry.name: parameter_of(entry) for entry in fields(Configuration)}
 FIELD_NAMES = tuple(PARAMETERS)
-#: The parameters without a default.
+#: The values that parameters have unless a study says otherwise, and the parameters without.
+DEFAULTS = {name: entry.default for name, entry in PARAMETERS.items() if entry.default is not None}
 REQUIRED = tuple(name for name, entry in PARAMETERS.items() if entry.default is None)
 #: The parameters of an identity, each with the value at which it is left out; None, which none has: it never is.
 _LEFT_OUT_VALUES = {
@@ -231,6 +292,14 @@ _LEFT_OUT_VALUES = {
     if entry.in_identity
 }
 _SELFTEST_DEFAULTS = {name: entry.default for name, entry in PARAMETERS.items() if entry.scope is SELFTEST}
+#: What is said of a user's program as a whole: its settings are named one by one.
+OF_WHOLE_PROGRAM = ("own_program", "settings", "program_digest")
+#: What is trained and how gradients travel, of which nothing is known of a user's program unless its study says it.
+_OF_WORKLOADS = tuple(
+    name
+    for name, entry in PARAMETERS.items()
+    if entry.scope in (Scope.WORKLOAD, Scope.NETWORK) and name not in ("framework", "model", *SCALE)
+)
 
 #: What a study of strong scaling gives in place of ``batch_per_device``, which a configuration has.
 GLOBAL_BATCH = Parameter(
@@ -242,6 +311,16 @@ GLOBAL_BATCH = Parameter(
     name="global_batch",
     type=int,
 )
+
+
+def _check_settings(settings: str, source: str) -> None:
+    """Refuse settings that are no JSON object of scalars: a file may be damaged."""
+    try:
+        values = json.loads(settings).values()
+    except (ValueError, AttributeError, RecursionError):
+        raise StudyFileError(f"{source}: settings is {settings[:100]!r}, which is not an object in JSON") from None
+    if not all(isinstance(value, Scalar) for value in values):
+        raise StudyFileError(f"{source}: settings is {settings[:100]!r}, of which a value is no scalar")
 
 
 def parameters_of(*scopes: Scope) -> dict[str, Parameter]:
@@ -257,6 +336,12 @@ def study_parameters() -> dict[str, Parameter]:
         if name == "batch_per_device":
             parameters[GLOBAL_BATCH.name] = GLOBAL_BATCH
     return parameters
+
+
+def shared_batch(global_batch: int, devices: int) -> int:
+    """Return the samples of each device; 0, as in tables, if it can't be shared equally."""
+    batch, rest = divmod(global_batch, devices)
+    return 0 if rest else batch
 
 
 def cluster_title(name: str) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal, get_args
 
+from dlperf_study.core.wording import level
 from dlperf_study.study.parameter import Scalar
-from dlperf_study.wording import level
 
 Point = dict[str, Scalar]
 Levels = Mapping[str, Sequence[Scalar]]

@@ -1,15 +1,13 @@
-"""What must be started for one run, and how it ended: pure data between the frameworks and the launchers."""
+"""What must be started for one run, when, and how it ended: pure data between the frameworks and the launchers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
-#: Which GPUs CUDA shows a process: indices, or the beginnings of UUIDs.
-VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
-#: In which order they have their indices; nvidia-smi and queues count by PCI bus, CUDA left alone by speed.
-DEVICE_ORDER, PCI_BUS_ORDER = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
+from dlperf_study.study.gpu_support import GpuQuestion
 
 
 class Outcome(StrEnum):
@@ -30,6 +28,8 @@ class TaskRole(StrEnum):
     SERVER = "server"
 
 
+#: The folder below ``{run}/scratch`` with the files of a user's program.
+PROGRAM_FOLDER = "program"
 #: How the names of tasks begin that make batches for a rank; their role is that of a server.
 PRODUCER = "producer"
 
@@ -42,7 +42,8 @@ class Task:
     In an argument or a value ``{run}`` is replaced by the run's folder on that node, ``{host_N}`` by the address
     of node N, ``{server_host_N}`` by that of its servers, ``{interface_N}`` by the network interface with the
     address, ``{devices_N}`` by the GPUs that its ranks may use, as a list for CUDA, and ``{port_N}`` by the N-th
-    of ``Job.ports`` free ports; the launcher does that. The first argument is the Python that runs the task.
+    of ``Job.ports`` free ports; the launcher does that. The first argument is the Python that runs the task, unless the
+    job names another one. It starts in ``folder``, below ``{run}/scratch``.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Task:
     node: int
     argv: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,15 @@ class Job:
     ``gpus_per_node``: how many GPUs the ranks of a node share.
     ``starts_other_nodes``: whether the task of the first node starts the ranks of the others too, as mpirun does.
     ``framework`` is the name of the one whose job it is, where a launcher has to know.
+    What nodes are asked before anything starts: ``gpu_question``, where there are GPUs; the versions of ``packages``;
+    and ``requirements``, each the arguments of this project's Python that prints a line of JSON, with ``error`` if the
+    node lacks something. ``libraries`` that train have their packages, of which the first that is installed has the
+    version. ``variables``: which ones reach its tasks from a shell. ``python``: of which the packages are listed, if it
+    is not that of the tasks.
+    What nodes get before the start: ``archive``, packed files that are unpacked into ``{run}/scratch/program``, and
+    ``files``, texts by name in ``{run}/scratch``, with placeholders. ``data``: paths that must exist there, each
+    with the place below ``{run}/scratch/program`` at which it is linked; empty: at none.
+    ``pass_environment``: names of variables that they get besides.
     """
 
     tasks: tuple[Task, ...]
@@ -70,11 +81,65 @@ class Job:
     gpus_per_node: int = 0
     starts_other_nodes: bool = False
     framework: str = ""
+    gpu_question: GpuQuestion | None = None
+    variables: PassedVariables = COMMON_VARIABLES
+    libraries: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+    requirements: tuple[tuple[str, ...], ...] = ()
+    python: str = ""
+    archive: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+    pass_environment: tuple[str, ...] = ()
 
     def with_environment(self, variables: dict[str, str]) -> "Job":
         """Return this job with further variables for every task."""
         tasks = (replace(task, environment=task.environment | variables) for task in self.tasks)
         return replace(self, tasks=tuple(tasks))
+
+
+class FrameworkFacts(Protocol):
+    """What a check must know of a framework: its packages, of which the first that is installed has its version."""
+
+    @property
+    def name(self) -> str:
+        """Its name in study files and cluster files."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """One of these must be installed."""
+
+    @property
+    def further_packages(self) -> tuple[str, ...]:
+        """Their versions matter too."""
+
+    @property
+    def version_remedy(self) -> str:
+        """What to do about a wrong version."""
+
+    def version_in(self, versions: Mapping[str, str]) -> str | None:
+        """Return the version of its library, given those of the installed packages; None: it is not installed."""
+
+    @property
+    def wrong_version(self) -> Callable[[str], str]:
+        """Why a version of its library can't train in any configuration; empty if it can."""
+
+
+@dataclass(frozen=True)
+class ProgramFacts:
+    """What a check must know of everything that can train on a cluster; see ``Job``.
+
+    ``gpu_questions`` are by framework. ``made_image_sets`` are the folders of images that this project makes itself,
+    and ``classes_question`` the arguments by which this project's Python prints how many classes a folder has.
+    """
+
+    frameworks: Sequence[FrameworkFacts] = ()
+    gpu_questions: Mapping[str, GpuQuestion] = field(default_factory=dict)
+    variables: PassedVariables = COMMON_VARIABLES
+    libraries: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+    made_image_sets: Mapping[str, str] = field(default_factory=dict)
+    classes_question: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,3 +176,23 @@ class JobResult:
 def tuples_of_lists(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values read from JSON with tuples where it has lists."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+#: Every configuration once a round, shuffled within each; or all runs of a configuration, then those of the next.
+ROUNDS, BLOCKS = "rounds", "blocks"
+#: The order of a run that no driver of a study started.
+BY_HAND = "by hand"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """When a run is measured among those of its study.
+
+    ``round`` and ``position`` are from 1. Runs of the same round were measured in turn, each configuration once, in
+    random order: so they saw the same machine, and a ratio of two of them holds no drift. Both are None in blocks, by
+    hand, and for a run that was measured after its round: it shares a round with none.
+    """
+
+    order: str = BY_HAND
+    round: int | None = None
+    position: int | None = None

@@ -1,7 +1,7 @@
 """What is declared of a parameter, once; everything else that knows parameters is derived from it.
 
-Derived are the types of study files (``parameter_types.py``) and their JSON schema, the columns of the dataset
-(``columns/__init__.py``), the tables of ``docs/study-files.md``, the ``parameters`` cell of
+Derived are the types of study files (``study_file.py``) and their JSON schema, the columns of the dataset
+(``metrics/parameters.py``), the tables of ``docs/study-files.md``, the ``parameters`` cell of
 ``run_configuration.ipynb``, the captions of the report and what a framework refuses until it has built it.
 Standard library only: every training process imports this.
 """
@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from dlperf_study.errors import StudyFileError
+from dlperf_study.core.errors import StudyFileError
 
 Scalar = str | int | float | bool
 Value = TypeVar("Value", str, int, float, bool)

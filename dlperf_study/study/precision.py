@@ -1,5 +1,7 @@
 """The levels of the parameter ``precision``: what networks compute in, and what other programs call them."""
 
+from dataclasses import dataclass
+
 #: The number format of the output of a convolution or a matrix product, by precision. ``tf32`` is float32 of which
 #: these read 10 bits of the mantissa.
 COMPUTED_IN = {
@@ -29,6 +31,14 @@ _PRECISIONS = {
     "amp_o2": "amp_fp16_o2",
     "pure_bf16": "amp_bf16_o2",
 }
+
+
+@dataclass(frozen=True)
+class LossScaling:
+    """The factor of the loss now, and how many steps so far updated nothing: their gradients were not finite."""
+
+    scale: float
+    skipped_steps: int
 
 
 def canonical_precision(precision: str) -> str:

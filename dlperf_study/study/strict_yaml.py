@@ -12,11 +12,10 @@ from typing import Any
 
 import yaml
 
-from dlperf_study.errors import StudyFileError
-from dlperf_study.paths import PROJECT
-from dlperf_study.wording import as_yaml, closest
+from dlperf_study.core.errors import StudyFileError
+from dlperf_study.core.resources import FOLDERS, folders_of, named_files, workspace
+from dlperf_study.core.wording import as_yaml, closest
 
-PARAMS = PROJECT / "params"
 #: How deep lists and mappings may be nested, and how many values a file may have, repeated ones included.
 MAX_DEPTH, MAX_VALUES = 20, 100_000
 #: No study or cluster file is longer; PyYAML reads 2 MB a second.
@@ -84,32 +83,44 @@ def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
 
 
 def find_file(kind: str, name_or_path: str | Path) -> Path:
-    """Return the file of a study or cluster, given by its name in ``params/`` or by a path.
+    """Return the file of a study or cluster, given by a path or by its name in one of ``folders_of`` its kind.
 
     ``kind`` is ``study`` or ``cluster``. Raises StudyFileError, with the valid names, when it doesn't exist.
     """
-    folders = {"study": PARAMS / "studies", "cluster": PARAMS / "clusters"}
-    folder = folders.pop(kind)
     is_path = isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml"))
-    path = Path(name_or_path) if is_path else folder / f"{name_or_path}.yaml"
+    if is_path:
+        path = Path(name_or_path)
+    else:
+        candidates = [folder / f"{name_or_path}.yaml" for folder in folders_of(kind)]
+        path = next((candidate for candidate in candidates if candidate.exists()), candidates[-1])
     if path.is_file():
         return path
+    raise StudyFileError(_not_found_message(kind, path, name_of_file="" if is_path else str(name_or_path)))
+
+
+def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
+    """Return why there is no file of a kind at a path, with what may be meant; it was given by its name or a path."""
     if path.exists():
         kind_of_path = "a folder" if path.is_dir() else "a device or a pipe"
-        raise StudyFileError(
-            f"{path} is {kind_of_path}, not a {kind} file; give the path of a file, or a name in params/{folder.name}"
-        )
-    if is_path:
+        return f"{path} is {kind_of_path}, not a {kind} file; give the path of a file, or a name in {_shown(kind)}"
+    if not name_of_file:
         files = map(str, path.parent.glob("*.y*ml")) if path.parent.is_dir() else ()
-        suggestion = closest(str(path), files)
-        raise StudyFileError(f"there is no file {path}; {suggestion}give a path, or a name in params/{folder.name}")
-    names = sorted(file.stem for file in folder.glob("*.yaml"))
-    [(other_kind, other_folder)] = folders.items()
-    is_of_other_kind = (other_folder / path.name).is_file()
-    suggestion = f"it is a {other_kind}; " if is_of_other_kind else closest(path.stem, names)
-    raise StudyFileError(
-        f"there is no {kind} {str(name_or_path)!r}; {suggestion}params/{folder.name} has {', '.join(names) or 'none'}"
-    )
+        return f"there is no file {path}; {closest(str(path), files)}give a path, or a name in {_shown(kind)}"
+    names = sorted(named_files(kind))
+    [other_kind] = FOLDERS.keys() - {kind}
+    suggestion = f"it is a {other_kind}; " if name_of_file in named_files(other_kind) else closest(name_of_file, names)
+    has = "have" if len(_folders(kind)) > 1 else "has"
+    return f"there is no {kind} {name_of_file!r}; {suggestion}{_shown(kind)} {has} {', '.join(names) or 'none'}"
+
+
+def _shown(kind: str) -> str:
+    """Return the folders in which a name is looked up, as messages name them."""
+    return " and ".join(map(display_path, _folders(kind)))
+
+
+def _folders(kind: str) -> list[Path]:
+    """Return the folders that are there and hold files of a kind only."""
+    return [folder for folder in folders_of(kind) if folder.name == FOLDERS[kind] and folder.is_dir()]
 
 
 def key_path(location: Location) -> str:
@@ -118,9 +129,9 @@ def key_path(location: Location) -> str:
 
 
 def display_path(path: Path) -> str:
-    """Return a path as messages name it: relative to the project's folder if it is in there."""
-    path_in_full = path.resolve()
-    return str(path_in_full.relative_to(PROJECT) if path_in_full.is_relative_to(PROJECT) else path)
+    """Return a path as messages name it: relative to the workspace if it is in there."""
+    path_in_full, top = path.resolve(), workspace().resolve()
+    return str(path_in_full.relative_to(top) if path_in_full.is_relative_to(top) else path)
 
 
 class StrictLoader(yaml.SafeLoader):

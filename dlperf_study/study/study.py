@@ -1,13 +1,13 @@
 """What a study measures: a grid of points, each with its baseline and its reference. Standard library only."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 
-from dlperf_study.errors import StudyFileError
-from dlperf_study.paths import NOTEBOOKS, PROJECT
-from dlperf_study.study.configuration import GLOBAL_BATCH, Configuration, study_parameters
+from dlperf_study.core.errors import StudyFileError
+from dlperf_study.core.resources import PACKAGE_FOLDER
+from dlperf_study.core.wording import closest, counted, level
+from dlperf_study.study.configuration import GLOBAL_BATCH, SCALE, Configuration, shared_batch, study_parameters
 from dlperf_study.study.grid import (
     DENOMINATORS,
     Denominator,
@@ -21,13 +21,18 @@ from dlperf_study.study.grid import (
     matches,
     points_of,
 )
-from dlperf_study.study.parameter import Scalar
-from dlperf_study.study.turn import ROUNDS
-from dlperf_study.wording import level
+from dlperf_study.study.job import ROUNDS
+from dlperf_study.study.parameter import Parameter, Scalar
+from dlperf_study.study.program import AMOUNTS, Program, program_values
 
+#: What a report may be asked, in the order of its pages: each is a notebook of this name.
+QUESTIONS = (
+    *("scaling", "communication", "comparison", "published"),
+    *("audit", "quality", "replication", "resources"),
+)
 #: The question that needs a declared reference, and the two that need published sources.
 COMPARISON, PUBLISHED, REPLICATION = "comparison", "published", "replication"
-SOURCES_FOLDER = PROJECT / "dlperf_study" / "published" / "sources"
+SOURCES_FOLDER = PACKAGE_FOLDER / "audit" / "published" / "sources"
 
 #: An interval needs so many runs; further ones are asked for where it is still too wide.
 REPEATS_OF_PRECISION = 3
@@ -43,18 +48,8 @@ DEFAULT_MAX_CONFIGURATIONS = 10_000
 BATCH_OF_SCALING = {"weak": ("batch_per_device", GLOBAL_BATCH.name), "strong": (GLOBAL_BATCH.name, "batch_per_device")}
 
 
-@cache
-def question_names() -> tuple[str, ...]:
-    """Return what a report may be asked, in the order of its pages.
-
-    A question is a notebook with the page's position in its metadata: ``"dlperf_study": {"page": 1}``.
-    """
-    positions: dict[str, int] = {}
-    for notebook in NOTEBOOKS.glob("*.ipynb"):
-        metadata = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]
-        if "dlperf_study" in metadata:
-            positions[notebook.stem] = metadata["dlperf_study"]["page"]
-    return tuple(sorted(positions, key=lambda name: (positions[name], name)))
+#: What of a measurement a user's program can be told.
+PROGRAM_MEASUREMENT = ("warmup_steps", "measured_steps", "computation_steps", "repeats", "timeout_seconds")
 
 
 def source_names() -> tuple[str, ...]:
@@ -73,7 +68,7 @@ class Study:
     reached; None: only the requested repeats are measured. ``extras`` are conditions: the published tables do not have
     what matches one of them.
     ``largest_batch``: up to which batch per device the largest that fits in memory is searched, of the configurations
-    that match ``largest_batch_where``; None: of none.
+    that match ``largest_batch_where``; None: of none. ``program``: of the user; None: networks of this package.
     Raises StudyFileError when its parts contradict each other.
     """
 
@@ -101,12 +96,14 @@ class Study:
     largest_batch: int | None = None
     largest_batch_where: Levels = field(default_factory=dict)
     quick: bool = False
+    program: Program | None = None
 
     def __post_init__(self) -> None:
         self._check_factors()
         self._check_size()
         self._check_precision()
         self._check_batch()
+        self._check_program()
         for index, included in enumerate(self.include):
             missing = [name for name in self.factors if name not in included]
             if missing:
@@ -159,11 +156,53 @@ class Study:
         batch can't be shared equally; a plan lists those as unsupported.
         """
         values = {"study": self.name, "cluster": cluster, "quick": self.quick, **point, **self.measurement}
-        if self.scaling == "strong":
-            devices = int(point["nodes"]) * int(point["devices_per_node"])
-            share, rest = divmod(int(values.pop(GLOBAL_BATCH.name)), devices)
-            values["batch_per_device"] = 0 if rest else share
-        return Configuration.from_mapping(values, self.source)
+        devices = int(point["nodes"]) * int(point["devices_per_node"])
+        if self.scaling == "strong" and GLOBAL_BATCH.name in point:
+            values["batch_per_device"] = shared_batch(int(values.pop(GLOBAL_BATCH.name)), devices)
+        if not self.program:
+            return Configuration.from_mapping(values, self.source)
+        values |= {"batch_per_device": self._batch_of_program(values, devices), "program_digest": self.program.digest}
+        configuration = Configuration.of_program(self.program.name, values, self.source)
+        self._check_amounts(self.program, configuration)
+        return configuration
+
+    def _check_amounts(self, program: Program, configuration: Configuration) -> None:
+        """Refuse a study that says how much work a step is, but not for this configuration."""
+        # A global batch that its devices can't share: it is unsupported, for that reason.
+        if self.scaling == "strong" and not configuration.batch_per_device:
+            return
+        try:
+            for name in AMOUNTS:
+                program.amount(name, configuration.program_values)
+        except ValueError as error:
+            raise self._error(str(error)) from None
+
+    def _batch_of_program(self, values: Point, devices: int) -> int:
+        """Return how many samples each device of a program has in a step; 0 if its study does not say it, or can't.
+
+        Raises StudyFileError where ``samples_per_step`` is no number, or another than the batches of the study give.
+        """
+        batch = values.get("batch_per_device")
+        try:
+            samples = self.program.amount("samples_per_step", program_values(values)) if self.program else None
+        except ValueError as error:
+            raise self._error(str(error)) from None
+        if samples is None:
+            return int(batch or 0)
+        if samples != int(samples):
+            raise self._error(f"program.samples_per_step is {samples:g} for {self._format(values)}; it must be a count")
+        if batch is not None and int(batch) * devices != samples:
+            raise self._error(
+                f"program.samples_per_step is {samples:g} for {self._format(values)}, but batch_per_device is {batch} "
+                f"on {counted(devices, 'device')}; give the batch of a part of a step another name, as micro_batch"
+            )
+        return shared_batch(int(samples), devices)
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """What its points have, by name: of a user's program, only how it is scaled goes without saying."""
+        parameters = study_parameters()
+        return {name: parameters[name] for name in SCALE if name != "batch_per_device"} if self.program else parameters
 
     def rules(self, kind: Denominator) -> Rules:
         """Return the rules that declare baselines or references; none where the study has no such."""
@@ -226,7 +265,7 @@ class Study:
         """Yield every point with the key of the study file that it comes from."""
         _, derived_batch = BATCH_OF_SCALING[self.scaling]
         given = {}
-        for name, parameter in study_parameters().items():
+        for name, parameter in self.parameters.items():
             if parameter.default is not None and name != derived_batch:
                 given[name] = parameter.default
         given |= self.fixed
@@ -254,7 +293,7 @@ class Study:
                     f"{name} is in fixed ({level(self.fixed[name])}) and in factors; it can only be one of them"
                 )
             self._check_all_different(f"duplicate level in factors.{name}", levels)
-        for name, parameter in study_parameters().items():
+        for name, parameter in self.parameters.items():
             if parameter.default is None and name != GLOBAL_BATCH.name and not self._gives(name):
                 raise self._error(f"{name} is missing; give it in fixed or in factors")
 
@@ -277,7 +316,7 @@ class Study:
             raise self._error(f"{derived_batch} can't be given, because scaling is {self.scaling}; give {fixed_batch}")
         if self.scaling == "strong" and self.largest_batch is not None:
             raise self._error("largest_batch can't be given, because scaling is strong: devices share the global batch")
-        if self.scaling == "strong" and not self._gives(fixed_batch):
+        if self.scaling == "strong" and not self.program and not self._gives(fixed_batch):
             raise self._error(f"{fixed_batch} is missing, because scaling is strong; give it in fixed or in factors")
 
     def _check_precision(self) -> None:
@@ -296,6 +335,29 @@ class Study:
             )
         if self.rounds_at_most < repeats:
             raise self._error(f"max_repeats is {self.rounds_at_most}; it must be at least repeats, which is {repeats}")
+
+    def _check_program(self) -> None:
+        """Refuse a placeholder of the program's command that has no value, and factors that change nothing."""
+        if not self.program:
+            return
+        placeholders, given = self.program.placeholders, {*self.fixed, *self.factors, *SCALE, *PROGRAM_MEASUREMENT}
+        for name in self.program.settings:
+            if name not in given and name != GLOBAL_BATCH.name:
+                raise self._error(
+                    f"program: the placeholder {{{name}}} has no value; {closest(name, given)}give it in fixed or in "
+                    "factors, or write {{ and }} for braces"
+                )
+        for name in self.factors:
+            if name not in (*placeholders, *SCALE, GLOBAL_BATCH.name):
+                raise self._error(f"factors.{name}: the program's command has no placeholder {{{name}}}")
+        for name in ("framework", "strategy"):
+            if self._gives(name):
+                raise self._error(f"{name} can't be given for a program; give a placeholder another name")
+        for name in self.measurement:
+            if name not in PROGRAM_MEASUREMENT:
+                raise self._error(
+                    f"measurement.{name} can't be given for a program; {', '.join(PROGRAM_MEASUREMENT)} can"
+                )
 
     def _check_question(self, question: str, key: str, is_given: bool, needed: str) -> None:
         """Refuse a question without the key that it needs, and the key without its question."""

@@ -1,31 +1,141 @@
-"""Study files: strict YAML to a Study."""
+"""Study files: strict YAML to a Study, by types that are made from the declarations of parameters."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+)
+from pydantic_core import CoreSchema, core_schema
+from typing_extensions import TypedDict
 
-from dlperf_study.errors import StudyFileError
-from dlperf_study.paths import SELFTEST, is_selftest
+from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.part_search import use_parts_next_to
+from dlperf_study.core.paths import SELFTEST, is_selftest
+from dlperf_study.core.resources import PARAMS
+from dlperf_study.core.wording import closest
 from dlperf_study.study.configuration import parameters_of, study_parameters
 from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules
-from dlperf_study.study.parameter import Scope
-from dlperf_study.study.parameter_types import Choices, Factors, Measurement, Values
-from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
+from dlperf_study.study.parameter import Parameter, Scalar, Scope
+from dlperf_study.study.program import Program
+from dlperf_study.study.program_section import ProgramSection, declared_settings
+from dlperf_study.study.strict_yaml import display_path, find_file, read_mapping
 from dlperf_study.study.study import (
     DEFAULT_MAX_CONFIGURATIONS,
     LARGEST_PRECISION,
     PRECISION_KEYS,
+    QUESTIONS,
     SMALLEST_PRECISION,
     Study,
-    question_names,
     source_names,
 )
 from dlperf_study.study.training_parameters import MAX_BATCH
 from dlperf_study.study.validation import Section, validate
-from dlperf_study.wording import closest
+
+
+def value_type(parameter: Parameter) -> Any:
+    """Return the type of one value: its levels or bounds, and its meaning as the description."""
+    unit = f" ({parameter.unit})" if parameter.unit else ""
+    description = Field(description=f"{parameter.meaning}{unit}")
+    if parameter.levels:
+        return Annotated[Literal[parameter.levels], description]
+    if parameter.type is str:
+        return Annotated[str, Field(min_length=1), description]
+    if parameter.bounds:
+        return Annotated[parameter.type, *_limits(parameter, parameter.bounds), description]
+    return Annotated[parameter.type, description]
+
+
+def _limits(parameter: Parameter, bounds: tuple[float, float]) -> tuple[Any, ...]:
+    """Return the bounds of a number for pydantic; a default below them is the only valid value there."""
+    smallest, largest = bounds
+    if parameter.above_bound:
+        return (Field(gt=smallest, le=largest),)
+    if parameter.default is None or int(parameter.default) >= smallest:
+        return (Field(ge=smallest, le=largest),)
+    default = int(parameter.default)
+
+    def refuse_gap(value: float) -> float:
+        if default < value < smallest:
+            raise ValueError(f"it must be at least {smallest}, or {default}")
+        return value
+
+    return Field(ge=default, le=largest), AfterValidator(refuse_gap)
+
+
+class _Keys:
+    """Make pydantic check a mapping that may have the keys of ``types``, and no others.
+
+    It may also have the settings of the user's program, which are the context of the validation; ``of_settings`` is the
+    type of their values.
+    """
+
+    def __init__(self, name: str, types: Mapping[str, Any], of_settings: Any = None) -> None:
+        self._shape: Any = TypedDict(name, types, total=False)  # type: ignore[misc]
+        self._shape.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+        self._settings = TypeAdapter(dict[str, of_settings], config=ConfigDict(strict=True)) if of_settings else None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler.generate_schema(self._shape)
+        return core_schema.with_info_wrap_validator_function(self._validated, schema) if self._settings else schema
+
+    def _validated(self, given: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, Any]:
+        """Return the mapping in its order, its parameters and its settings each by their types."""
+        names = (info.context or {}).get(SETTINGS, ()) if isinstance(given, dict) else ()
+        parameters = given if not names else {name: value for name, value in given.items() if name not in names}
+        validated: dict[str, Any] = handler(parameters)
+        if self._settings and names:
+            validated |= self._settings.validate_python({name: given[name] for name in given if name in names})
+            return {name: validated[name] for name in given}
+        return validated
+
+
+def _types(parameters: Mapping[str, Parameter], form: Callable[[Any], Any] = lambda kind: kind) -> dict[str, Any]:
+    """Return the type of each parameter; ``form`` makes it from the type of one value."""
+    return {name: form(value_type(parameter)) for name, parameter in parameters.items()}
+
+
+def _several(kind: Any) -> Any:
+    return Annotated[list[kind], Field(min_length=1)]
+
+
+def _one_or_several(kind: Any) -> Any:
+    several = _several(kind)
+    as_list = BeforeValidator(
+        lambda value: value if isinstance(value, list) else [value], json_schema_input_type=kind | several
+    )
+    return Annotated[several, as_list]
+
+
+#: Under this name the context of a validation has the settings of the user's program.
+SETTINGS = "settings"
+
+
+def _check_setting(value: Any) -> Any:
+    if not isinstance(value, Scalar) or value == "":
+        raise ValueError("it must be a text, a number, true or false")
+    return value
+
+
+#: A value of a setting, of the type that YAML gives it.
+Setting = Annotated[Any, AfterValidator(_check_setting)]
+_STUDY = study_parameters()
+Values = Annotated[dict[str, Scalar], _Keys("Values", _types(_STUDY), Setting)]
+Factors = Annotated[dict[str, list[Scalar]], _Keys("Factors", _types(_STUDY, _several), _several(Setting))]
+Choices = Annotated[
+    dict[str, list[Scalar]], _Keys("Choices", _types(_STUDY, _one_or_several), _one_or_several(Setting))
+]
+Measurement = Annotated[dict[str, int], _Keys("Measurement", _types(parameters_of(Scope.MEASUREMENT)))]
+
 
 QUICK_SUFFIX = "-quick"
 
@@ -61,8 +171,8 @@ def one_of(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValida
 
 Question = Annotated[
     str,
-    one_of("questions", question_names),
-    Field(json_schema_extra=lambda schema: schema.update(enum=list(question_names()))),
+    one_of("questions", lambda: QUESTIONS),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(QUESTIONS))),
 ]
 SourceName = Annotated[str, one_of("published sources", source_names)]
 
@@ -155,28 +265,38 @@ class StudyFile(Section):
         default=None, description="find the largest batch per device that fits in memory, by short runs"
     )
     quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
+    program: ProgramSection | None = Field(
+        default=None,
+        description="a training program of your own, which is measured in place of a network of this package",
+    )
 
 
+#: The sections with values of parameters, and of the settings of a user's program.
+_WITH_SETTINGS = ("fixed", "factors", "include", "exclude", "extras", "values", "where")
 KEYS = {
     "": tuple(StudyFile.model_fields),
+    "program": tuple(ProgramSection.model_fields),
     "quick": tuple(QuickSection.model_fields),
     **dict.fromkeys(DENOMINATORS, tuple(RuleSection.model_fields)),
     "largest_batch": tuple(LargestBatchSection.model_fields),
     "measurement": tuple(parameters_of(Scope.MEASUREMENT)),
-    **dict.fromkeys(("fixed", "factors", "include", "exclude", "extras", "values", "where"), tuple(study_parameters())),
+    **dict.fromkeys(_WITH_SETTINGS, tuple(study_parameters())),
 }
 
 
 def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
     """Return a study by its name in ``params/studies`` or by the path of its file, or its quick variant.
 
+    Parts beside the file are parts from then on.
     Raises StudyFileError for any error in the file, the quick variant's included.
     """
     path = find_file("study", name_or_path)
     _check_name(path)
+    use_parts_next_to(path.parent)
     content = read_mapping(path)
-    full = _study(path.stem, display_path(path), content, quick=False)
-    quick_variant = _study(path.stem + QUICK_SUFFIX, f"{display_path(path)} (quick)", _merged(content), quick=True)
+    source, folder = display_path(path), path.resolve().parent
+    full = _study(path.stem, source, content, folder, quick=False)
+    quick_variant = _study(path.stem + QUICK_SUFFIX, f"{source} (quick)", _merged(content), folder, quick=True)
     return quick_variant if quick else full
 
 
@@ -194,8 +314,10 @@ def _check_name(path: Path) -> None:
         )
 
 
-def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Study:
-    file = validate(StudyFile, content, source, KEYS)
+def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick: bool) -> Study:
+    settings = declared_settings(content)
+    valid_keys = {section: (*keys, *settings) if section in _WITH_SETTINGS else keys for section, keys in KEYS.items()}
+    file = validate(StudyFile, content, source, valid_keys, {SETTINGS: settings})
     return Study(
         name=name,
         source=source,
@@ -221,7 +343,15 @@ def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Stud
         largest_batch=file.largest_batch.at_most if file.largest_batch else None,
         largest_batch_where=file.largest_batch.where if file.largest_batch else {},
         quick=quick,
+        program=_program(file.program, folder, source) if file.program else None,
     )
+
+
+def _program(section: ProgramSection, folder: Path, source: str) -> Program:
+    try:
+        return section.declared(folder)
+    except EvidenceError as error:
+        raise StudyFileError(f"{source}: program.steps is {section.steps!r}: {error}") from error
 
 
 def _rules(sections: list[RuleSection]) -> Rules:

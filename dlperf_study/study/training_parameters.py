@@ -1,5 +1,6 @@
 """The parameters of a configuration that say what is trained, and where; the others say how it is measured."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dlperf_study.study.parameter import Scope, declared, parameter
@@ -157,12 +158,7 @@ class TrainingParameters:
         levels=(LIBRARYS_CHOICE, "fused", "foreach", "for_loop"),
         note="`foreach`: PyTorch and Horovod; `fused`: these, and Paddle's `momentum` without servers",
     )
-    data_source: str = parameter(
-        "synthetic_device",
-        "Data source",
-        "where samples come from",
-        published=True,
-    )
+    data_source: str = parameter("synthetic_device", "Data source", "where samples come from", published=True)
     data_workers: int = parameter(
         -1,
         "Data workers",
@@ -188,10 +184,7 @@ class TrainingParameters:
         note="`dali` only",
     )
     remote_producers: bool = parameter(
-        False,
-        "Remote producers",
-        "whether the batches of a rank are made on the node after its own",
-        note="`zmq` only",
+        False, "Remote producers", "whether the batches of a rank are made on the node after its own", note="`zmq` only"
     )
     image_set: str = parameter(
         "none",
@@ -240,12 +233,7 @@ class TrainingParameters:
     )
     seed: int = parameter(0, "Seed", "seed of parameters and data", bounds=(0, 2**32 - 1))
     replica: int = parameter(
-        0,
-        "Replica",
-        "another name of the same configuration",
-        scope=SELFTEST,
-        bounds=(0, 1_000),
-        note=SELFTEST_ONLY,
+        0, "Replica", "another name of the same configuration", scope=SELFTEST, bounds=(0, 1_000), note=SELFTEST_ONLY
     )
     planted_slowdown: float = parameter(
         0.0,
@@ -264,3 +252,18 @@ class TrainingParameters:
         bounds=(0, MAX_NODES * MAX_DEVICES_PER_NODE),
         note=SELFTEST_ONLY,
     )
+
+
+#: Each rank logs the level that its library has after the first step, as far as it can be asked.
+TUNED = ("memory_format", "cudnn_autotune", "fused_optimizer")
+#: What earlier versions had too: their logs do not say it.
+_UNOBSERVED_BEFORE = ("memory_format",)
+
+
+def tuning_contradictions(configuration: TrainingParameters, observed: Mapping[str, str]) -> Iterator[str]:
+    """Yield how the observed levels of a library differ from those that a configuration asks for."""
+    for name in TUNED:
+        requested, level = getattr(configuration, name), observed.get(name)
+        if requested in (LIBRARYS_CHOICE, level) or (level is None and name in _UNOBSERVED_BEFORE):
+            continue
+        yield f"{name} is {requested}, but the library has {level or 'none that could be observed'}"

@@ -1,13 +1,22 @@
-"""Turn the errors that pydantic reports about a file into one message: file, key, value, choices."""
+"""What a file must hold, and one message about one that does not: file, key, value, choices.
 
-from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+A YAML file is a ``Section``, in which unknown keys are errors. A JSON file, which may be damaged, is a record: a dict
+that a TypedDict declares, of which further keys are kept and read by nothing.
+"""
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-from dlperf_study.errors import StudyFileError
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.wording import as_yaml, closest, first_of
 from dlperf_study.study.strict_yaml import NEEDS_QUOTES, Location, key_path
-from dlperf_study.wording import as_yaml, closest
 
 #: What a message says after the key, by pydantic's type of error.
 MESSAGES = {
@@ -29,6 +38,7 @@ MESSAGES = {
     "dict_type": "is {value}, which is not a mapping",
     "model_type": "is {value}, which is not a mapping",
     "value_error": "is {value}; {error}",
+    "secret": "{error}",
 }
 #: How many errors one message names, and how many characters of a wrong value.
 MAX_ERRORS, MAX_CHARACTERS = 20, 200
@@ -43,14 +53,17 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def validate(model: type[M], content: dict[str, Any], source: str, keys: Mapping[str, Collection[str]]) -> M:
+def validate(
+    model: type[M], content: dict[str, Any], source: str, keys: Mapping[str, Collection[str]], context: Any = None
+) -> M:
     """Return ``content`` as ``model``.
 
-    ``keys`` holds the valid keys of each section by the section's name, those of the file itself under "".
+    ``keys`` holds the valid keys of each section by the section's name, those of the file itself under "". ``context``
+    is for the validators of the model.
     Raises StudyFileError with one line per error.
     """
     try:
-        return model.model_validate(content)
+        return model.model_validate(content, context=context)
     except ValidationError as validation_error:
         errors = validation_error.errors()
         lines = [f"{source}: {error_line(error, content, keys)}" for error in errors[:MAX_ERRORS]]
@@ -87,3 +100,107 @@ def _location_in_file(location: tuple[str | int, ...], content: Any) -> Location
             content = content[part]
     is_index_of_single_value = isinstance(location[-1], int) and not isinstance(content, list)
     return in_file if is_index_of_single_value else [*in_file, location[-1]]
+
+
+EARLIEST_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+
+T = TypeVar("T")
+
+
+def _check_past_time(text: str) -> str:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("it must be a time as in 2024-05-01T10:00:00+00:00") from None
+    if time.tzinfo is None:
+        raise ValueError("it must have a time zone, as in 2024-05-01T10:00:00+00:00")
+    if not EARLIEST_TIME < time < datetime.now(UTC):
+        raise ValueError(f"it must be after {EARLIEST_TIME.date()} and not in the future")
+    return text
+
+
+#: An ISO 8601 time with its time zone, not in the future.
+PastTime = Annotated[str, AfterValidator(_check_past_time)]
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text; raises EvidenceError when it is missing or can't be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise EvidenceError(f"{path}: is missing") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{path}: can't be read: {error}") from error
+
+
+def object_of(text: str, source: str) -> dict[str, Any]:
+    """Return the JSON object in a text; raises EvidenceError when it contains anything else."""
+    try:
+        value = from_json(text)
+    except ValueError as error:
+        raise EvidenceError(f"{source}: {_half_pair(text) or f'is not JSON ({error})'}") from error
+    if not isinstance(value, dict):
+        raise EvidenceError(f"{source}: is not a JSON object")
+    return value
+
+
+def lines_of_log(
+    path: Path, first: Sequence[str], repeated: str, why_unended: Callable[[dict[str, Any]], str] = lambda last_line: ""
+) -> list[dict[str, Any]]:
+    """Return the lines of a log that its writer ended: one object each, the last of the kind ``end``.
+
+    ``first``: the kinds of its first lines, in order; ``repeated``: the kind of all between them and the last;
+    ``why_unended``: what the last line says of a log that was not ended, or nothing.
+    Raises EvidenceError when it is missing, holds no JSON, is truncated, or has lines of other kinds.
+    """
+    lines: list[dict[str, Any]] = []
+    for line_number, line in enumerate(text_of(path).splitlines(), 1):
+        lines.append(object_of(line, f"{path}: line {line_number}"))
+    if not lines or lines[-1].get("kind") != "end":
+        reason = why_unended(lines[-1]) if lines else ""
+        raise EvidenceError(f"{path}: {reason or 'truncated, it has no end line'}")
+    kinds = [str(line.get("kind")) for line in lines]
+    if kinds[: len(first)] != [*first] or set(kinds[len(first) : -1]) - {repeated}:
+        expected = ", ".join((*first, repeated))
+        raise EvidenceError(f"{path}: its lines are {first_of(kinds)}, not {expected}, …, end")
+    return lines
+
+
+def _half_pair(text: str) -> str:
+    """Return which string in JSON is half a pair of surrogates, and so no text; or nothing."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    for location, string in _strings(value, []):
+        if re.search("[\ud800-\udfff]", string):
+            return f"{ascii(key_path(location))[1:-1]} is {string!a}, which is no text: half a pair of surrogates"
+    return ""
+
+
+def _strings(value: Any, location: Location) -> Iterator[tuple[Location, str]]:
+    """Yield every string in JSON with its location, keys included."""
+    if isinstance(value, str):
+        yield location, value
+    elif isinstance(value, dict):
+        for key, entry in value.items():
+            yield [*location, key], key
+            yield from _strings(entry, [*location, key])
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _strings(entry, [*location, index])
+
+
+def record_of(kind: TypeAdapter[T], content: Mapping[str, Any], source: str) -> T:
+    """Return an object as a record of a kind.
+
+    Raises EvidenceError, with the first key that is wrong and the number of others, when it is none.
+    """
+    try:
+        return kind.validate_python(content)
+    except ValidationError as validation_error:
+        errors = validation_error.errors()
+    # A file of a different format has different keys, so that nothing else is worth a word.
+    errors = [error for error in errors if error["loc"] == ("format",)] or errors
+    further = f"; {len(errors) - 1} more of its values are wrong" if len(errors) > 1 else ""
+    raise EvidenceError(f"{source}: {error_line(errors[0], content)}{further}")

@@ -6,27 +6,29 @@ import numpy as np
 import pytest
 from scipy.stats import sem
 
-from dlperf_study.analysis.communication import (
-    ERRORS,
-    LARGEST_CORRELATION_OF_FEW,
+from dlperf_study.dataset.run_table import run_row
+from dlperf_study.metrics.communication import (
     bus_bandwidth,
-    communication_of,
-    computation_seconds,
     exchange_cost,
     exposed_error_seconds,
     exposed_seconds,
     jitter_seconds,
     link_bandwidth,
-    load_balance,
-    mean_error,
+    negative_communication,
     overlap,
-    rank_computations,
-    rank_waiting_seconds,
     shared_cores,
     unexplained_waiting_seconds,
 )
-from dlperf_study.analysis.throughput import makespan_seconds, slowest_training, sum_of_rank_rates, throughput
-from dlperf_study.dataset.run_diagnostics import negative_communication
+from dlperf_study.metrics.computation import (
+    ERRORS,
+    LARGEST_CORRELATION_OF_FEW,
+    computation_seconds,
+    load_balance,
+    mean_error,
+    rank_computations,
+    rank_waiting_seconds,
+)
+from dlperf_study.metrics.throughput import makespan_seconds, slowest_training, sum_of_rank_rates, throughput
 from tests.evidence_factory import GRADIENT_BYTES, Recipe
 from tests.run_fixtures import computation
 
@@ -34,7 +36,7 @@ TWO = {"devices_per_node": 2}
 
 
 def test_the_parts_of_a_step_are_those_of_the_slowest_rank(hand_made_run):
-    columns = communication_of(hand_made_run())
+    columns = run_row(hand_made_run())
     assert columns["computation_seconds"] == pytest.approx(1.0)
     assert columns["exposed_seconds"] == pytest.approx(0.5)
     assert columns["exchange_seconds"] == pytest.approx(0.8)
@@ -70,10 +72,10 @@ def test_input_is_by_how_much_waiting_for_batches_lengthens_the_step(
     run = make_run(times, measured_steps=2, computation_steps=2, **TWO)
     names = ("computation_before", "computation_after")
     waits = {
-        rank: {"training": [0.0, 2 * wait], names[0]: [wait], names[1]: [wait]}
+        rank: {"training": [wait, wait], names[0]: [wait], names[1]: [wait]}
         for rank, wait in ((0, of_first), (1, of_second))
     }
-    columns = communication_of(waiting(run, waits))
+    columns = run_row(waiting(run, waits))
     assert columns["computation_seconds"] == pytest.approx(1.0)
     assert columns["input_seconds"] == pytest.approx(expected, abs=1e-12)
     assert columns["exposed_seconds"] == pytest.approx(0.1)
@@ -82,7 +84,7 @@ def test_input_is_by_how_much_waiting_for_batches_lengthens_the_step(
 
 def test_a_step_of_one_process_is_computation_and_input(make_run):
     steps, waits = [0.52, 0.52, 0.51], [0.16, 0.12, 0.06]
-    columns = communication_of(waiting(make_run({0: {"training": steps}}, measured_steps=3), {0: {"training": waits}}))
+    columns = run_row(waiting(make_run({0: {"training": steps}}, measured_steps=3), {0: {"training": waits}}))
     assert columns["computation_seconds"] == pytest.approx(1.21 / 3)
     assert columns["input_seconds"] == pytest.approx(0.34 / 3)
     # Not a rounding error, which a table would show.
@@ -90,15 +92,28 @@ def test_a_step_of_one_process_is_computation_and_input(make_run):
 
 
 def test_without_measured_computation_there_is_no_breakdown(make_run):
-    columns = communication_of(make_run(computation_steps=0, **TWO))
+    columns = run_row(make_run(computation_steps=0, **TWO))
     assert columns["computation_seconds"] is columns["input_seconds"] is columns["exposed_seconds"] is None
+
+
+def test_a_program_whose_computation_is_unknown_waits_at_most_as_long_as_its_slowest_rank(make_run):
+    steps = [0.5, 0.5, 0.5, 0.5]
+    run = make_run({rank: {"training": steps} for rank in (0, 1)}, measured_steps=4, computation_steps=0, **TWO)
+    waits = {0: {"training": [0.1, 0.1, 0.1, 0.1]}, 1: {"training": [0.2, 0.3, 0.2, 0.3]}}
+    recorded = {"recorded_by": "recorder", "scope": "rank"}
+    for log in run.ranks:
+        log.facts.update(recorded)
+        object.__setattr__(log.windows["training"], "has_input", True)
+    columns = run_row(waiting(run, waits))
+    assert columns["input_seconds"] == pytest.approx(0.25)
+    assert columns["computation_seconds"] is columns["exposed_seconds"] is None
 
 
 def test_the_input_rate_is_that_of_all_ranks_at_the_pace_of_the_slowest(make_run):
     times = {0: {"input": [0.5, 0.5]}, 1: {"input": [0.5, 1.5]}}
     run = make_run(times, Recipe(batch_seconds=0.1), input_steps=2, batch_per_device=8, **TWO)
-    assert communication_of(run)["input_rate"] == pytest.approx(16 / 1.0)
-    assert communication_of(make_run(**TWO, seed=1))["input_rate"] is None
+    assert run_row(run)["input_rate"] == pytest.approx(16 / 1.0)
+    assert run_row(make_run(**TWO, seed=1))["input_rate"] is None
 
 
 def test_a_drift_through_the_run_is_no_communication(make_run):
@@ -137,9 +152,28 @@ def test_load_balance_is_mean_over_maximum_of_the_computation(hand_made_run):
     assert load_balance(hand_made_run()) == pytest.approx((1.0 + 0.8) / 2 / 1.0)
 
 
+@pytest.mark.parametrize(("repetition", "expected"), [(1, 1.075 - 0.05), (2, 1.075 - 0.1)])
+def test_the_rank_that_is_slowest_in_one_half_is_judged_by_the_other(make_run, repetition, expected):
+    """Before, rank 0 is slower, and after, rank 1: neither is slower by more than chance."""
+    times = {0: computation([1.2], [1.0]), 1: computation([1.0], [1.1])}
+    run = replace(make_run(times, computation_steps=2, **TWO), repetition=repetition)
+    assert computation_seconds(run) == pytest.approx(expected)
+    assert load_balance(run) == pytest.approx(1.075 / expected)
+    # Every step is as long as the slower of the two: 1.15 s in the mean.
+    assert jitter_seconds(run) == pytest.approx(1.15 - expected)
+
+
+def test_the_wait_of_the_slowest_rank_is_without_luck_too(make_run):
+    """Each rank waits in one half only, so that no rank waits longer than the other by more than chance."""
+    times = {rank: {"training": [1.2, 1.2], **computation([1.0], [1.0])} for rank in (0, 1)}
+    run = make_run(times, measured_steps=2, computation_steps=2, **TWO)
+    waits = {0: {"training": [0.2, 0.0]}, 1: {"training": [0.0, 0.2]}}
+    assert run_row(waiting(run, waits))["input_seconds"] == pytest.approx(0.1 - 0.1)
+
+
 def test_where_nothing_is_exchanged_the_step_is_the_computation(make_run):
     run = make_run({0: {"training": [1.0, 2.0]}}, measured_steps=2)
-    columns = communication_of(run)
+    columns = run_row(run)
     assert (columns["computation_seconds"], columns["exposed_seconds"], columns["load_balance"]) == (1.5, 0.0, 1.0)
     assert (columns["exchange_seconds"], columns["overlap"], columns["bus_bandwidth"]) == (None, None, None)
     assert columns["jitter_seconds"] is None
@@ -201,6 +235,7 @@ def test_the_error_of_a_mean_of_independent_steps_is_the_usual_one():
     steps = np.random.default_rng(0).standard_normal(2000)
     assert mean_error(steps) == pytest.approx(1 / np.sqrt(2000), rel=0.1)
     assert mean_error(np.array([1.0])) == mean_error(np.array([1.0, 1.0, 1.0])) == 0.0
+    assert mean_error(np.array([1.0, 1.2])) == pytest.approx(sem([1.0, 1.2]))
 
 
 @pytest.mark.parametrize("exchange", ["all_reduce", "synchronous_push_pull"])
@@ -213,7 +248,7 @@ def test_waiting_for_jitter_is_split_off(make_run, exchange):
     recipe = Recipe(exchange=exchange)
     run = make_run(times, recipe=recipe, measured_steps=2, computation_steps=4, exchange_steps=2, **TWO)
     assert exposed_seconds(run) == pytest.approx(0.3)
-    assert jitter_seconds(run) == communication_of(run)["jitter_seconds"] == pytest.approx(0.1)
+    assert jitter_seconds(run) == run_row(run)["jitter_seconds"] == pytest.approx(0.1)
     assert overlap(run) == pytest.approx(1 - 0.2 / 0.4)
 
 
@@ -283,10 +318,6 @@ def test_the_error_of_a_mean_is_widened_by_the_corrected_correlation_of_neighbou
     assert mean_error(steps) == pytest.approx(sem(steps) * np.sqrt((1 + corrected) / (1 - corrected)))
 
 
-def test_two_steps_have_an_error():
-    assert mean_error(np.array([1.0, 1.2])) == pytest.approx(sem([1.0, 1.2]))
-
-
 def test_the_error_of_a_computation_is_that_of_the_mean_of_its_halves(make_run):
     """The halves have the same mean, and steps that differ."""
     before, after = [0.9, 1.1, 1.0, 0.9, 1.1], [1.3, 0.7, 1.0, 0.7, 1.3]
@@ -351,14 +382,14 @@ def test_larger_exchanges_that_are_faster_have_no_bandwidth(make_run):
     assert link_bandwidth(make_run(recipe=Recipe(exchange_seconds=0.0005, noise=0.0), **TWO)) is None
 
 
-def test_the_threads_of_servers_and_of_each_host_count(make_run):
+def test_the_threads_of_servers_and_of_each_host_count(make_run, snapshot):
     """Two ranks with a thread each and one for the exchange; one server: 5 threads on one host, 2.5 on each of two."""
     recipe = Recipe(exchange="push_pull", cores=4)
     run = make_run(recipe=recipe, servers=1, **TWO)
-    assert shared_cores(run) == "5 threads of ranks, exchange and servers share 4 cores"
+    assert shared_cores(run) == snapshot
     run.ranks[0].facts["host"] = "host-b"
     assert shared_cores(run) == ""
     run.facts["environment"]["hardware"]["cores"] = 2
-    assert shared_cores(run) == "2.5 threads of ranks, exchange and servers share 2 cores"
+    assert shared_cores(run) == snapshot
     run.ranks[0].facts["device"] = "gpu"
     assert shared_cores(run) == ""

@@ -6,73 +6,70 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dlperf_study.analysis.comparison import FASTER, SLOWER, verdicts
-from dlperf_study.analysis.dates import changes, departures, ratio_changes
-from dlperf_study.analysis.statistics import Estimate, Sample
+from dlperf_study.metrics.comparison import FASTER, SLOWER, verdicts
+from dlperf_study.metrics.drift import date_change, date_changes
+from dlperf_study.metrics.statistics import Estimate
 
 STUDIES, CONFIGURATIONS, RUNS = 400, 6, 5
 
 
-def sample(*rates: float, rounds: bool = True) -> Sample:
-    values = np.array(rates)
-    return Sample(values, np.arange(values.size, dtype=float) if rounds else None)
-
-
-def test_a_change_is_welchs_also_where_rounds_have_the_same_numbers() -> None:
+def test_a_change_is_welchs():
     before, after = (100.0, 101.0, 99.5), (110.0, 108.0, 111.0)
-    ratios = changes({"a": sample(*before), "b": sample(*before)}, {"a": sample(*after), "c": sample(*after)})
-    assert list(ratios) == ["a"]
+    estimates = [Estimate.of(np.log(rates)) for rates in (before, after)]
+    changes = date_changes({"a": estimates[0], "b": estimates[0]}, {"a": estimates[1], "c": estimates[1]}, [])
+    assert list(changes) == ["a"]
+    assert changes["a"].departure is None
     expected = stats.ttest_ind(np.log(after), np.log(before), equal_var=False)
-    assert ratios["a"].p_value() == pytest.approx(expected.pvalue)
+    assert changes["a"].log_ratio.p_value() == pytest.approx(expected.pvalue)
     low, high = expected.confidence_interval()
-    interval = ratios["a"].factor_interval()
+    interval = changes["a"].log_ratio.interval()
     assert interval
-    assert (interval.low, interval.high) == pytest.approx((math.exp(low), math.exp(high)))
+    assert (interval.low, interval.high) == pytest.approx((low, high))
 
 
-def test_a_departure_is_the_prediction_of_one_further_date() -> None:
-    dates = [100.0, 104.0, 98.0, 101.0]
-    earlier = [{"a": sample(date)} for date in dates]
-    [departure] = departures(earlier, {"a": sample(90.0, 90.0)}).values()
-    logarithms = np.log(dates)
+def test_a_departure_is_the_prediction_of_one_further_date():
+    logarithms = np.log([100.0, 104.0, 98.0, 101.0])
+    earlier = list(map(Estimate, logarithms))
+    departure = date_change(earlier[-1], Estimate(math.log(90.0)), earlier).departure
+    assert departure
     assert departure.mean == pytest.approx(math.log(90) - logarithms.mean())
     assert departure.error == pytest.approx(logarithms.std(ddof=1) * math.sqrt(1 + 1 / 4))
     assert departure.freedom == 3
 
 
-def test_two_earlier_dates_predict_nothing() -> None:
-    assert departures([{"a": sample(1.0)}, {"a": sample(2.0)}, {"b": sample(1.0)}], {"a": sample(1.5)}) == {}
+def test_runs_of_the_latest_date_that_differ_more_than_dates_make_its_departure_as_uncertain():
+    earlier, noisy = list(map(Estimate, (0.0, 0.01, 0.02))), Estimate(0.1, 0.05, 2)
+    departure = date_change(earlier[-1], noisy, earlier).departure
+    assert departure
+    assert departure.error == pytest.approx(math.hypot(0.05, 0.01 / math.sqrt(3)))
+    assert 2 < departure.freedom < 2.2
 
 
-def test_earlier_dates_of_one_rounded_value_predict_no_interval() -> None:
-    [departure] = departures([{"a": sample(5.0)}] * 3, {"a": sample(6.0)}).values()
-    assert departure.error is None
-
-
-def test_what_makes_a_whole_date_slower_cancels_in_speedups() -> None:
-    before, after = Estimate(math.log(1.8), 0.01, 4), Estimate(math.log(1.8), 0.01, 4)
-    assert ratio_changes({"a": before, "b": before}, {"a": after})["a"].mean == 0.0
-    assert list(ratio_changes({"a": before}, {"b": after})) == []
+def test_too_few_or_equal_dates_predict_nothing():
+    one, two = Estimate(1.0), Estimate(2.0)
+    dates = [{"a": one}, {"a": two}, {"b": one}]
+    assert date_changes({"a": one}, {"a": two}, dates)["a"].departure is None
+    assert date_change(one, two, [one] * 3).departure == Estimate(1.0)
 
 
 @pytest.mark.parametrize("earlier_dates", [3, 8])
-def test_departures_are_as_seldom_wrong_as_they_claim(earlier_dates: int) -> None:
+def test_departures_are_as_seldom_wrong_as_they_claim(earlier_dates):
     """Dates differ by 2 %, runs of a date by 0.5 %, and nothing changed: at most 5 % of studies may say so."""
     generator = np.random.default_rng(1)
     wrong = wrong_between_two = 0
     for _ in range(STUDIES):
         dates = []
         for _ in range(earlier_dates + 1):
-            throughputs = {}
+            estimates = {}
             for name in range(CONFIGURATIONS):
                 date = generator.normal(0, 0.02)
-                throughputs[str(name)] = Sample(np.exp(date + generator.normal(0, 0.005, RUNS)))
-            dates.append(throughputs)
-        *earlier, latest = dates
-        wrong += _says_that_something_changed(departures(earlier, latest))
-        wrong_between_two += _says_that_something_changed(changes(earlier[-1], latest))
+                estimates[str(name)] = Estimate.of(date + generator.normal(0, 0.005, RUNS))
+            dates.append(estimates)
+        changes = date_changes(dates[-2], dates[-1], dates[:-1])
+        wrong += _says_that_something_changed({name: change.departure for name, change in changes.items()})
+        wrong_between_two += _says_that_something_changed({name: each.log_ratio for name, each in changes.items()})
     assert wrong / STUDIES < 0.05 + 3 * math.sqrt(0.05 * 0.95 / STUDIES)
-    # Which is why the pages say what the intervals of two dates do not hold.
+    # Which is why no verdict is made of the interval of two dates.
     assert wrong_between_two / STUDIES > 0.9
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlperf_study.analysis.drift import relative_rates, round_effects
+from dlperf_study.metrics.drift import relative_rates, round_effects
 
 CONFIGURATIONS, ROUNDS = 8, 5
 
@@ -27,7 +27,7 @@ def runs_of(effects: np.ndarray, seed: int = 0, noise: float = 0.005) -> pd.Data
     return pd.DataFrame(rows).astype({"round": "Int64"})
 
 
-def test_every_run_is_relative_to_its_configuration() -> None:
+def test_every_run_is_relative_to_its_configuration():
     rates = relative_rates(runs_of(np.zeros(ROUNDS)))
     assert len(rates) == CONFIGURATIONS * ROUNDS
     assert rates["begun"].is_monotonic_increasing
@@ -35,19 +35,19 @@ def test_every_run_is_relative_to_its_configuration() -> None:
     assert rates["relative"].mean() == pytest.approx(0, abs=0.001)
 
 
-def test_no_completed_run_is_no_drift() -> None:
+def test_what_has_nothing_to_be_compared_with_is_left_out():
     none = runs_of(np.zeros(ROUNDS)).astype({"identity": "str"}).iloc[:0]
     assert relative_rates(none).empty
     assert round_effects(none) == []
-
-
-def test_a_run_without_another_of_its_configuration_is_left_out() -> None:
     runs = runs_of(np.zeros(ROUNDS))
     alone = runs.iloc[:1].assign(identity="alone")
     assert len(relative_rates(pd.concat([runs, alone], ignore_index=True))) == len(runs)
+    runs = runs_of(np.zeros(ROUNDS))
+    assert round_effects(runs[runs["round"] == 1]) == []
+    assert round_effects(runs.assign(round=pd.NA).astype({"round": "Int64"})) == []
 
 
-def test_the_drift_of_a_machine_is_the_effect_of_its_rounds() -> None:
+def test_the_drift_of_a_machine_is_the_effect_of_its_rounds():
     planted = np.array([0.04, 0.02, 0.0, -0.02, -0.04])
     effects = round_effects(runs_of(planted))
     assert [effect.round for effect in effects] == [1, 2, 3, 4, 5]
@@ -57,7 +57,7 @@ def test_the_drift_of_a_machine_is_the_effect_of_its_rounds() -> None:
     assert effects[1].begun == pd.Timestamp("2024-05-01T09:00:00Z")
 
 
-def test_without_drift_intervals_cover_and_hardly_a_round_differs() -> None:
+def test_without_drift_intervals_cover_and_hardly_a_round_differs():
     covered, different = [], []
     for seed in range(300):
         effects = round_effects(runs_of(np.zeros(ROUNDS), seed))
@@ -70,7 +70,7 @@ def test_without_drift_intervals_cover_and_hardly_a_round_differs() -> None:
     assert np.mean(different) <= 0.05
 
 
-def test_only_configurations_of_all_rounds_count_and_rounds_of_few_are_left_out() -> None:
+def test_only_configurations_of_all_rounds_count_and_rounds_of_few_are_left_out():
     runs = runs_of(np.zeros(ROUNDS))
     missed = runs.drop(runs.index[(runs["identity"] == "configuration-0") & (runs["round"] == 2)])
     added = runs[runs["round"] == 5].iloc[:3].assign(round=6)
@@ -79,13 +79,7 @@ def test_only_configurations_of_all_rounds_count_and_rounds_of_few_are_left_out(
     assert {effect.configurations for effect in effects} == {CONFIGURATIONS - 1}
 
 
-def test_one_round_and_runs_in_no_round_have_no_effects() -> None:
-    runs = runs_of(np.zeros(ROUNDS))
-    assert round_effects(runs[runs["round"] == 1]) == []
-    assert round_effects(runs.assign(round=pd.NA).astype({"round": "Int64"})) == []
-
-
-def test_runs_are_relative_to_the_same_mean_as_their_rounds() -> None:
+def test_runs_are_relative_to_the_same_mean_as_their_rounds():
     """A round that few configurations had moves neither."""
     runs = runs_of(np.zeros(ROUNDS))
     added = runs[runs["round"] == 5].iloc[:3].assign(round=6, started="2024-05-02T08:00:00+00:00")

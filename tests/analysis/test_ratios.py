@@ -1,11 +1,16 @@
 import numpy as np
 import pytest
 
-from dlperf_study.analysis.comparison import throughput_ratio, verdicts
-from dlperf_study.analysis.statistics import Estimate, Interval, Sample, equal_within
-from dlperf_study.errors import BaselineError
-from dlperf_study.plan.plan import Entry
+from benchmarks.coverage import run_row
+from benchmarks.false_statements import Setting
+from dlperf_study.core.errors import BaselineError
+from dlperf_study.dataset.configuration_table import configurations_table
+from dlperf_study.dataset.tables import frame_of_rows
+from dlperf_study.metrics.columns import TableName
+from dlperf_study.metrics.comparison import throughput_ratio, verdicts
+from dlperf_study.metrics.statistics import Estimate, Interval, Sample, equal_within
 from dlperf_study.study.grid import DENOMINATORS
+from dlperf_study.study.plan import Entry
 from tests.evidence_factory import configuration
 
 ONE, TWO, OTHER = configuration(), configuration(devices_per_node=2), configuration(framework="torch_ddp")
@@ -18,35 +23,28 @@ def rates(*values):
     return Sample(np.array(values, dtype=float), np.arange(1.0, len(values) + 1))
 
 
-def test_a_ratio_is_that_of_geometric_means_within_rounds():
+def test_a_ratio_is_that_of_geometric_means_and_each_kind_has_its_denominator():
     ratio = throughput_ratio(ENTRY, "baseline", {TWO.identity: rates(150, 180, 190), ONE.identity: rates(90, 100, 120)})
     ratios = np.array([150 / 90, 180 / 100, 190 / 120])
     assert ratio.factor == pytest.approx(ratios.prod() ** (1 / 3))
     assert ratio.error == pytest.approx(np.log(ratios).std(ddof=1) / np.sqrt(3))
-
-
-def test_each_kind_has_its_denominator():
     known = {TWO.identity: rates(180), ONE.identity: rates(100), OTHER.identity: rates(90)}
     assert [throughput_ratio(ENTRY, kind, known).factor for kind in DENOMINATORS] == pytest.approx([1.8, 2.0])
 
 
-def test_too_few_runs_give_a_ratio_without_interval():
+def test_too_few_runs_give_no_interval_and_a_denominator_against_itself_is_exactly_one():
     ratio = throughput_ratio(ENTRY, "baseline", {TWO.identity: rates(180, 180), ONE.identity: rates(90, 90, 90)})
     assert ratio.factor == pytest.approx(2.0)
     assert ratio.interval() is None
-
-
-@pytest.mark.parametrize("kind", DENOMINATORS)
-def test_without_a_measured_denominator_there_is_no_ratio(kind):
-    denominator = ENTRY.denominator(kind)
-    with pytest.raises(BaselineError, match=f"no run of its declared {kind} {denominator} completed"):
-        throughput_ratio(ENTRY, kind, {TWO.identity: rates(180)})
-
-
-def test_a_denominator_against_itself_is_exactly_one():
     ratio = throughput_ratio(Entry(ONE, ONE.identity), "baseline", {ONE.identity: rates(90, 100, 120)})
     assert ratio.mean == 0.0
     assert ratio.factor_interval() == Interval(1.0, 1.0)
+
+
+@pytest.mark.parametrize("kind", DENOMINATORS)
+def test_without_a_measured_denominator_there_is_no_ratio(kind, refused):
+    with refused(BaselineError):
+        throughput_ratio(ENTRY, kind, {TWO.identity: rates(180)})
 
 
 #: Mean and standard error of the logarithm of a ratio, and what is said of it alone.
@@ -69,6 +67,10 @@ def test_a_ratio_is_ranked_called_equal_or_left_open(mean, error, word):
 def test_what_is_equal_depends_on_how_near_is_wanted():
     ratio = {"a": Estimate(0.01, 0.01, 9)}
     assert verdicts(ratio, widest=0.01)["a"].word == "not distinguishable"
+    ratio = Estimate(0.01, 0.01, 9)
+    bound = equal_within(ratio)
+    assert verdicts({"a": ratio}, widest=bound)["a"].word == "equal"
+    assert verdicts({"a": ratio}, widest=np.nextafter(bound, 0))["a"].word == "not distinguishable"
 
 
 def test_runs_that_are_rounded_alike_have_no_verdict():
@@ -83,15 +85,21 @@ def test_runs_that_are_rounded_alike_have_no_verdict():
     assert verdict.word is None
 
 
-def test_the_widest_difference_that_may_be_called_equal_still_is():
-    ratio = Estimate(0.01, 0.01, 9)
-    bound = equal_within(ratio)
-    assert verdicts({"a": ratio}, widest=bound)["a"].word == "equal"
-    assert verdicts({"a": ratio}, widest=np.nextafter(bound, 0))["a"].word == "not distinguishable"
-
-
 def test_a_verdict_that_holds_alone_may_not_hold_among_many():
     barely = Estimate(0.10, 0.04, 9)
     assert verdicts({"a": barely})["a"].word == "faster"
     many = {str(position): barely for position in range(5)}
     assert {verdict.word for verdict in verdicts(many).values()} == {"not distinguishable"}
+
+
+@pytest.mark.parametrize(("baselines", "word"), [(1, "faster"), (2, "not distinguishable")])
+def test_verdicts_on_several_baselines_are_made_together(baselines, word):
+    """Each ratio has a p-value of 3 %: enough for one verdict of a study, and not for each of two."""
+    plan = Setting(2 * baselines, baselines).plan(order_seed=0)
+    rows = []
+    for entry in plan.entries:
+        logarithms = [0.0] * 3 if entry.is_baseline else [0.1 - 0.0307, 0.1, 0.1 + 0.0307]
+        for number, logarithm in enumerate(logarithms, start=1):
+            rows.append(run_row(entry.configuration, number, np.exp(logarithm)))
+    table, _ = configurations_table(plan, frame_of_rows(TableName.RUNS, rows), {})
+    assert set(table["baseline_verdict"].dropna()) == {word}

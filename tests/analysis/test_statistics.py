@@ -1,12 +1,13 @@
 """Against scipy.stats, against numbers worked out by hand, and against simulated runs whose truth is known."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dlperf_study.analysis.statistics import (
+from dlperf_study.metrics.statistics import (
     CONFIDENCE,
     EQUALITY,
     Estimate,
@@ -19,6 +20,7 @@ from dlperf_study.analysis.statistics import (
     log_ratio,
     median_deviation,
     median_error,
+    odd_runs,
     quotient_interval,
 )
 
@@ -40,8 +42,11 @@ def test_the_interval_is_that_of_students_t(runs):
     assert (interval.low, interval.high) == pytest.approx(expected)
 
 
-def test_the_p_value_is_that_of_a_t_test():
+def test_known_resolution_changes_only_what_is_rounded_alike():
     assert Estimate.of(VALUES).p_value(9.0) == pytest.approx(stats.ttest_1samp(VALUES, 9.0).pvalue)
+    assert Estimate(0.0, 0.0, 2).interval() == Interval(0.0, 0.0)
+    assert Estimate(0.0, 0.0, 2).p_value() is None
+    assert Estimate.of(VALUES, resolution=0.1) == Estimate.of(VALUES)
 
 
 @pytest.mark.parametrize("values", [[2.0] * 3, [0.1] * 3, np.log([0.1] * 5), [0.3, 0.1 + 0.2, 0.3]])
@@ -49,11 +54,6 @@ def test_equal_runs_of_unknown_resolution_show_nothing(values):
     estimate = Estimate.of(values)
     assert estimate.mean == pytest.approx(values[0])
     assert (estimate.interval(), estimate.p_value(2.1), equal_within(estimate)) == (None, None, None)
-
-
-def test_what_is_exact_is_not_tested():
-    assert Estimate(0.0, 0.0, 2).interval() == Interval(0.0, 0.0)
-    assert Estimate(0.0, 0.0, 2).p_value() is None
 
 
 def test_runs_that_are_rounded_alike_are_as_uncertain_as_their_last_digit():
@@ -76,10 +76,6 @@ def test_intervals_of_rounded_runs_cover_as_often_as_they_claim(spread):
         interval = Estimate.of(runs, resolution=1.0).interval()
         covered += interval.low <= truth <= interval.high
     assert covered / studies > 0.93
-
-
-def test_the_resolution_of_runs_that_differ_more_changes_nothing():
-    assert Estimate.of(VALUES, resolution=0.1) == Estimate.of(VALUES)
 
 
 COMPUTATION, EXPOSED = np.array([0.80, 0.81, 0.79, 0.82]), np.array([0.10, 0.13, 0.11, 0.12])
@@ -150,18 +146,12 @@ def test_a_drift_that_both_have_cancels_within_rounds():
     assert 1.99 < interval.low < 2 < interval.high < 2.01
 
 
-def test_with_fewer_than_three_common_rounds_nothing_is_known_of_the_error():
+def test_without_common_rounds_or_an_error_a_difference_has_no_error():
     first, second = in_rounds([4.0, 4.0, 4.0], [1, 2, 3]), in_rounds([2.0, 2.0, 8.0], [2, 3, 4])
     estimate = first.minus(second)
     assert (estimate.mean, estimate.error) == (0.0, None)
-
-
-def test_runs_of_no_round_share_none():
     blocks = in_rounds([1.0, 2.0, 3.0], [math.nan] * 3)
     assert blocks.minus(blocks).error is None
-
-
-def test_a_mean_without_an_error_leaves_a_difference_without_one():
     known, unknown = Estimate.of(VALUES), Estimate.of([3.0, 4.0])
     assert known.minus(unknown) == Estimate(known.mean - 3.5)
     assert unknown.minus(known) == Estimate(3.5 - known.mean)
@@ -183,9 +173,6 @@ def test_a_printed_interval_is_as_good_as_its_runs():
     assert Estimate.of_printed(100.0, 100.0, 100.0, 4, resolution=0.01).error == pytest.approx(0.01 / math.sqrt(12))
     unknown = Estimate.of_printed(runs.factor, interval.low, interval.high).factor_interval()
     assert (unknown.low, unknown.high) == pytest.approx((interval.low, interval.high))
-
-
-def test_three_runs_are_enough_for_a_printed_interval():
     assert [Estimate.of_printed(2.0, 1.0, 4.0, runs).freedom for runs in (2, 3)] == [Estimate(0.0).freedom, 2]
 
 
@@ -232,19 +219,20 @@ def test_the_interval_covers_as_often_as_it_claims(runs):
     assert covered / studies == pytest.approx(0.95, abs=0.02)
 
 
-def test_the_median_deviation_of_normal_values_is_their_standard_deviation():
+def test_medians_and_rounding_have_the_errors_of_many_samples():
     values = np.random.default_rng(1).normal(10.0, 2.0, 20_000)
     assert median_deviation(values) == pytest.approx(2.0, rel=0.03)
-
-
-def test_the_error_of_a_median_is_how_far_medians_of_samples_are_apart():
     medians = np.median(np.random.default_rng(1).normal(10.0, 2.0, (2000, 101)), axis=1)
     assert median_error(2.0, 101) == pytest.approx(medians.std(), rel=0.05)
+    # The deviation of what was rounded away, which is evenly distributed over one unit of the last digit.
+    exact = np.random.default_rng(1).uniform(9.95, 10.05, 20_000)
+    assert Estimate.of([10.0] * 3, resolution=0.1).error == pytest.approx((exact - 10.0).std(), rel=0.02)
 
 
-def test_an_interval_is_two_columns_and_none_is_none():
+def test_an_interval_is_two_columns_and_may_be_larger_than_any_number():
     assert interval_columns("throughput", Interval(1.0, 2.0)) == {"throughput_low": 1.0, "throughput_high": 2.0}
     assert interval_columns("throughput", None) == {}
+    assert Interval(-800.0, 800.0).exponential == Interval(0.0, float("inf"))
 
 
 @pytest.mark.parametrize(
@@ -255,11 +243,35 @@ def test_values_are_equal_up_to_what_arithmetic_makes_of_them(values, expected):
     assert are_equal(np.array(values)) is expected
 
 
-def test_the_error_of_equal_printed_values_is_that_of_rounding():
-    """The deviation of what was rounded away, which is evenly distributed over one unit of the last digit."""
-    exact = np.random.default_rng(1).uniform(9.95, 10.05, 20_000)
-    assert Estimate.of([10.0] * 3, resolution=0.1).error == pytest.approx((exact - 10.0).std(), rel=0.02)
+def test_an_odd_run_is_found_by_its_externally_studentized_residual():
+    """Against the t test of one value and the others, which is the same statistic."""
+    others, odd = np.array([100.0, 101.0, 99.0, 100.5]), 92.0
+    expected = stats.ttest_ind(np.log([odd]), np.log(others), equal_var=True).pvalue
+    alike = Sample(np.array([50.0, 50.4, 49.7, 50.1, 50.2]))
+    samples = [Sample(np.append(others, odd)), alike]
+    runs_tested = 5 + 5
+    assert expected * runs_tested < 0.05
+    [run] = odd_runs(samples)
+    assert (run.sample, run.position) == (0, 4)
+    assert run.mean_of_others == pytest.approx(stats.gmean(others))
+    # Among so many further runs, chance makes one like it.
+    too_many = [alike] * math.ceil(0.05 / expected / 5)
+    assert odd_runs([samples[0], *too_many]) == []
 
 
-def test_the_interval_of_a_ratio_may_be_larger_than_any_number() -> None:
-    assert Interval(-800.0, 800.0).exponential == Interval(0.0, float("inf"))
+def test_a_run_is_not_odd_if_it_hardly_differs_or_nothing_tells_how_siblings_differ():
+    barely = Sample(np.array([100.0, 100.01, 99.99, 100.0, 104.0]))
+    equal_siblings = Sample(np.array([100.0, 100.0, 100.0, 150.0]))
+    two = Sample(np.array([100.0, 150.0]))
+    assert odd_runs([barely]) == odd_runs([equal_siblings]) == odd_runs([two]) == []
+    # Rounding to a unit is then all that can have made them equal.
+    assert odd_runs([replace(equal_siblings, resolution=1.0)])
+
+
+@pytest.mark.parametrize(("configurations", "runs"), [(2, 3), (6, 3), (6, 6), (12, 10)])
+def test_studies_of_runs_that_are_alike_seldom_have_an_odd_one(configurations, runs):
+    generator, studies, wrong = np.random.default_rng(runs), 150, 0
+    for _ in range(studies):
+        rates = np.exp(generator.normal(4.0, 0.2, (configurations, runs)))
+        wrong += bool(odd_runs([Sample(of_configuration) for of_configuration in rates]))
+    assert wrong / studies < 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)

@@ -2,17 +2,15 @@
 
 import pytest
 
-from dlperf_study.analysis.throughput import (
+from dlperf_study.metrics.step_times import (
     drain_seconds,
     final_loss,
-    mean_of_rates,
-    slowest_training,
-    step_percentiles,
+    step_percentile,
+    step_seconds,
     step_variation,
-    throughput,
-    throughput_of,
     warmup_slowdown,
 )
+from dlperf_study.metrics.throughput import mean_of_rates, slowest_training, throughput
 from tests.evidence_factory import Recipe
 
 
@@ -33,7 +31,7 @@ def test_the_mean_of_rates_is_never_below_the_throughput(make_run):
 
 
 def test_a_step_is_the_window_over_its_steps(hand_made_run):
-    assert throughput_of(hand_made_run())["step_seconds"] == pytest.approx(1.5)
+    assert step_seconds(hand_made_run()) == pytest.approx(1.5)
 
 
 def test_step_variation_is_standard_deviation_over_mean(hand_made_run):
@@ -64,11 +62,10 @@ def test_drain_and_loss_are_taken_from_the_ranks(make_run):
 )
 def test_the_median_step_is_that_of_the_slowest_rank_or_of_all_ranks_where_none_waits(hand_made_run, exchange, median):
     run = hand_made_run(exchange, training=(0.5, 3.0, 1.0, 1.0))
-    assert step_percentiles(run)["step_p50_seconds"] == pytest.approx(median)
+    assert step_percentile(run, 50) == pytest.approx(median)
 
 
 @pytest.mark.parametrize(("steps", "known"), [(19, [50]), (20, [50, 95]), (99, [50, 95]), (100, [50, 95, 99])])
 def test_a_percentile_needs_a_step_beyond_it(make_run, steps, known):
-    percentiles = step_percentiles(make_run(measured_steps=steps, devices_per_node=2))
-    given = [name for name, seconds in percentiles.items() if seconds is not None]
-    assert given == [f"step_p{percentile}_seconds" for percentile in known]
+    run = make_run(measured_steps=steps, devices_per_node=2)
+    assert [percentile for percentile in (50, 95, 99) if step_percentile(run, percentile) is not None] == known

@@ -2,15 +2,15 @@
 
 import pytest
 
-from dlperf_study.analysis.throughput import throughput
-from dlperf_study.analysis.utilisation import (
+from dlperf_study.core.errors import Severity
+from dlperf_study.metrics.throughput import throughput
+from dlperf_study.metrics.utilisation import (
     FROM_CLUSTER_FILE,
     WINOGRAD_FACTOR,
     device_peak,
     model_flops_utilisation,
     severity_above_peak,
 )
-from dlperf_study.diagnostic import Severity
 from tests.evidence_factory import Recipe
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -26,12 +26,12 @@ def test_mfu_is_missing_where_peak_or_flops_are_unknown(make_run, unknown):
 
 
 @pytest.mark.parametrize(("precision", "peak"), [("fp32", 67e12), ("tf32", 494.7e12), ("amp_fp16_o2", 989.4e12)])
-def test_a_known_device_has_the_peak_of_its_data_sheet_in_what_was_computed_in(make_run, precision, peak):
+def test_a_known_device_has_the_peak_of_its_data_sheet_in_what_was_computed_in(make_run, precision, peak, snapshot):
     run = make_run(recipe=Recipe(peak_flops=None, device="gpu", device_name=H100), precision=precision)
     flops, source = device_peak(run)
     assert flops == peak
     assert source is not None
-    assert source.startswith("NVIDIA H100 data sheet, SXM")
+    assert source == snapshot
     assert model_flops_utilisation(run) == pytest.approx(throughput(run) * 2e9 / peak)
 
 

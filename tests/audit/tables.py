@@ -4,16 +4,16 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.audit_check import AuditDiagnostic
-from dlperf_study.audit.checks import load
+from dlperf_study.audit.published.source import resolution_of, value_of
 from dlperf_study.audit.result_frames import results_of_frame
 from dlperf_study.audit.results import Results
-from dlperf_study.published.source_lines import resolution_of, value_of
 
 Row = dict[str, Any]
+#: Tables by check and name: what the check yields for each item, and the rows of the table.
+Cases = dict[str, dict[str, tuple[str, list[Row]]]]
 
 
-def number(metric: str, printed: str, world_size: int = 1, **facts: Any) -> Row:
+def number(metric: str, printed: str, world_size: int | None = 1, **facts: Any) -> Row:
     """Return one printed number; its key is made of its table, metric and devices unless given as ``cell``."""
     text, unit = printed.removesuffix("%"), "%" * printed.endswith("%")
     own = {"value": value_of(text, unit), "resolution": resolution_of(text, unit), "after": unit, "printed": text}
@@ -22,8 +22,13 @@ def number(metric: str, printed: str, world_size: int = 1, **facts: Any) -> Row:
     return {**place, "metric": metric, "world_size": world_size, **own, **facts}
 
 
-def rate(printed: str, world_size: int = 1, **facts: Any) -> Row:
+def rate(printed: str, world_size: int | None = 1, **facts: Any) -> Row:
     return number("throughput", printed, world_size, **facts)
+
+
+def curve(*printed: str) -> list[Row]:
+    """Return rates of 1, 2, 4 ... devices."""
+    return [rate(text, 2**power) for power, text in enumerate(printed)]
 
 
 def ratio(metric: str, printed: str, world_size: int, **facts: Any) -> Row:
@@ -47,10 +52,7 @@ def results(rows: list[Row]) -> Results:
     return results_of_frame(pd.DataFrame(rows))
 
 
-def examined(check: str, rows: list[Row]) -> list[AuditDiagnostic | None]:
-    """Return what a check says of every thing it examines."""
-    return list(load(check).examine(results(rows)))
-
-
-def found(check: str, rows: list[Row]) -> list[AuditDiagnostic]:
-    return [diagnostic for diagnostic in examined(check, rows) if diagnostic is not None]
+def moved(rows: list[Row], name: str) -> list[Row]:
+    """Return rows as those of another table."""
+    copies = [row | {"table": name, "series": name, "cell": f"{name}/{row['cell']}"} for row in rows]
+    return [row | ({"runs_of": f"{name}/{row['runs_of']}"} if "runs_of" in row else {}) for row in copies]

@@ -5,11 +5,11 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from dlperf_study.audit.audit import audit, describe
+from dlperf_study.audit.published.source import METRICS
+from dlperf_study.audit.reading.table_file import read_tables
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
-from dlperf_study.audit.table_file import read_tables
-from dlperf_study.columns import COLUMNS
-from dlperf_study.errors import TableError
-from dlperf_study.published.source import METRICS
+from dlperf_study.core.errors import TableError
+from dlperf_study.metrics.columns import COLUMNS
 
 COUNTS = st.sampled_from(["", "-", "0", "1", "2", "8", "32", "224", "-1"])
 NUMBERS = st.sampled_from(

@@ -1,23 +1,20 @@
 import re
-from pathlib import Path
 
-from dlperf_study.audit.audit import audit, describe
+import pytest
+
+from dlperf_study.audit.audit import MOST_OF_A_KIND, audit, content, describe
 from dlperf_study.audit.checks import load, names
-from dlperf_study.diagnostic import Severity
-from tests.audit.tables import number, rate, ratio, results
+from dlperf_study.core.errors import Severity
+from tests.audit.tables import moved, number, rate, ratio, results
 
 WRONG = [rate("100"), ratio("speedup", "1", 1), rate("90", 2), ratio("speedup", "1.90", 2)]
 
 
-def test_every_file_is_a_check():
+def test_every_file_is_a_check_and_severities_are_ordered():
     assert len(names()) > 10
     for name in names():
         assert load(name).question.endswith("?")
-
-
-def test_every_check_has_tests_of_its_own():
-    tests = {file.stem.removeprefix("test_") for file in (Path(__file__).parent / "checks").glob("test_*.py")}
-    assert tests == set(names())
+    assert list(Severity) == [Severity.NOTE, Severity.WARNING, Severity.ERROR]
 
 
 def test_every_check_is_run_and_names_its_diagnostics():
@@ -41,23 +38,27 @@ def test_what_is_printed_twice_is_found_once_with_both_cells():
     assert len(diagnostic.cells) == 4
 
 
-def test_the_heaviest_comes_first():
-    text = describe(audit(results(WRONG)))
-    assert "error (ratios): 90 / 100 = 0.9, printed 1.90: it fits no rounding\n" in text
-    assert "\n  cells: table/speedup/2; table/throughput/2; table/throughput/1\n  possible explanations: " in text
-    assert text.index("error (ratios)") < text.index("note (falling)")
-    assert text.index("note (falling)") < text.index("\nratios ")
-    assert re.search(r"^nothing to examine: .*\binterval\b", text.rpartition("\n")[2])
-    assert "nothing to examine" not in text.rpartition("\n")[0]
-    [line] = [line for line in text.splitlines() if line.startswith("ratios ")]
-    assert re.split(" {2,}", line) == [
-        "ratios",
-        "Does every printed ratio follow from its own numbers?",
-        "2",
-        "ratios",
-        "1 error",
+def test_the_heaviest_comes_first_and_then_what_was_examined(snapshot):
+    *diagnostics, examined = describe(audit(results(WRONG))).split("\n\n")
+    assert diagnostics == snapshot
+    *_, line, idle = [line for line in examined.splitlines() if line.startswith(("ratios ", "nothing to examine: "))]
+    assert re.split(" {2,}", line)[2:] == ["2", "ratios", "1 error"]
+    assert "interval" in idle
+
+
+@pytest.mark.parametrize("with_all", [False, True])
+def test_of_many_diagnostics_of_a_kind_some_are_printed_unless_all_are_wanted(with_all):
+    wrong = [
+        row
+        for position in range(MOST_OF_A_KIND + 3)
+        for row in moved([rate("100"), rate(f"{90 - position}", 2)], f"t{position}")
     ]
+    lines = describe(audit(results(wrong)), with_all).splitlines()
+    assert sum(line.startswith("note (falling): ") for line in lines) == MOST_OF_A_KIND + 3 * with_all
+    assert any(line.startswith("3 notes (falling) more") for line in lines) is not with_all
 
 
-def test_severities_are_ordered():
-    assert list(Severity) == [Severity.NOTE, Severity.WARNING, Severity.ERROR]
+def test_json_has_every_check_and_every_diagnostic(snapshot):
+    described = content(audit(results(WRONG)))
+    assert [check["check"] for check in described["checks"]] == list(names())
+    assert described["diagnostics"] == snapshot

@@ -2,11 +2,11 @@
 
 import pytest
 
-from dlperf_study import models
-from dlperf_study.audit.limits import instances, is_impossible, peak_of, required_flops, size_of, work_of, works
+from dlperf_study.audit.limits import is_impossible, machines, peak_of, required_flops, size_of, work_of, works
+from dlperf_study.audit.published import load
 from dlperf_study.audit.result_cell import THROUGHPUT
 from dlperf_study.audit.result_frames import results_of_sources
-from dlperf_study.published import load
+from dlperf_study.programs import models
 from dlperf_study.study.device_peaks import known_peaks
 from tests.audit.tables import rate as rate_of
 from tests.audit.tables import results
@@ -45,13 +45,10 @@ def test_residual_networks_for_faces(work):
     assert work.flops == 6 * (macs + size**2 * channels * 512)
 
 
-def test_every_network_has_one_usual_size():
+def test_every_network_has_one_usual_size_and_every_fact_its_source():
     usual = [work.model for work in works() if work.usual]
     assert sorted(usual) == sorted({work.model for work in works()})
-
-
-def test_every_fact_names_its_source():
-    assert all(fact.source for fact in (*works(), *known_peaks(), *instances().values()))
+    assert all(fact.source for fact in (*works(), *known_peaks(), *machines().values()))
 
 
 def test_no_published_number_of_dlperf_takes_more_than_its_devices_have():

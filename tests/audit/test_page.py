@@ -4,10 +4,10 @@ import re
 
 from dlperf_study.audit import checks
 from dlperf_study.audit.audit import audit, describe
+from dlperf_study.audit.reading.table_file import read_tables
 from dlperf_study.audit.result_frames import results_of_sources
-from dlperf_study.audit.table_file import read_tables
-from dlperf_study.diagnostic import Severity
-from dlperf_study.paths import PROJECT
+from dlperf_study.core.errors import Severity
+from dlperf_study.core.paths import PROJECT
 
 PAGE = (PROJECT / "docs" / "audit.md").read_text(encoding="utf-8")
 

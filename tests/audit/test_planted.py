@@ -3,7 +3,7 @@
 import pytest
 
 from dlperf_study.audit.audit import audit
-from dlperf_study.audit.table_file import read_tables
+from dlperf_study.audit.reading.table_file import read_tables
 
 _RUNS = "cell,metric,value,world_size,estimator,runs_of"
 _V100 = "resnet50,224,fp16,Tesla V100-SXM2-16GB"
@@ -22,9 +22,9 @@ PLANTED = {
         "world_size,nodes,devices_per_node,throughput|8,1,8,2630.5|16,2,8,5190.1|32,4,8,2555.7",
     ),
     "efficiency in per cent": ("ratios", "world_size,throughput,efficiency|1,100.0,100|2,195.2,97.6|4,370.0,92.5"),
-    "a share of the peak in per cent": ("wholes", f"{_OF_NETWORK},mfu|1,{_V100},1000,20|8,{_V100},7800,19.6"),
+    "a share of the peak in per cent": ("shares_up_to_one", f"{_OF_NETWORK},mfu|1,{_V100},1000,20|8,{_V100},7800,19.6"),
     "a share of the time in per cent": (
-        "wholes",
+        "shares_up_to_one",
         "world_size,throughput,speedup,communication_share|1,100.0,1.00,|4,370.0,3.70,7.5",
     ),
     "rates and speedups are swapped": (
@@ -66,7 +66,7 @@ PLANTED = {
         "|d,throughput,100.0,1,run,a,2",
     ),
     "a ratio without its rate": ("ratios", "world_size,throughput,speedup|1,100.0,1.00|2,nan,1.95|4,370.0,3.70"),
-    "a negative rate": ("sign", "world_size,throughput,speedup|1,100.0,1.00|2,-195.0,-1.95|4,370.0,3.70"),
+    "a negative rate": ("above_zero", "world_size,throughput,speedup|1,100.0,1.00|2,-195.0,-1.95|4,370.0,3.70"),
     "a point for the comma of thousands": (
         "ratios",
         "world_size,throughput,speedup|1,100,1.00|8,780,7.80|16,1.480,14.80",

@@ -1,14 +1,13 @@
-"""The audit of all published figures: every diagnostic was read, and stands in a golden file."""
+"""The audit of all published figures: every diagnostic was read, and is in a snapshot."""
 
 from fractions import Fraction
 
 import pytest
 
 from dlperf_study.audit.audit import audit, cited_cells
-from dlperf_study.audit.audit_check import most_severe_first
+from dlperf_study.audit.checks import most_severe_first
+from dlperf_study.audit.published import load
 from dlperf_study.audit.result_frames import results_of_frame
-from dlperf_study.published import load
-from tests.golden_file import check
 
 SEEDS = (
     *("paddle_vgg16_cluster", "dlperf_paddle_plsc", "dlperf_paddle_resnet50"),
@@ -26,10 +25,10 @@ def checked(cells):
     return {one.name: one for one in audit(results_of_frame(cells))}
 
 
-def test_the_diagnostics_are_those_of_the_golden_file(checked):
+def test_the_diagnostics_are_those_that_were_read(checked, snapshot):
     diagnostics = most_severe_first(diagnostic for one in checked.values() for diagnostic in one.diagnostics)
-    lines = [f"{one.severity} | {one.check} | {one.computation} | {cited_cells(one)}\n" for one in diagnostics]
-    check("audit/published.txt", "".join(lines))
+    lines = [f"{one.severity} | {one.check} | {one.computation} | {cited_cells(one)}" for one in diagnostics]
+    assert "\n".join(lines) == snapshot
 
 
 def test_every_ratio_is_examined(cells, checked):

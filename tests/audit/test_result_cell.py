@@ -22,24 +22,18 @@ def test_roundings(exact, printed, resolution, roundings):
     assert PrintedNumber.of(printed, resolution).roundings_from(Fraction(exact)) == roundings
 
 
-def test_a_double_is_taken_for_the_decimal_it_stands_for():
+def test_fewer_digits_and_doubles_stand_for_the_decimals_they_mean():
     percent = PrintedNumber.of(77.47 * 0.01, 0.01 * 0.01)
     assert percent.exact == Fraction("0.7747")
     assert percent.step == Fraction("0.0001")
-
-
-def test_fewer_digits_may_stand_for_zeros_at_the_end():
     printed = PrintedNumber.of(10.2, 0.1)
     assert printed.roundings_from(Fraction("10.204"), Fraction("0.01")) == ("half up", "half even", "truncated")
     assert printed.roundings_from(Fraction("10.277"), Fraction("0.01")) == ()
 
 
-def test_bounds():
+def test_the_bounds_of_printed_numbers_and_of_their_quotients():
     assert PrintedNumber.of(41.0, 1.0).bounds() == (Fraction("40.5"), Fraction("41.5"))
     assert PrintedNumber.of(41.0, 1.0).bounds(truncated=True) == (Fraction("40.5"), 42)
-
-
-def test_the_quotient_of_rounded_numbers():
     low, high = quotient(PrintedNumber.of(41.0, 1.0), PrintedNumber.of(26.7, 0.1))
     assert low == Fraction("40.5") / Fraction("26.75")
     assert high == Fraction("41.5") / Fraction("26.65")
@@ -56,7 +50,5 @@ def test_what_was_computed_has_nine_digits():
 @pytest.mark.parametrize(
     ("printed", "other", "exceeds"), [(10.3, 10.1, True), (10.2, 10.1, False), (10.1, 10.2, False)]
 )
-def test_a_number_exceeds_another_only_if_no_rounding_nor_cutting_off_explains_it(
-    printed: float, other: float, exceeds: bool
-) -> None:
+def test_a_number_exceeds_another_only_if_no_rounding_nor_cutting_off_explains_it(printed, other, exceeds):
     assert PrintedNumber.of(printed, 0.1).exceeds(PrintedNumber.of(other, 0.1)) is exceeds

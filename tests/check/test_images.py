@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.check import images
-from dlperf_study.check.images import check_images
-from dlperf_study.check.result import CheckStatus
-from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.machines.check import CheckStatus
+from dlperf_study.machines.check.software import check_images
+from dlperf_study.machines.cluster import Cluster
 
 TWO = Cluster("two", 2, 4, "cpu", "a CPU", "ssh", hosts=("one", "two"), image_sets={"pictures": "/data/pictures"})
 HERE, AWAY = {"classes": 3}, {"error": "there is no folder /data/pictures"}
@@ -26,14 +25,14 @@ def facts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
         ({"classes": 4}, CheckStatus.MISSING, "one has 3 classes, two has 4 classes"),
     ],
 )
-def test_all_nodes_need_the_same_classes(two: dict[str, Any], status: CheckStatus, detail: str) -> None:
-    [result] = check_images(TWO, facts(HERE, two))
+def test_all_nodes_need_the_same_classes(two, status, detail):
+    [result] = check_images(TWO, {}, facts(HERE, two))
     assert (result.subject, result.status, result.detail) == ("image set pictures", status, detail)
 
 
-def test_a_set_that_nobody_made_has_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [result.status for result in check_images(TWO, facts(AWAY, AWAY))] == [CheckStatus.MISSING]
-    monkeypatch.setattr(images, "made_image_sets", lambda: dict(TWO.image_sets))
-    assert list(check_images(TWO, facts(AWAY, AWAY))) == []
-    assert [result.status for result in check_images(TWO, facts(HERE, AWAY))] == [CheckStatus.MISSING]
-    assert list(check_images(replace(TWO, image_sets={}), facts(HERE, HERE))) == []
+def test_a_set_that_nobody_made_has_no_row():
+    assert [result.status for result in check_images(TWO, {}, facts(AWAY, AWAY))] == [CheckStatus.MISSING]
+    made = TWO.image_sets
+    assert list(check_images(TWO, made, facts(AWAY, AWAY))) == []
+    assert [result.status for result in check_images(TWO, made, facts(HERE, AWAY))] == [CheckStatus.MISSING]
+    assert list(check_images(replace(TWO, image_sets={}), made, facts(HERE, HERE))) == []

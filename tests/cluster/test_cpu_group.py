@@ -7,12 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dlperf_study.cluster import cpu_group
-from dlperf_study.cluster.cpu_group import (
+from dlperf_study.core import cpu_group
+from dlperf_study.core.cpu_group import (
     PREFIX,
     CpuGroup,
     CpuUsage,
@@ -26,7 +25,7 @@ from tests.requirements import need
 #: Busy for two seconds, in this process and in one that it started before it was limited.
 BUSY = """
 import json, os, subprocess, sys, time
-from dlperf_study.cluster.cpu_group import limited_group
+from dlperf_study.core.cpu_group import limited_group
 loop = "import time; end = time.monotonic() + 2\\nwhile time.monotonic() < end: pass"
 child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.readline()\\n" + loop], stdin=subprocess.PIPE)
 group = limited_group(0.3)
@@ -42,7 +41,7 @@ print(json.dumps([group.cores(), used / seconds, usage.periods, usage.throttled_
 """
 WAITING = """
 import time
-from dlperf_study.cluster.cpu_group import limited_group
+from dlperf_study.core.cpu_group import limited_group
 limited_group(0.5)
 print("limited", flush=True)
 time.sleep(60)
@@ -77,7 +76,7 @@ def wait_until_limited(process: "subprocess.Popen[str]") -> None:
 
 
 @pytest.mark.parametrize("who", ["itself", "child"])
-def test_a_busy_loop_gets_three_tenths_of_a_core(who: str) -> None:
+def test_a_busy_loop_gets_three_tenths_of_a_core(who):
     output, _ = program(BUSY, who).communicate(timeout=60)
     cores, used, periods, throttled, seconds = json.loads(output)
     assert cores == pytest.approx(0.3)
@@ -87,7 +86,7 @@ def test_a_busy_loop_gets_three_tenths_of_a_core(who: str) -> None:
     assert seconds > 0
 
 
-def test_the_groups_of_a_run_are_removed_and_those_of_another_are_not() -> None:
+def test_the_groups_of_a_run_are_removed_and_those_of_another_are_not():
     other = program(WAITING, name="test-other")
     ended = program(WAITING)
     for process in (other, ended):
@@ -105,7 +104,7 @@ def test_the_groups_of_a_run_are_removed_and_those_of_another_are_not() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_what_a_killed_process_leaves_is_removed_by_the_next_run(number: int) -> None:
+def test_what_a_killed_process_leaves_is_removed_by_the_next_run(number):
     process = program(WAITING)
     wait_until_limited(process)
     process.send_signal(number)
@@ -115,7 +114,7 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next_run(number: int) ->
     assert left() == []
 
 
-def test_what_the_kernel_refuses_is_an_obstacle_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_kernel_refuses_is_an_obstacle_with_its_reason(monkeypatch):
     assert "Invalid argument" in obstacle(0.001)
     monkeypatch.setattr(cpu_group, "TREE", Path("/nowhere"))
     monkeypatch.setattr(cpu_group, "CPU_TREE", Path("/proc/self"))
@@ -147,9 +146,7 @@ def test_what_the_kernel_refuses_is_an_obstacle_with_its_reason(monkeypatch: pyt
         ),
     ],
 )
-def test_both_versions_of_the_interface_are_read(
-    tmp_path: Path, second: bool, files: dict[str, str], cores: float, usage: Any
-) -> None:
+def test_both_versions_of_the_interface_are_read(tmp_path, second, files, cores, usage):
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     group = CpuGroup(tmp_path, second)
@@ -160,7 +157,7 @@ def test_both_versions_of_the_interface_are_read(
     assert group.cores() == 0.25
 
 
-def test_a_container_with_the_limit_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container_with_the_limit_is_left_as_it_is(tmp_path, monkeypatch):
     (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
     (tmp_path / "cpu.max").write_text("30000 100000\n")
     monkeypatch.setattr(cpu_group, "TREE", tmp_path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlperf_study.cluster.hardware import usable_gpus
+from dlperf_study.machines.cluster.hardware import usable_gpus
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ from dlperf_study.cluster.hardware import usable_gpus
         ("NoDevFiles", []),
     ],
 )
-def test_gpus_are_those_cuda_may_see(smi: str, allowed: str | None, names: list[str]) -> None:
+def test_gpus_are_those_cuda_may_see(smi, allowed, names):
     assert [gpu.name for gpu in usable_gpus(allowed, smi)] == names
 
 
-def test_a_gpu_has_its_driver_and_memory(smi: str) -> None:
+def test_a_gpu_has_its_driver_and_memory(smi):
     [gpu] = usable_gpus("1", smi)
     assert (gpu.driver, gpu.memory) == ("550.1", "80 MiB")
 
 
 @pytest.mark.parametrize("command", ["/nowhere/nvidia-smi", "false"])
-def test_without_a_driver_there_is_no_gpu(command: str) -> None:
+def test_without_a_driver_there_is_no_gpu(command):
     assert usable_gpus(None, command) == []

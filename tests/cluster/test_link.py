@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.cluster.hardware import gpu_links, usable_gpus
-from dlperf_study.cluster.link import link_contradictions, named_link, network
+from dlperf_study.machines.cluster.hardware import gpu_links, link_contradictions, named_link, network, usable_gpus
 from tests.nvidia_smi import two_a100
 
 
@@ -30,12 +29,12 @@ def classes(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_network_is_what_is_connected(classes: Path, tmp_path: Path) -> None:
+def test_the_network_is_what_is_connected(classes, tmp_path):
     assert network(classes) == "eth0 25 Gbit/s; mlx5_0 port 1 200 Gbit/s"
     assert network(tmp_path / "nothing") == ""
 
 
-def test_gpus_are_connected_as_nvidia_smi_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_are_connected_as_nvidia_smi_says(tmp_path, monkeypatch):
     calls = two_a100(tmp_path, monkeypatch)
     gpus = usable_gpus(None)
     assert gpu_links(gpus[:1]) == gpu_links(gpus, "false") == []
@@ -52,7 +51,7 @@ def test_gpus_are_connected_as_nvidia_smi_says(tmp_path: Path, monkeypatch: pyte
         (["NV4", "SYS"], "NVLink and PCIe (NV4, SYS)"),
     ],
 )
-def test_a_link_has_a_name(links: list[str], name: str) -> None:
+def test_a_link_has_a_name(links, name):
     assert named_link(links) == name
 
 
@@ -79,9 +78,7 @@ def test_a_link_has_a_name(links: list[str], name: str) -> None:
         ("NVLink", 1, {}, ""),
     ],
 )
-def test_a_link_is_contradicted_by_what_is_measured(
-    link: str, nodes: int, measured: dict[str, str], contradiction: str
-) -> None:
+def test_a_link_is_contradicted_by_what_is_measured(link, nodes, measured, contradiction):
     text = "; ".join(link_contradictions(link, nodes, measured))
     assert text.startswith(contradiction)
     assert bool(text) == bool(contradiction)

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from dlperf_study.cluster.hardware import cpu_name, usable_cpus
+from dlperf_study.machines.cluster.hardware import cpu_name, usable_cpus
 
 ALLOWED = len(os.sched_getaffinity(0))
 

@@ -8,10 +8,10 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.launchers.ssh import SshSettings
-from dlperf_study.slurm.settings import SlurmSettings
-from dlperf_study.supervision.processes import marked
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.launchers.ssh import SshSettings
+from dlperf_study.machines.slurm.script import SlurmSettings
+from dlperf_study.machines.supervision.processes import marked
 from tests.clusters.namespaces import LOCK, Host, left, made, namespaces
 from tests.clusters.slurm import PROGRAMS, Slurm, running_slurm
 from tests.clusters.ssh_hosts import SERVER, SshHosts, running_servers

@@ -1,8 +1,10 @@
 """Four hosts on this machine: each a network namespace with an address and a name of its own, on one bridge.
 
-They share its cores and its files: they show that a launch is right, not how a cluster scales.
+They share its cores and its files: they show that a launch is right, not how a cluster scales. Each worker of the tests
+has four of its own.
 """
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -12,15 +14,18 @@ from pathlib import Path
 
 import psutil
 
-from dlperf_study.supervision.processes import end
+from dlperf_study.machines.supervision.processes import end
 from tests.command_line import wait_for
 
-PREFIX, BRIDGE, NETWORK = "dls", "dlsbr", "10.78.0"
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+#: A letter ends it: Slurm writes names that end in digits as ranges.
+PREFIX, NETWORK = f"dls{chr(ord('a') + WORKER)}", f"10.78.{WORKER}"
+BRIDGE = f"{PREFIX}br"
 #: The address of this machine on the bridge.
 GATEWAY = f"{NETWORK}.1"
 COUNT = 4
-#: Held by whoever uses the hosts: their names are the machine's, so only one set of them is up at a time.
-LOCK = Path("/tmp/dlperf_cluster_fixture.lock")
+#: Held by whoever uses these hosts: their names are the machine's, so only one set of them is up at a time.
+LOCK = Path(f"/tmp/dlperf_cluster_fixture-{PREFIX}.lock")
 #: What belongs to a host and not to a test: its servers.
 DAEMONS = ("sshd", "slurmd -N")
 #: Where the system keeps what a host is made of: its namespace, its files, its cable and the bridge.

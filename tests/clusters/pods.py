@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlperf_study.paths import PROJECT
-from dlperf_study.supervision.processes import end
+from dlperf_study.core.paths import PROJECT
+from dlperf_study.machines.supervision.processes import end
 from tests.clusters.kubernetes import FakeKubernetes, Kubelet, Manifest
 from tests.clusters.namespaces import Host
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from dlperf_study.supervision.processes import end_marked
+from dlperf_study.machines.supervision.processes import end_marked
 from tests.clusters.namespaces import GATEWAY, Host
 from tests.command_line import wait_for
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.guard.submission import Command, Submission
-from dlperf_study.launchers import slurm as launcher
-from dlperf_study.slurm.job import SCRIPT
-from dlperf_study.slurm.script import script
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.guard.submission import Command, Submission
+from dlperf_study.machines.launchers import slurm as launcher
+from dlperf_study.machines.slurm.script import script
+from dlperf_study.machines.slurm.submitted_job import SCRIPT
 from dlperf_study.study.job import JobResult
 
 SLEEP = "touch $FOLDER/started; sleep 600"
@@ -19,10 +19,10 @@ CALLER = """
 import json, signal, sys
 from dataclasses import asdict
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from dlperf_study.launchers._base import Submission
-from dlperf_study.launchers.slurm import execute
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.slurm.settings import SlurmSettings
+from dlperf_study.machines.launchers._base import Submission
+from dlperf_study.machines.launchers.slurm import execute
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.slurm.script import SlurmSettings
 submissions = [Submission.from_json(json.dumps(values)) for values in json.loads(sys.argv[1])]
 cluster = Cluster("test", 4, 2, "cpu", "a CPU", "slurm", settings=SlurmSettings(poll_seconds=0.2))
 print(json.dumps([asdict(ending) for ending in execute(submissions, cluster, 60)]))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlperf_study.supervision.processes import end
+from dlperf_study.machines.supervision.processes import end
 from tests.clusters.namespaces import Host, left
 from tests.command_line import wait_for
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.guard.submission import Command, Submission
-from dlperf_study.launchers import ssh as launcher
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.guard.submission import Command, Submission
+from dlperf_study.machines.launchers import ssh as launcher
 from dlperf_study.study.job import JobResult
 from tests.clusters.ssh_hosts import SshHosts
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study import launchers
-from dlperf_study.check.result import CheckResult, CheckStatus
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.cluster.hardware import cpu_name
-from dlperf_study.guard.requests import PORTS
-from dlperf_study.launchers.ssh import SshSettings
-from dlperf_study.study.strict_yaml import PARAMS
+from dlperf_study.core.resources import PARAMS
+from dlperf_study.machines import launchers
+from dlperf_study.machines.check import CheckResult, CheckStatus
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.cluster.hardware import cpu_name
+from dlperf_study.machines.guard.coordinator import PORTS
+from dlperf_study.machines.launchers.ssh import SshSettings
+from dlperf_study.programs.questions import program_facts
 from tests.clusters.slurm import Slurm
 from tests.clusters.ssh_hosts import SshHosts
 from tests.command_line import LIMIT_SECONDS, typed, wait_for
@@ -39,10 +40,10 @@ def cluster(ssh: SshHosts) -> Cluster:
 
 
 def found(cluster: Cluster) -> dict[str, CheckResult]:
-    return {result.subject: result for result in launchers.load("ssh").check(cluster)}
+    return {result.subject: result for result in launchers.load("ssh").check(cluster, program_facts())}
 
 
-def test_hosts_are_reached_and_reach_each_other(cluster: Cluster, ssh: SshHosts) -> None:
+def test_hosts_are_reached_and_reach_each_other(cluster, ssh):
     rows = found(cluster)
     assert [row for row in rows.values() if row.status is CheckStatus.MISSING] == []
     for host in ssh.hosts[:2]:
@@ -54,7 +55,7 @@ def test_hosts_are_reached_and_reach_each_other(cluster: Cluster, ssh: SshHosts)
     assert not ssh.left()
 
 
-def test_a_host_that_is_not_there_is_named_and_nothing_is_said_of_ways_to_it(cluster: Cluster) -> None:
+def test_a_host_that_is_not_there_is_named_and_nothing_is_said_of_ways_to_it(cluster):
     rows = found(replace(cluster, hosts=(cluster.hosts[0], "nowhere")))
     assert rows["nowhere: reached"].status is CheckStatus.MISSING
     assert rows[f"{cluster.hosts[0]}: reached"].status is CheckStatus.OK
@@ -62,21 +63,19 @@ def test_a_host_that_is_not_there_is_named_and_nothing_is_said_of_ways_to_it(clu
     assert [row.status for row in ways] == [CheckStatus.UNTESTED] * 2
 
 
-def test_the_way_to_try_it_by_hand_is_short_and_works(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_way_to_try_it_by_hand_is_short_and_works(cluster, tmp_path):
     wrong = tmp_path / "python"
     rows = found(replace(cluster, python={"default": str(wrong)}))
     remedy = rows[f"{cluster.hosts[0]}: reached"].remedy
     command = remedy.removeprefix("try it by hand: ")
-    assert (
-        command
-        == f"ssh -F {cluster.settings.config_file} {cluster.hosts[0]} '{wrong} -m dlperf_study.cluster.software'"
-    )
+    remote_command = f"'{wrong} -m dlperf_study.machines.cluster.software'"
+    assert command == f"ssh -F {cluster.settings.config_file} {cluster.hosts[0]} {remote_command}"
     wrong.symlink_to(sys.executable)
     pasted = subprocess.run(command.replace(str(wrong), sys.executable), shell=True, capture_output=True, text=True)
     assert '"code"' in pasted.stdout
 
 
-def test_a_wrong_key_is_said_of_the_way_from_here_only(cluster: Cluster, ssh: SshHosts) -> None:
+def test_a_wrong_key_is_said_of_the_way_from_here_only(cluster, ssh):
     rows = found(replace(cluster, settings=SshSettings(config_file=str(ssh.config_with_wrong_key))))
     assert {name for name, row in rows.items() if row.status is CheckStatus.MISSING} == {
         f"{name}: reached" for name in cluster.hosts
@@ -85,9 +84,7 @@ def test_a_wrong_key_is_said_of_the_way_from_here_only(cluster: Cluster, ssh: Ss
     assert rows[f"ssh from {cluster.hosts[0]}"].status is CheckStatus.UNTESTED
 
 
-def test_files_that_are_not_shared_are_found_out(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ssh: SshHosts
-) -> None:
+def test_files_that_are_not_shared_are_found_out(cluster, tmp_path, monkeypatch, ssh):
     monkeypatch.setenv("DLPERF_STUDY_OUTPUTS", str(ssh.hidden))
     rows = found(replace(cluster, shared_files=True))
     assert rows[f"{cluster.hosts[0]}: outputs/"].status is CheckStatus.MISSING
@@ -97,13 +94,13 @@ def test_files_that_are_not_shared_are_found_out(
     assert list((tmp_path / "outputs").iterdir()) == []
 
 
-def test_another_interface_than_there_is_is_missing(cluster: Cluster) -> None:
+def test_another_interface_than_there_is_is_missing(cluster):
     rows = found(replace(cluster, network_interface="ib0"))
     assert "network_interface ib0 has no IPv4 address here" in rows[f"{cluster.hosts[0]}: address"].detail
     assert rows["ports between nodes"].status is CheckStatus.UNTESTED
 
 
-def test_ports_of_a_run_that_are_closed_are_told_from_those_that_are_open(cluster: Cluster, ssh: SshHosts) -> None:
+def test_ports_of_a_run_that_are_closed_are_told_from_those_that_are_open(cluster, ssh):
     first, second = ssh.hosts[:2]
     rule = ("ipproto", "tcp", "dport", f"{PORTS.start}-{PORTS.stop - 1}", "prohibit")
     subprocess.run(["ip", "-n", first.name, "rule", "add", *rule], check=True)
@@ -116,7 +113,7 @@ def test_ports_of_a_run_that_are_closed_are_told_from_those_that_are_open(cluste
     assert "20000 to 32767" in row.remedy
 
 
-def test_a_newcomer_gets_from_the_example_to_a_plan(ssh: SshHosts, tmp_path: Path) -> None:
+def test_a_newcomer_gets_from_the_example_to_a_plan(ssh, tmp_path):
     """What docs/clusters.md says to type, with the changes it says to make."""
     text = (PARAMS / "clusters" / "cpu_hosts.yaml").read_text()
     changes = {
@@ -165,7 +162,7 @@ def in_slurm(slurm: Slurm, folder: Path, *change: str) -> "subprocess.CompletedP
     return ended
 
 
-def test_slurm_is_checked_from_inside_a_job(slurm: Slurm, tmp_path: Path) -> None:
+def test_slurm_is_checked_from_inside_a_job(slurm, tmp_path):
     ended = in_slurm(slurm, tmp_path)
     first, second = (host.name for host in slurm.hosts[:2])
     assert ended.stdout.splitlines()[-1].endswith("queue.yaml: nothing is missing")
@@ -199,9 +196,7 @@ def test_slurm_is_checked_from_inside_a_job(slurm: Slurm, tmp_path: Path) -> Non
         ),
     ],
 )
-def test_what_slurm_will_not_do_is_a_row_and_a_verdict(
-    slurm: Slurm, tmp_path: Path, change: tuple[str, str], row: str, remedy: str
-) -> None:
+def test_what_slurm_will_not_do_is_a_row_and_a_verdict(slurm, tmp_path, change, row, remedy):
     ended = in_slurm(slurm, tmp_path, *change)
     assert (ended.returncode, ended.stderr) == (1, WAITS.format(3 if "seconds: 3" in change[1] else 20))
     assert f"\nmissing  {row}" in ended.stdout

@@ -4,16 +4,15 @@ import subprocess
 
 import pytest
 
-from dlperf_study.supervision.processes import end
+from dlperf_study.machines.supervision.processes import end
 from tests.clusters.conftest import left_on
-from tests.clusters.namespaces import Host, made
-from tests.clusters.slurm import Slurm
+from tests.clusters.namespaces import made
 from tests.command_line import LIMIT_SECONDS, wait_for
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 
-def test_a_process_that_is_left_on_a_host_is_seen(hosts: tuple[Host, ...]) -> None:
+def test_a_process_that_is_left_on_a_host_is_seen(hosts):
     assert {f"/run/netns/{host.name}" for host in hosts} < {*made()}
     with subprocess.Popen(hosts[0].argv("sleep", "600")):
         wait_for(lambda: left_on(hosts) == [f"{hosts[0].name}: sleep 600"], "the process")
@@ -21,5 +20,5 @@ def test_a_process_that_is_left_on_a_host_is_seen(hosts: tuple[Host, ...]) -> No
     assert left_on(hosts) == []
 
 
-def test_a_job_that_is_left_is_seen(slurm: Slurm, busy: str) -> None:
+def test_a_job_that_is_left_is_seen(slurm, busy):
     assert f"job {busy}" in left_on(slurm.hosts, slurm)

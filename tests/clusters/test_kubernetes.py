@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from dlperf_study import frameworks
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.guard.submission import Submission
-from dlperf_study.kubernetes import run as run_module
-from dlperf_study.kubernetes.manifests import NODE_FOLDER
-from dlperf_study.kubernetes.settings import KubernetesSettings
-from dlperf_study.launchers import kubernetes as launcher
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.kubernetes import kubernetes_run as run_module
+from dlperf_study.machines.kubernetes.api import KubernetesSettings
+from dlperf_study.machines.kubernetes.manifests import NODE_FOLDER
+from dlperf_study.machines.launchers import kubernetes as launcher
+from dlperf_study.programs import frameworks
+from dlperf_study.programs.questions import described
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, JobResult, Task, TaskRole
 from tests.clusters.kubernetes import FakeKubernetes, fake_kubernetes
@@ -24,6 +26,7 @@ from tests.clusters.namespaces import Host
 from tests.clusters.pods import Pods
 from tests.clusters.training import FRAMEWORKS, asked_for, check_trained_together, least_traffic, traffic
 from tests.command_line import LIMIT_SECONDS, wait_for
+from tests.own_programs.examples import check_recorded, example, rendered
 
 SECRET = "s3cret-of-this-test"
 TRAINERS = ["trainer-0", "trainer-1"]
@@ -63,7 +66,7 @@ def cluster(api: FakeKubernetes, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 def submission(configuration: Configuration, cluster: Cluster, folder: Path) -> Submission:
     job = frameworks.load(configuration.framework).job(configuration, cluster)
-    rendered = launcher.render(replace(job, framework=configuration.framework), cluster, folder)
+    rendered = launcher.render(described(job, configuration, image_folder=""), cluster, folder)
     files = {**rendered.files, "configuration.json": json.dumps(configuration.as_dict())}
     return replace(rendered, files=files)
 
@@ -83,9 +86,7 @@ def execute(job: Job, cluster: Cluster, folder: Path, timeout_seconds: float = 6
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_pods_train_together(
-    framework: str, cluster: Cluster, tmp_path: Path, api: FakeKubernetes, hosts: tuple[Host, ...]
-) -> None:
+def test_pods_train_together(framework, cluster, tmp_path, api, hosts):
     configuration = asked_for(framework, 2)
     folder, before = tmp_path / "runs" / "2", traffic(hosts)
     [result] = launcher.execute([submission(configuration, cluster, folder)], cluster, 100)
@@ -100,14 +101,20 @@ def test_pods_train_together(
     assert jobs == ["trainer", "trainer", *["server"] * configuration.servers]
 
 
-def test_what_every_pod_wrote_comes_home(cluster: Cluster, tmp_path: Path, api: FakeKubernetes) -> None:
+@pytest.mark.needs("torch")
+def test_a_program_reaches_pods_that_see_no_file_of_the_driver(cluster, tmp_path):
+    # Pods have a /run of their own.
+    with tempfile.TemporaryDirectory(dir="/run") as kept:
+        run = example("each_rank", Path(kept), nodes=2)
+        folder = tmp_path / "runs" / "1"
+        [result] = launcher.execute([rendered(run, cluster, folder)], cluster, 100)
+    check_recorded(folder, run, result, TRAINERS)
+
+
+def test_what_every_pod_wrote_comes_home(cluster, tmp_path, api):
     write = "import os, sys; open('../from-' + os.uname().nodename, 'w').write('{host_1} {port_0}'); print('said')"
     result = execute(script(write, write, ports=1), cluster, tmp_path)
-    assert (result.outcome, result.reason, result.exit_codes) == (
-        "completed",
-        "",
-        {"node-0": 0, "node-1": 0},
-    )
+    assert (result.outcome, result.reason, result.exit_codes) == ("completed", "", {"node-0": 0, "node-1": 0})
     folder = tmp_path / "runs" / "1"
     texts = {(folder / f"from-trainer-{k}").read_text() for k in (0, 1)}
     assert len(texts) == 1
@@ -115,9 +122,7 @@ def test_what_every_pod_wrote_comes_home(cluster: Cluster, tmp_path: Path, api: 
     assert not (folder / "scratch").exists()
 
 
-def test_a_pod_that_dies_ends_the_run_and_is_named(
-    cluster: Cluster, tmp_path: Path, api: FakeKubernetes, pods: Pods
-) -> None:
+def test_a_pod_that_dies_ends_the_run_and_is_named(cluster, tmp_path, api, pods):
     started = f"import time; open('{NODE_FOLDER}/started', 'w'); time.sleep(600)"
 
     def kill() -> None:
@@ -132,23 +137,20 @@ def test_a_pod_that_dies_ends_the_run_and_is_named(
     assert "trainer-1" in result.reason
 
 
-def test_a_run_that_takes_too_long_is_ended_and_its_logs_come_home(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_run_that_takes_too_long_is_ended_and_its_logs_come_home(cluster, tmp_path):
     waits = "import time; print('waiting', flush=True); time.sleep(600)"
     result = execute(script(waits, waits), cluster, tmp_path, timeout_seconds=3)
     assert (result.outcome, result.reason) == ("timeout", "not finished after 3 s")
     assert (tmp_path / "runs" / "1" / "node-1.log").read_text() == "waiting\n"
 
 
-def test_an_image_with_other_code_is_refused(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launcher, "measuring_code", lambda: "0ther")
-    result = execute(script("pass"), cluster, tmp_path)
+def test_an_image_with_other_code_is_refused(cluster, tmp_path):
+    result = execute(script("pass"), cluster, tmp_path, code="0ther")
     assert result.outcome == "failed"
     assert "the image has other measuring code" in result.reason
 
 
-def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(
-    cluster: Cluster, tmp_path: Path, pods: Pods
-) -> None:
+def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(cluster, tmp_path, pods):
     program = f"import os; print(os.environ['SOME_API_KEY'] == {SECRET[::-1]!r}[::-1])"
     result = execute(script(program, program), cluster, tmp_path, environment={"SOME_API_KEY": SECRET})
     assert (result.outcome, result.reason) == ("completed", "")
@@ -158,9 +160,7 @@ def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(
     assert [file for file in pods.folder.glob("*/log") if SECRET in file.read_text()] == []
 
 
-def test_an_interrupt_leaves_nothing(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pods: Pods
-) -> None:
+def test_an_interrupt_leaves_nothing(cluster, tmp_path, monkeypatch, pods):
     def interrupt(run: run_module.KubernetesRun) -> None:
         def is_started() -> bool:
             run.api.list("Pod", run.selector)
@@ -175,9 +175,7 @@ def test_an_interrupt_leaves_nothing(
     assert (result.outcome, result.interrupted) == ("killed", True)
 
 
-def test_horovod_trains_as_an_mpi_job_where_the_operator_is(
-    cluster: Cluster, tmp_path: Path, api: FakeKubernetes
-) -> None:
+def test_horovod_trains_as_an_mpi_job_where_the_operator_is(cluster, tmp_path, api):
     api.has_operator = True
     configuration = asked_for("horovod_torch", 2)
     folder = tmp_path / "runs" / "1"

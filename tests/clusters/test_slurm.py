@@ -3,29 +3,23 @@
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.study.job import Outcome
 from tests.clusters.namespaces import PREFIX
-from tests.clusters.slurm import Slurm
 from tests.clusters.slurm_runs import execute, jobs_of, runs
 from tests.command_line import LIMIT_SECONDS
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 
-def test_all_runs_of_a_configuration_are_one_job(tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm) -> None:
+def test_all_runs_of_a_configuration_are_one_job(tmp_path, slurm_cluster, slurm):
     """Also where the path has a space."""
     text = "hostname; echo {host_0} {host_1} {port_0} $SLURM_JOB_ID $SECRET"
     submissions = runs(tmp_path / "a folder", slurm_cluster, [text, text], [text, text])
     results = execute(submissions, slurm_cluster)
-    assert [(result.outcome, result.reason) for result in results] == [
-        ("completed", ""),
-        ("completed", ""),
-    ], results
+    assert [(result.outcome, result.reason) for result in results] == [("completed", ""), ("completed", "")], results
     names = [host.name for host in slurm.hosts[:2]]
     for submission, result in zip(submissions, results, strict=True):
         logs = [(Path(submission.folder) / f"node-{k}.log").read_text().split() for k in range(2)]
@@ -41,7 +35,7 @@ def test_all_runs_of_a_configuration_are_one_job(tmp_path: Path, slurm_cluster: 
     assert not list(job.parents[1].glob("runs/*/job.sbatch")), "the job has it, once"
 
 
-def test_ranks_are_shown_as_many_gpus_of_a_node_as_they_ask_for(tmp_path: Path, slurm_cluster: Cluster) -> None:
+def test_ranks_are_shown_as_many_gpus_of_a_node_as_they_ask_for(tmp_path, slurm_cluster):
     shown = runs(tmp_path, replace(slurm_cluster, device="gpu"), [f"echo {{devices_{k}}}" for k in range(2)])
     submissions = [replace(one, gpus_per_node=1) for one in shown]
     [result] = execute(submissions, slurm_cluster)
@@ -49,7 +43,7 @@ def test_ranks_are_shown_as_many_gpus_of_a_node_as_they_ask_for(tmp_path: Path, 
     assert [(Path(submissions[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0\n", "0\n"]
 
 
-def test_a_run_has_all_gpus_of_its_nodes(tmp_path: Path, slurm_cluster: Cluster) -> None:
+def test_a_run_has_all_gpus_of_its_nodes(tmp_path, slurm_cluster):
     shown = runs(tmp_path, replace(slurm_cluster, device="gpu"), ["echo $CUDA_VISIBLE_DEVICES"] * 2)
     submissions = [replace(one, pass_environment=("CUDA_VISIBLE_DEVICES",)) for one in shown]
     [result] = execute(submissions, slurm_cluster)
@@ -57,7 +51,7 @@ def test_a_run_has_all_gpus_of_its_nodes(tmp_path: Path, slurm_cluster: Cluster)
     assert [(Path(submissions[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0,1\n", "0,1\n"]
 
 
-def test_a_run_that_fails_does_not_keep_the_next_from_being_tried(tmp_path: Path, slurm_cluster: Cluster) -> None:
+def test_a_run_that_fails_does_not_keep_the_next_from_being_tried(tmp_path, slurm_cluster):
     submissions = runs(tmp_path, slurm_cluster, ["sleep 600", "exit 3"], ["true", "sleep 600"], ["true", "true"])
     results = execute(submissions, slurm_cluster, timeout_seconds=2)
     assert [(result.outcome, result.reason) for result in results] == [
@@ -77,9 +71,7 @@ def test_a_run_that_fails_does_not_keep_the_next_from_being_tried(tmp_path: Path
         ({"options": ("--begin=now+1hour",), "start_within_seconds": 1}, 1, Outcome.FAILED, "not started within 1 s"),
     ],
 )
-def test_a_job_that_does_not_start_is_not_waited_for(
-    tmp_path: Path, slurm_cluster: Cluster, settings: dict[str, Any], nodes: int, outcome: Outcome, words: str
-) -> None:
+def test_a_job_that_does_not_start_is_not_waited_for(tmp_path, slurm_cluster, settings, nodes, outcome, words):
     place = replace(slurm_cluster, settings=slurm_cluster.settings.model_copy(update=settings))
     begin = time.monotonic()
     results = execute(runs(tmp_path, place, ["true"] * nodes, ["true"] * nodes), place)

@@ -7,18 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.study.job import Outcome
-from tests.clusters.slurm import Slurm
 from tests.clusters.slurm_runs import SLEEP, begun, caller, execute, jobs_of, runs
 from tests.command_line import LIMIT_SECONDS, wait_for
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 
-def test_a_driver_that_comes_back_follows_its_job(
-    tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm, busy: str
-) -> None:
+def test_a_driver_that_comes_back_follows_its_job(tmp_path, slurm_cluster, slurm, busy):
     submissions = runs(tmp_path, slurm_cluster, ["true", "true"])
     driver = caller(submissions)
     wait_for(lambda: len(slurm.jobs()) == 2, "the job")
@@ -35,9 +31,7 @@ def test_a_driver_that_comes_back_follows_its_job(
     assert (job / "job_id.txt").read_text().strip() == number
 
 
-def test_what_a_job_did_while_nobody_watched_is_not_done_again(
-    tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm
-) -> None:
+def test_what_a_job_did_while_nobody_watched_is_not_done_again(tmp_path, slurm_cluster, slurm):
     submissions = runs(tmp_path, slurm_cluster, ["date +%N > $FOLDER/now.txt"])
     driver = caller(submissions)
     wait_for(lambda: slurm.jobs(), "the job")
@@ -51,7 +45,7 @@ def test_what_a_job_did_while_nobody_watched_is_not_done_again(
     assert (Path(submissions[0].folder) / "now.txt").read_text() != when
 
 
-def test_a_job_of_other_code_is_cancelled(tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm, busy: str) -> None:
+def test_a_job_of_other_code_is_cancelled(tmp_path, slurm_cluster, slurm, busy):
     submissions = runs(tmp_path, slurm_cluster, ["true"])
     driver = caller(submissions)
     wait_for(lambda: len(slurm.jobs()) == 2, "the job")
@@ -66,16 +60,12 @@ def test_a_job_of_other_code_is_cancelled(tmp_path: Path, slurm_cluster: Cluster
     assert slurm.state(number) == "CANCELLED"
 
 
-def test_an_interrupt_cancels_the_job(tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm) -> None:
+def test_an_interrupt_cancels_the_job(tmp_path, slurm_cluster, slurm):
     submissions = runs(tmp_path, slurm_cluster, [SLEEP, "sleep 600"])
     driver = caller(submissions)
     wait_for(lambda: begun(submissions[0]), "the run")
     driver.send_signal(signal.SIGINT)
     output, errors = driver.communicate(timeout=60)
     [result] = json.loads(output.splitlines()[-1])
-    assert (result["outcome"], result["reason"], result["interrupted"]) == (
-        "killed",
-        "interrupted",
-        True,
-    ), errors
+    assert (result["outcome"], result["reason"], result["interrupted"]) == ("killed", "interrupted", True), errors
     assert not slurm.jobs()

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.job import JobResult, Outcome
 from tests.clusters.slurm import Slurm
 from tests.clusters.slurm_runs import SLEEP, begun, execute, number_of, runs
@@ -42,15 +42,14 @@ def results(
 
 
 @pytest.mark.parametrize(
-    ("word", "outcome"),
-    [("NODE_FAIL", Outcome.FAILED), ("TIMEOUT", Outcome.TIMEOUT), ("CANCELLED", Outcome.KILLED)],
+    ("word", "outcome"), [("NODE_FAIL", Outcome.FAILED), ("TIMEOUT", Outcome.TIMEOUT), ("CANCELLED", Outcome.KILLED)]
 )
-def test_what_slurm_ends_has_slurm_s_word(results: dict[str, list[JobResult]], word: str, outcome: Outcome) -> None:
+def test_what_slurm_ends_has_slurm_s_word(results, word, outcome):
     """Also the run of the job that had not begun."""
     assert [result.outcome for result in results[word]] == [outcome, outcome], results[word]
     assert all(f": {word}" in result.reason for result in results[word]), results[word]
 
 
-def test_the_node_that_failed_is_named(results: dict[str, list[JobResult]], slurm: Slurm) -> None:
+def test_the_node_that_failed_is_named(results, slurm):
     words = f"{slurm.hosts[1].name} is down"
     assert all(words in result.reason for result in results["NODE_FAIL"]), results["NODE_FAIL"]

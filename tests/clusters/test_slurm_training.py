@@ -2,14 +2,12 @@
 
 import signal
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.study.configuration import Configuration
 from tests.clusters.namespaces import HOSTS, PREFIX
-from tests.clusters.slurm import Slurm
 from tests.clusters.training import BATCH, FRAMEWORKS, STEPS, check_trained_together, least_traffic, traffic
 from tests.command_line import LIMIT_SECONDS, Workplace, finish, wait_for, workplace
 
@@ -56,7 +54,7 @@ def _yaml(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
-def test_frameworks_train_on_two_nodes_and_one_on_four(tmp_path: Path, slurm: Slurm) -> None:
+def test_frameworks_train_on_two_nodes_and_one_on_four(tmp_path, slurm):
     """Two jobs are in the queue at a time, and run side by side where there are nodes for both.
 
     By ssh every framework trains on three. Horovod trains on four here: only its launcher starts processes itself.
@@ -85,16 +83,14 @@ def check_configuration(place: Workplace, framework: str, nodes: int) -> Configu
     configuration = Configuration.from_mapping(facts["configuration"])
     hosts = [node["hardware"]["host"] for node in facts["nodes"]]
     assert hosts in {2: (NAMES[:2], NAMES[2:]), 4: (NAMES,)}[nodes]
-    check_trained_together(paths.run(1).folder, configuration, hosts)
+    check_trained_together(paths.run(1).folder, configuration, hosts, facts["code"])
     notebook = paths.notebook.read_text()
     assert f"#SBATCH --nodes={nodes}" in notebook
     assert f"RUNNING on {PREFIX}" in notebook
     return configuration
 
 
-def test_a_driver_that_is_killed_leaves_its_jobs_to_the_next_and_an_interrupt_does_not(
-    tmp_path: Path, slurm: Slurm, busy: str
-) -> None:
+def test_a_driver_that_is_killed_leaves_its_jobs_to_the_next_and_an_interrupt_does_not(tmp_path, slurm, busy):
     place = workplace(tmp_path, study(("paddle_collective", 2), ("horovod_torch", 2)), CLUSTER)
 
     def numbers() -> list[str]:
@@ -119,7 +115,7 @@ def test_a_driver_that_is_killed_leaves_its_jobs_to_the_next_and_an_interrupt_do
     assert {slurm.state(number) for number in submitted} == {"CANCELLED"}
 
 
-def test_a_job_cancelled_from_outside_is_a_run_with_that_reason(tmp_path: Path, slurm: Slurm, busy: str) -> None:
+def test_a_job_cancelled_from_outside_is_a_run_with_that_reason(tmp_path, slurm, busy):
     place = workplace(tmp_path, study(("paddle_collective", 2), ("torch_ddp", 2)), CLUSTER)
     driver = place.start("run", busy=True)
     wait_for(lambda: len(slurm.jobs()) == 3, "two jobs")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.launchers.ssh import SshSettings
+from dlperf_study.machines.launchers.ssh import SshSettings
 from tests.clusters.ssh_hosts import SshHosts
 from tests.clusters.ssh_runs import DEEP, execute, scripts
 from tests.command_line import LIMIT_SECONDS
@@ -16,7 +15,7 @@ from tests.command_line import LIMIT_SECONDS
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 
-def test_every_node_runs_its_own_command_and_its_files_come_back(ssh_cluster: Cluster, ssh: SshHosts) -> None:
+def test_every_node_runs_its_own_command_and_its_files_come_back(ssh_cluster, ssh):
     folder = ssh.hidden / "run"
     text = "hostname; cat ../asked.txt; echo {port_0} {host_1} {interface_1} > ../ports-of-$(hostname).txt"
     ending = execute(scripts(ssh, folder, text, text, ports=1, files={"asked.txt": "twice\n"}), ssh_cluster)
@@ -30,7 +29,7 @@ def test_every_node_runs_its_own_command_and_its_files_come_back(ssh_cluster: Cl
     assert int(port) > 1023
 
 
-def test_with_shared_files_every_node_writes_into_the_folder_of_the_run(ssh: SshHosts, ssh_cluster: Cluster) -> None:
+def test_with_shared_files_every_node_writes_into_the_folder_of_the_run(ssh, ssh_cluster):
     folder = ssh.folder / "shared"
     submission = scripts(ssh, folder, "hostname", "hostname > ../by-node-1.txt")
     commands = tuple(replace(command, log=str(folder / f"{command.name}.log")) for command in submission.commands)
@@ -41,19 +40,19 @@ def test_with_shared_files_every_node_writes_into_the_folder_of_the_run(ssh: Ssh
     assert not (folder / "scratch").exists()
 
 
-def test_a_failure_names_task_and_host_and_ends_the_others(ssh_cluster: Cluster, ssh: SshHosts) -> None:
+def test_a_failure_names_task_and_host_and_ends_the_others(ssh_cluster, ssh):
     ending = execute(scripts(ssh, ssh.hidden / "failed", DEEP, "sleep 1; echo why; exit 3"), ssh_cluster)
     assert (ending.outcome, ending.reason) == ("failed", f"node-1 on {ssh_cluster.hosts[1]} exited with code 3")
     assert ending.exit_codes == {"node-0": None, "node-1": 3}
     assert (ssh.hidden / "failed" / "node-1.log").read_text() == "why\n"
 
 
-def test_a_hanging_task_is_a_timeout(ssh_cluster: Cluster, ssh: SshHosts) -> None:
+def test_a_hanging_task_is_a_timeout(ssh_cluster, ssh):
     ending = execute(scripts(ssh, ssh.hidden / "hung", DEEP, "exit 0"), ssh_cluster, timeout_seconds=1)
     assert (ending.outcome, ending.reason) == ("timeout", "not finished after 1 s")
 
 
-def test_a_wrong_key_is_said_before_anything_starts(ssh_cluster: Cluster, ssh: SshHosts) -> None:
+def test_a_wrong_key_is_said_before_anything_starts(ssh_cluster, ssh):
     locked_out = replace(ssh_cluster, settings=SshSettings(config_file=str(ssh.config_with_wrong_key)))
     ending = execute(scripts(ssh, ssh.hidden / "locked_out", "touch started"), locked_out)
     assert (ending.outcome, ending.seconds, ending.exit_codes) == ("failed", None, {})
@@ -61,7 +60,7 @@ def test_a_wrong_key_is_said_before_anything_starts(ssh_cluster: Cluster, ssh: S
     assert "Permission denied" in ending.reason
 
 
-def test_a_python_that_is_not_there_is_said_before_anything_starts(ssh_cluster: Cluster, ssh: SshHosts) -> None:
+def test_a_python_that_is_not_there_is_said_before_anything_starts(ssh_cluster, ssh):
     nowhere = replace(ssh_cluster, python={"default": "/nowhere/python"})
     ending = execute(scripts(ssh, ssh.hidden / "nowhere", "touch started"), nowhere)
     assert (ending.outcome, ending.seconds) == ("failed", None)
@@ -84,7 +83,7 @@ def other_version(ssh: SshHosts, tmp_path: Path) -> Iterator[None]:
     ssh.start(ssh.hosts[1])
 
 
-def test_a_host_with_other_packages_is_said(ssh_cluster: Cluster, ssh: SshHosts, other_version: None) -> None:
+def test_a_host_with_other_packages_is_said(ssh_cluster, ssh, other_version):
     ending = execute(scripts(ssh, ssh.hidden / "other_version", "true", "true"), ssh_cluster)
     assert (ending.outcome, ending.seconds) == ("failed", None)
     assert ending.reason == f"protobuf is 0.0.1 on {ssh_cluster.hosts[1]}, but {version('protobuf')} on this machine"

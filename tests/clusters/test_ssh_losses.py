@@ -5,9 +5,8 @@ from threading import Thread
 
 import pytest
 
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.guard.messages import SILENCE_SECONDS
-from dlperf_study.supervision.processes import GUARD
+from dlperf_study.machines.guard.messages import SILENCE_SECONDS
+from dlperf_study.machines.supervision.processes import GUARD
 from tests.clusters.ssh_hosts import SshHosts
 from tests.clusters.ssh_runs import DEEP, execute, scripts
 from tests.command_line import LIMIT_SECONDS, wait_for
@@ -27,7 +26,7 @@ def after_the_start(ssh: SshHosts, change: Callable[[], object]) -> Thread:
     return thread
 
 
-def test_a_host_that_dies_ends_the_run_on_the_others(ssh_cluster: Cluster, ssh: SshHosts) -> None:
+def test_a_host_that_dies_ends_the_run_on_the_others(ssh_cluster, ssh):
     dying = ssh.hosts[1]
     thread = after_the_start(ssh, lambda: ssh.stop(dying))
     try:
@@ -41,7 +40,7 @@ def test_a_host_that_dies_ends_the_run_on_the_others(ssh_cluster: Cluster, ssh: 
     assert (ssh.hidden / "died" / "node-0.log").exists()
 
 
-def test_a_host_that_is_cut_off_is_noticed_on_both_sides(ssh_cluster: Cluster, ssh: SshHosts) -> None:
+def test_a_host_that_is_cut_off_is_noticed_on_both_sides(ssh_cluster, ssh):
     far = ssh.hosts[1]
     thread = after_the_start(ssh, lambda: far.link("down"))
     try:
@@ -54,7 +53,7 @@ def test_a_host_that_is_cut_off_is_noticed_on_both_sides(ssh_cluster: Cluster, s
     assert ending.reason.startswith(f"{far.name}: was lost")
 
 
-def test_a_guard_that_is_killed_leaves_nothing(ssh_cluster: Cluster, ssh: SshHosts) -> None:
+def test_a_guard_that_is_killed_leaves_nothing(ssh_cluster, ssh):
     thread = after_the_start(ssh, lambda: ssh.run(ssh.hosts[1], f"pkill -KILL -f {GUARD}"))
     ending = execute(scripts(ssh, ssh.hidden / "unguarded", DEEP, DEEP), ssh_cluster)
     thread.join()

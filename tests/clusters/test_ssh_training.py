@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study import frameworks
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.data_sources._producers import with_producers
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.launchers import ssh as launcher
+from dlperf_study.machines.launchers import ssh as launcher
+from dlperf_study.programs import frameworks
+from dlperf_study.programs.data_sources._producers import add_producers
+from dlperf_study.programs.questions import described
 from tests.clusters.ssh_hosts import SshHosts
 from tests.clusters.ssh_runs import execute
 from tests.clusters.training import FRAMEWORKS, GRADIENTS, asked_for, check_trained_together, least_traffic, traffic
@@ -28,7 +28,7 @@ LINK = 50e6 / 8
 
 # Under Slurm one framework trains on four nodes.
 @pytest.mark.parametrize(("framework", "nodes"), [(name, 3 if name == "torch_ddp" else 2) for name in FRAMEWORKS])
-def test_training_across_hosts(ssh_cluster: Cluster, ssh: SshHosts, framework: str, nodes: int) -> None:
+def test_training_across_hosts(ssh_cluster, ssh, framework, nodes):
     configuration = asked_for(framework, nodes)
     folder = ssh.hidden / framework / "1"
     if framework == "torch_ddp":
@@ -36,10 +36,9 @@ def test_training_across_hosts(ssh_cluster: Cluster, ssh: SshHosts, framework: s
     job = frameworks.load(framework).job(configuration, ssh_cluster)
     if configuration.remote_producers:
         # One that is not on the node after that of its rank can't listen at its address, and the run fails.
-        job = with_producers(job, configuration)
-    rendered = replace(
-        launcher.render(job, ssh_cluster, folder), files={"configuration.json": json.dumps(configuration.as_dict())}
-    )
+        job = add_producers(job, configuration)
+    rendered = launcher.render(described(job, configuration, image_folder=""), ssh_cluster, folder)
+    rendered = replace(rendered, files={"configuration.json": json.dumps(configuration.as_dict())})
     before = traffic(ssh.hosts)
     ending = execute(rendered, ssh_cluster, 120)
     assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
@@ -95,7 +94,7 @@ def place(ssh: SshHosts) -> Workplace:
     (ssh.hidden / "study").mkdir()
     hosts = ", ".join(host.name for host in ssh.hosts[:2])
     text = CLUSTER.format(hosts=hosts, work=ssh.work, config=ssh.config, secret=SECRET)
-    return workplace(ssh.hidden / "study", STUDY, text)
+    return workplace(ssh.hidden / "study", STUDY, text, shares_machine=True)
 
 
 def disturb(
@@ -106,7 +105,7 @@ def disturb(
 
     def both_train() -> bool:
         assert driver.poll() is None, driver.communicate()
-        return sum("dlperf_study.worker" in words for words in ssh.left()) >= 2
+        return sum("dlperf_study.programs.worker" in words for words in ssh.left()) >= 2
 
     wait_for(both_train, "both hosts to train")
     disturbance(driver)
@@ -115,7 +114,7 @@ def disturb(
     return ended
 
 
-def test_a_study_on_hosts(place: Workplace, ssh: SshHosts, slow_links: None) -> None:
+def test_a_study_on_hosts(place, ssh, slow_links):
     """Its driver is killed, then interrupted; then a host dies; at last it is done, over a slow link."""
     first, second = ssh.hosts[:2]
     assert disturb(place, ssh, lambda driver: driver.send_signal(signal.SIGKILL)).returncode == -9

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.cluster.software import measuring_code
+from dlperf_study.core.paths import RunPaths
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog
-from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from tests.clusters.namespaces import Host
 from tests.frameworks.launching import configuration
@@ -33,8 +32,13 @@ def asked_for(framework: str, nodes: int) -> Configuration:
     return configuration(framework=framework, nodes=nodes, batch_per_device=BATCH, **STEPS, **FRAMEWORKS[framework])
 
 
-def check_trained_together(folder: Path, asked: Configuration, names: Sequence[str]) -> tuple[RankLog, ...]:
-    """Check that one rank on each of these hosts trained the same network on data of its own; return their logs."""
+def check_trained_together(
+    folder: Path, asked: Configuration, names: Sequence[str], code: str = ""
+) -> tuple[RankLog, ...]:
+    """Check that one rank on each of these hosts trained the same network on data of its own; return their logs.
+
+    ``code``: the digest of the driver's code, if there was one.
+    """
     paths = RunPaths(folder)
     logs, problem = complete_logs(paths, asked.world_size)
     assert problem == ""
@@ -46,7 +50,7 @@ def check_trained_together(folder: Path, asked: Configuration, names: Sequence[s
     assert all(np.isfinite(log.windows["training"].losses).all() for log in logs)
     assert len({log.windows["training"].losses[0] for log in logs}) == len(names)
     expected = {"ranks_expected": asked.world_size, "ranks_seen": list(range(asked.world_size)), "exit_codes": {}}
-    facts = {**expected, "cluster": {"device": "cpu"}, "seconds": None, "code": measuring_code()}
+    facts = {**expected, "cluster": {"device": "cpu"}, "seconds": None, "code": code}
     assert contradiction(logs, facts, asked, paths) == ""
     return tuple(logs)
 

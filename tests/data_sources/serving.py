@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dlperf_study import data_sources
-from dlperf_study.data_sources._producers import ENDPOINTS_VARIABLE, MODULE
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE
+from dlperf_study.programs import data_sources
+from dlperf_study.programs.data_sources._producers import ENDPOINTS_VARIABLE, MODULE
+from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE
 from dlperf_study.study.configuration import Configuration
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study import data_sources
-from dlperf_study.data_sources._augmentation import DEVIATION, LARGEST_VALUE
-from dlperf_study.data_sources._base import Consumer
-from dlperf_study.errors import ImageSetError
-from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
+from dlperf_study.core.errors import ImageSetError
+from dlperf_study.programs import data_sources
+from dlperf_study.programs.data_sources._base import Consumer
+from dlperf_study.programs.data_sources._samples import DEVIATION, LARGEST_VALUE
+from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
 from tests.evidence_factory import configuration
 
 BATCHES = 6

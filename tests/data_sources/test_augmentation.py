@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dlperf_study.data_sources._augmentation import AREA, RATIO, augmented, normalise, random_box
+from dlperf_study.programs.data_sources._samples import AREA, RATIO, augmented, normalise, random_box
 
 
 @pytest.mark.parametrize(("width", "height"), [(400, 350), (32, 32), (500, 40), (40, 500), (1, 1)])
-def test_a_part_is_inside_its_image(width: int, height: int) -> None:
+def test_a_part_is_inside_its_image(width, height):
     generator = np.random.default_rng(0)
     for _ in range(300):
         left, top, right, bottom = random_box(width, height, generator)
@@ -16,7 +16,7 @@ def test_a_part_is_inside_its_image(width: int, height: int) -> None:
         assert 0 <= top < bottom <= height
 
 
-def test_parts_have_the_areas_and_the_ratios_that_are_drawn() -> None:
+def test_parts_have_the_areas_and_the_ratios_that_are_drawn():
     generator = np.random.default_rng(0)
     boxes = np.array([random_box(1000, 1000, generator) for _ in range(2000)])
     widths, heights = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
@@ -28,13 +28,13 @@ def test_parts_have_the_areas_and_the_ratios_that_are_drawn() -> None:
     assert (boxes[:, 0] / (1000 - widths + 1)).mean() == pytest.approx(0.5, abs=0.02)
 
 
-def test_an_image_on_which_no_part_fits_gives_its_centre() -> None:
+def test_an_image_on_which_no_part_fits_gives_its_centre():
     generator = np.random.default_rng(0)
     assert random_box(1000, 10, generator) == (493, 0, 506, 10)
     assert random_box(10, 1000, generator) == (0, 493, 10, 506)
 
 
-def test_a_sample_is_its_part_scaled_perhaps_mirrored_and_normalised() -> None:
+def test_a_sample_is_its_part_scaled_perhaps_mirrored_and_normalised():
     pixels = np.random.default_rng(1).integers(0, 256, (30, 40, 3), dtype=np.uint8)
     image, mirrored = Image.fromarray(pixels), 0
     for seed in range(40):

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlperf_study import data_sources
-from dlperf_study.data_sources._base import Batches, Consumer
-from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
+from dlperf_study.programs import data_sources
+from dlperf_study.programs.data_sources._base import Batches, Consumer
+from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
 from dlperf_study.study.configuration import Configuration
 from tests.data_sources.serving import producer
 from tests.evidence_factory import configuration

@@ -9,12 +9,12 @@ from typing import Any
 import psutil
 import pytest
 
-from dlperf_study.data_sources._producers import MODULE
-from dlperf_study.data_sources._samples import Samples
-from dlperf_study.evidence.failure_reason import with_last_exception
-from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
-from dlperf_study.image_sets.opening import open_image_set
-from dlperf_study.paths import RunPaths
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.evidence.failure_reason import add_last_exception
+from dlperf_study.programs.data_sources._producers import MODULE
+from dlperf_study.programs.data_sources._samples import Samples
+from dlperf_study.programs.image_sets import open_image_set
+from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
 from dlperf_study.study.job import JobResult
 from tests.command_line import wait_for
 from tests.conftest import left_over
@@ -29,7 +29,7 @@ ENDLESS = {"measured_steps": 1_000_000, "computation_steps": 0}
 
 def failure(result: JobResult, folder: Path) -> str:
     """Return the reason of a run, which must have failed."""
-    explained = with_last_exception(result, RunPaths(folder))
+    explained = add_last_exception(result, RunPaths(folder))
     assert explained.outcome == "failed"
     return explained.reason
 
@@ -60,18 +60,25 @@ def producers_in_use() -> list[psutil.Process]:
 
 def loader_workers() -> list[psutil.Process]:
     """Return the worker processes of loaders, each a fork of its rank."""
-    ranks = [process for process, words in commands().items() if words == ["-u", "-m", "dlperf_study.worker"]]
+    ranks = [process for process, words in commands().items() if words == ["-u", "-m", "dlperf_study.programs.worker"]]
     return [process for process in ranks if process.parent() in ranks]
 
 
-def test_a_producer_that_is_killed_ends_trainers_and_servers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("memory_format", ["nchw", "nhwc"])
+def test_servers_train_on_the_batches_of_a_loader(tmp_path, memory_format):
+    images = {FOLDER_VARIABLE: str(tiny.class_folders(tmp_path / "pictures"))}
+    result = launch(asynchronous(1, **READING, memory_format=memory_format), tmp_path / "1", **images)
+    assert (result.outcome, result.reason) == ("completed", "")
+
+
+def test_a_producer_that_is_killed_ends_trainers_and_servers(tmp_path):
     served = asynchronous(1, data_source="zmq", **ENDLESS)
     assert killed_while_training(tmp_path, producers_in_use, served) == "producer-0 was ended by signal SIGKILL"
     assert not left_over()
 
 
 @pytest.mark.needs("horovod")
-def test_a_worker_of_a_loader_that_is_killed_ends_the_run(tmp_path: Path) -> None:
+def test_a_worker_of_a_loader_that_is_killed_ends_the_run(tmp_path):
     images = {FOLDER_VARIABLE: str(tiny.class_folders(tmp_path / "pictures"))}
     by_horovod = configuration(framework="horovod_torch", **READING, **ENDLESS)
     reason = killed_while_training(tmp_path / "1", loader_workers, by_horovod, **images)
@@ -81,7 +88,7 @@ def test_a_worker_of_a_loader_that_is_killed_ends_the_run(tmp_path: Path) -> Non
 
 
 @pytest.mark.needs("torch")
-def test_an_image_that_breaks_after_the_first_steps_is_named(tmp_path: Path) -> None:
+def test_an_image_that_breaks_after_the_first_steps_is_named(tmp_path):
     images = open_image_set(tiny.class_folders(tmp_path / "pictures"))
     broken = images.location(Samples(images, 32, seed=0).index(2 * 2 * 2))
     Path(broken).write_bytes(b"x")

@@ -13,13 +13,13 @@ import numpy as np
 import psutil
 import pytest
 
-from dlperf_study import data_sources
-from dlperf_study.data_sources._base import Batches, Consumer
-from dlperf_study.data_sources._host_batches import host_batches, pixel_batches, pixel_format
-from dlperf_study.data_sources._samples import Samples, batch_positions, samples_of
-from dlperf_study.errors import ImageSetError, RunError
-from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
-from dlperf_study.image_sets.opening import open_image_set
+from dlperf_study.core.errors import ImageSetError, RunError
+from dlperf_study.programs import data_sources
+from dlperf_study.programs.data_sources._base import Batches, Consumer
+from dlperf_study.programs.data_sources._host_batches import host_batches, pixel_batches, pixel_format
+from dlperf_study.programs.data_sources._samples import Samples, batch_positions, samples_of
+from dlperf_study.programs.image_sets import open_image_set
+from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
 from dlperf_study.study.configuration import Configuration
 from tests.data_sources.serving import producer
 from tests.evidence_factory import configuration
@@ -59,7 +59,7 @@ def digest(source: str, library: str = "none", **changes: Any) -> str:
 
 
 @pytest.mark.needs("torch")
-def test_every_source_delivers_the_same_tensors_for_the_same_seed(folder: Path) -> None:
+def test_every_source_delivers_the_same_tensors_for_the_same_seed(folder):
     for rank in (0, 1):
         expected = digest("files", "paddle", rank=rank, data_workers=0)
         assert digest("files", "paddle", rank=rank, data_workers=2) == expected
@@ -69,7 +69,7 @@ def test_every_source_delivers_the_same_tensors_for_the_same_seed(folder: Path) 
     assert digest("files", "paddle", data_workers=0, seed=1) != digest("files", "paddle", data_workers=0)
 
 
-def test_the_ranks_share_every_pass_over_the_set_and_each_pass_has_its_order(folder: Path) -> None:
+def test_the_ranks_share_every_pass_over_the_set_and_each_pass_has_its_order(folder):
     samples = samples_of(configuration(**READING))
     count, ranks = len(samples.image_set), [Consumer(rank, 2, "none") for rank in (0, 1)]
     positions: list[int] = []
@@ -83,11 +83,11 @@ def test_the_ranks_share_every_pass_over_the_set_and_each_pass_has_its_order(fol
     assert passes[0] != passes[1]
 
 
-def test_a_sample_has_the_label_of_its_image_and_is_cut_from_it(tmp_path: Path) -> None:
+def test_a_sample_has_the_label_of_its_image_and_is_cut_from_it(tmp_path):
     """Every class has one colour here, which a cut, a flip and a change of scale leave as it is."""
     from PIL import Image
 
-    from dlperf_study.image_sets.photographs import write_class_folders
+    from dlperf_study.programs.image_sets._photographs import write_class_folders
 
     colours = [(255, 0, 0), (0, 255, 0), (10, 20, 30)]
     flat = [[Image.new("RGB", (40, 30), colour) for _ in range(2)] for colour in colours]
@@ -101,14 +101,14 @@ def test_a_sample_has_the_label_of_its_image_and_is_cut_from_it(tmp_path: Path) 
         assert np.abs(image - colour[:, None, None]).max() < 0.1
 
 
-def test_without_an_image_set_the_host_makes_values_up() -> None:
+def test_without_an_image_set_the_host_makes_values_up():
     first, second = islice(host_batches(configuration(batch_per_device=2, image_size=8), Consumer(0, 1, "none")), 2)
     assert first[0].shape == (2, 3, 8, 8)
     assert not np.array_equal(first[0], second[0])
 
 
 @pytest.mark.parametrize("image_set", ["none", "pictures"])
-def test_pixels_are_a_quarter_of_the_bytes_and_become_the_same_images(folder: Path, image_set: str) -> None:
+def test_pixels_are_a_quarter_of_the_bytes_and_become_the_same_images(folder, image_set):
     requested, consumer = configuration(**{**READING, "image_set": image_set}), Consumer(1, 2, "none")
     pixels, labels = next(pixel_batches(requested, consumer))
     images, expected_labels = next(host_batches(requested, consumer))
@@ -126,9 +126,7 @@ def test_pixels_are_a_quarter_of_the_bytes_and_become_the_same_images(folder: Pa
 @pytest.mark.parametrize("library", ["paddle", "torch"])
 # PaddlePaddle reads in a thread, which ends with the exception.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_broken_image_is_named_by_the_process_that_trains(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, workers: int
-) -> None:
+def test_a_broken_image_is_named_by_the_process_that_trains(tmp_path, monkeypatch, library, workers):
     path = tiny.class_folders(tmp_path)
     monkeypatch.setenv(FOLDER_VARIABLE, str(path))
     for file in (path / "train").rglob("*.JPEG"):
@@ -144,7 +142,7 @@ def test_a_broken_image_is_named_by_the_process_that_trains(
 
 
 @pytest.mark.parametrize("library", ["paddle", pytest.param("torch", marks=pytest.mark.needs("torch"))])
-def test_no_worker_that_reads_files_outlives_its_source(folder: Path, library: str) -> None:
+def test_no_worker_that_reads_files_outlives_its_source(folder, library):
     before = set(psutil.Process().children())
     with opened("files", library, data_workers=1) as batches:
         batches.next()
@@ -152,16 +150,15 @@ def test_no_worker_that_reads_files_outlives_its_source(folder: Path, library: s
     assert set(psutil.Process().children()) <= before
 
 
-def test_a_producer_that_is_not_there_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlperf_study.data_sources.zmq.PATIENCE_SECONDS", 0.2)
+def test_a_producer_that_is_not_there_ends_the_wait(monkeypatch, refused):
+    monkeypatch.setattr("dlperf_study.programs.data_sources.zmq.PATIENCE_SECONDS", 0.2)
     monkeypatch.setenv("DLPERF_STUDY_PRODUCERS", "127.0.0.1:9")
-    message = r"^the producer at 127\.0\.0\.1:9 sent no batch for 0\.2 s$"
     batches = _open("zmq", configuration(), Consumer(0, 1, "none"))
-    with closing(batches), pytest.raises(RunError, match=message):
+    with closing(batches), refused(RunError):
         batches.next()
 
 
-def test_a_received_batch_stays_as_it_is_until_the_next_is_requested(folder: Path) -> None:
+def test_a_received_batch_stays_as_it_is_until_the_next_is_requested(folder):
     """The memory of batches is used again, and the queue is full before each is compared."""
     requested = configuration(data_source="zmq", prefetch_batches=1, **READING)
     expected = host_batches(requested, Consumer(0, 2, "none"))
@@ -174,7 +171,7 @@ def test_a_received_batch_stays_as_it_is_until_the_next_is_requested(folder: Pat
 
 
 @pytest.mark.timeout(20)
-def test_a_rank_that_waits_for_its_producer_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_that_waits_for_its_producer_can_be_closed(monkeypatch):
     monkeypatch.setenv("DLPERF_STUDY_PRODUCERS", "127.0.0.1:9")
     before = {*threading.enumerate()}
     batches = _open("zmq", configuration(), Consumer(0, 1, "none"))

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study import data_sources, frameworks
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.data_sources._producers import ENDPOINTS_VARIABLE, endpoint_of, with_producers
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.programs import data_sources, frameworks
+from dlperf_study.programs.data_sources._producers import ENDPOINTS_VARIABLE, add_producers, endpoint_of
 from dlperf_study.study.job import Job, TaskRole
 from tests.frameworks.launching import configuration
 
@@ -17,12 +17,12 @@ def extended(framework: str, remote: bool = False) -> tuple[Job, Job]:
     """Return the job of two ranks on each of two nodes, without producers and with them."""
     trained = replace(configuration(devices_per_node=2), framework=framework, nodes=2, remote_producers=remote)
     job = frameworks.load(framework).job(trained, CLUSTER)
-    return job, with_producers(job, trained)
+    return job, add_producers(job, trained)
 
 
 @pytest.mark.parametrize("framework", ["paddle_collective", "torch_ddp", "horovod_torch"])
 @pytest.mark.parametrize(("remote", "nodes"), [(False, [0, 0, 1, 1]), (True, [1, 1, 0, 0])])
-def test_every_rank_has_a_producer_on_its_node_or_on_the_next(framework: str, remote: bool, nodes: list[int]) -> None:
+def test_every_rank_has_a_producer_on_its_node_or_on_the_next(framework, remote, nodes):
     job, with_them = extended(framework, remote)
     assert len(with_them.tasks) == len(job.tasks) + 4
     producers = with_them.tasks[-4:]
@@ -38,19 +38,19 @@ def test_every_rank_has_a_producer_on_its_node_or_on_the_next(framework: str, re
         assert task.environment[ENDPOINTS_VARIABLE] == ",".join(endpoints)
 
 
-def test_a_rank_finds_the_endpoint_of_its_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_finds_the_endpoint_of_its_producer(monkeypatch):
     monkeypatch.setenv(ENDPOINTS_VARIABLE, "10.0.0.1:5,10.0.0.2:5")
     assert [endpoint_of(rank) for rank in (0, 1)] == ["10.0.0.1:5", "10.0.0.2:5"]
 
 
-def test_a_remote_producer_needs_another_node() -> None:
+def test_a_remote_producer_needs_another_node():
     with_remote_producers = replace(configuration(), data_source="zmq", remote_producers=True)
     obstacles = data_sources.load("zmq").obstacles
     assert list(obstacles(with_remote_producers, "paddle")) == ["remote_producers needs nodes of at least 2"]
     assert list(obstacles(replace(with_remote_producers, nodes=2), "paddle")) == []
 
 
-def test_sources_of_images_need_a_set() -> None:
+def test_sources_of_images_need_a_set():
     for name in ("files", "dali"):
         obstacles = data_sources.load(name).obstacles
         assert list(obstacles(configuration(), "paddle")) == [f"data_source {name} needs an image_set"]

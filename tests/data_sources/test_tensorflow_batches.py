@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.frameworks._tensorflow_devices import WITHOUT_KERAS_3
-from dlperf_study.paths import PROJECT
+from dlperf_study.core.paths import PROJECT
+from dlperf_study.programs.frameworks._tensorflow import WITHOUT_KERAS_3
 from tests.image_sets import tiny
 
 PROGRAM = Path(__file__).with_name("tensorflow_batches.py")
@@ -45,9 +45,7 @@ def results(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_labels_are_the_same_and_pixels_differ_by_the_rounding_of_the_decoder(
-    results: dict[str, Any], folder: Path, name: str
-) -> None:
+def test_labels_are_the_same_and_pixels_differ_by_the_rounding_of_the_decoder(results, folder, name):
     of_format = results[str(folder / name)]
     for rank in ("first", "second"):
         assert of_format[rank]["labels"]
@@ -56,16 +54,16 @@ def test_labels_are_the_same_and_pixels_differ_by_the_rounding_of_the_decoder(
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_samples_of_python_are_the_same_tensors(results: dict[str, Any], folder: Path, name: str) -> None:
+def test_samples_of_python_are_the_same_tensors(results, folder, name):
     assert results[str(folder / name)]["in_python"] == {"labels": True, "mean": 0.0, "largest": 0.0}
 
 
-def test_values_of_tensorflow_are_new_in_every_step_and_follow_from_seed_and_rank(results: dict[str, Any]) -> None:
+def test_values_of_tensorflow_are_new_in_every_step_and_follow_from_seed_and_rank(results):
     host = results["host"]
     assert (host["new"], host["repeated"], host["labels"]) == (True, True, True)
     assert host["deviation"] == pytest.approx(1, abs=0.05)
 
 
-def test_a_broken_image_is_named(results: dict[str, Any], folder: Path) -> None:
+def test_a_broken_image_is_named(results, folder):
     assert results["failure"].startswith(f"{folder / 'broken' / 'train'}/")
     assert results["failure"].endswith(".JPEG can't be decoded: it is no image")

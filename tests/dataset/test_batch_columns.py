@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.plan.batch_search import trial
+from dlperf_study.study.batch_search import trial
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_run, write_study
 
 ASKED = configuration(batch_per_device=2)

@@ -7,20 +7,22 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from dlperf_study.columns import COLUMNS
-from dlperf_study.dataset.configuration_table import FACTS, MEANS, RATES
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.report.tables.missing import why_missing
+from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
+from dlperf_study.report.tables.missing import explain_missing
 from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_lines, write_study
 
+RATES, SIGNED, POSITIVE, FACTS = map(summarised, (Summary.GEOMETRIC, Summary.MEAN, Summary.POSITIVE_MEAN, Summary.FACT))
 ONE, FOUR = configuration(), configuration(devices_per_node=4)
 
 
 RECIPE = Recipe(input_seconds=0.004, batch_seconds=0.03)
 
 
-@pytest.fixture
-def dataset(paths):
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    paths = StudyPaths(tmp_path_factory.mktemp("example"))
     example_study(paths, recipe=RECIPE)
     return collect(paths)
 
@@ -56,15 +58,27 @@ NOT_OF_ALL = (
 )
 
 
-@pytest.mark.parametrize("column", [name for name in MEANS if name not in NOT_OF_ALL])
-def test_any_other_measurement_is_the_mean_over_the_runs_with_its_interval(dataset, column):
+@pytest.mark.parametrize("column", [name for name in SIGNED if name not in NOT_OF_ALL])
+def test_what_may_be_negative_is_the_mean_over_the_runs_with_its_interval(dataset, column):
     numbers, summary = values(dataset, FOUR, column), row(dataset, FOUR)
+    low, high = np.clip(t_interval(numbers), *COLUMNS[column].limits)
     assert summary[column] == pytest.approx(fmean(numbers))
-    assert (summary[f"{column}_low"], summary[f"{column}_high"]) == pytest.approx(t_interval(numbers))
+    assert (summary[f"{column}_low"], summary[f"{column}_high"]) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("column", [name for name in POSITIVE if name not in NOT_OF_ALL])
+def test_a_positive_quantity_has_the_mean_over_the_runs_with_an_interval_of_its_logarithm(dataset, column):
+    numbers, summary = values(dataset, FOUR, column), row(dataset, FOUR)
+    low, high = summary[f"{column}_low"], summary[f"{column}_high"]
+    half_width = t_interval(numbers)[1] - fmean(numbers)
+    assert summary[column] == pytest.approx(fmean(numbers))
+    assert np.log([low, high]) == pytest.approx(
+        np.log(fmean(numbers)) + np.array([-1, 1]) * half_width / fmean(numbers)
+    )
 
 
 def test_every_measured_column_has_columns_for_its_interval():
-    assert {f"{name}_{bound}" for name in (*RATES, *MEANS) for bound in ("low", "high")} <= COLUMNS.keys()
+    assert {f"{name}_{bound}" for name in (*RATES, *SIGNED, *POSITIVE) for bound in ("low", "high")} <= COLUMNS.keys()
 
 
 def test_the_parts_of_a_step_add_up(dataset):
@@ -99,11 +113,11 @@ def test_computation_to_communication_is_a_ratio_of_means(dataset):
     assert row(dataset, ONE)[["computation_to_communication"]].isna().all()
 
 
-def test_an_unsupported_configuration_has_a_reason_and_no_number(dataset):
+def test_an_unsupported_configuration_has_a_reason_and_no_number(dataset, snapshot):
     summary = row(dataset, configuration(precision="fp16"))
-    assert summary.unsupported_reason == "precision fp16 is not built"
+    assert summary.unsupported_reason == snapshot
     assert (summary.runs_planned, summary.runs_completed) == (0, 0)
-    assert summary[["throughput", "speedup", "baseline_verdict", *RATES, *MEANS, *FACTS]].isna().all()
+    assert summary[["throughput", "speedup", "baseline_verdict", *RATES, *SIGNED, *POSITIVE, *FACTS]].isna().all()
 
 
 def test_failed_runs_are_not_summarised(paths):
@@ -147,4 +161,4 @@ def test_a_study_in_which_nothing_has_another_baseline_has_no_speedup(paths):
     alone = collect(paths)
     assert row(alone, FOUR)[["speedup", "efficiency", "baseline_throughput"]].isna().all()
     reason = "no configuration has another one as its baseline"
-    assert why_missing(alone, next(alone.configurations.itertuples()), "speedup") == reason
+    assert explain_missing(alone, next(alone.configurations.itertuples()), "speedup") == reason

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from dlperf_study.core.errors import EvidenceError
 from dlperf_study.dataset.dataset import collect, runs_and_steps
-from dlperf_study.errors import EvidenceError
 from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
 
 ONE, TWO = configuration(), configuration(devices_per_node=2)

@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy import stats
 
+from dlperf_study.audit.result_frames import results_of_dataset
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.dataset.precision import configurations_too_wide
-from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.dataset.wanted_precision import configurations_too_wide
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_run, write_study
 
 ONE, TWO, THREE = (configuration(devices_per_node=devices) for devices in (1, 2, 4))
@@ -24,13 +27,18 @@ def write_plan_with(paths, plan, precision):
     return plan
 
 
+def messages_on_precision(paths):
+    messages = collect(paths).diagnostics["message"]
+    return messages[messages.str.contains("asks for")].tolist()
+
+
 def test_a_precision_that_was_reached_is_not_mentioned(paths):
-    plan = write_plan_with(paths, write_study(paths, [Planned(ONE), Planned(TWO)]), 0.2)
+    plan = write_plan_with(paths, write_study(paths, [Planned(ONE, runs=6), Planned(TWO, runs=6)]), 0.2)
     assert configurations_too_wide(plan) == set()
-    assert "asks for" not in " ".join(collect(paths).diagnostics["message"])
+    assert messages_on_precision(paths) == []
 
 
-def test_a_precision_that_was_not_reached_is_said_with_what_the_rest_costs(paths):
+def test_a_precision_that_was_not_reached_is_said_with_what_the_rest_costs(paths, snapshot):
     plan = write_study(paths, [Planned(ONE, runs=0), Planned(TWO, runs=0)])
     for repetition, seconds in enumerate((0.08, 0.09, 0.07), start=1):
         write_run(paths, ONE, repetition, Recipe(computation_seconds=0.08, noise=0.0001))
@@ -42,24 +50,20 @@ def test_a_precision_that_was_not_reached_is_said_with_what_the_rest_costs(paths
         ["identity", "message"]
     ].itertuples(index=False)
     assert identity == TWO.identity
-    # Deviation 0.111 of the logarithm: t(n - 1) 0.111 / sqrt(n) = log(1.05) for n = 23; runs of 600 s.
-    assert message == "± 32 % after 3 runs, the study asks for ± 5 %; that takes about 20 more, 3 h 20 min"
+    # Deviation 0.111 of logarithms: t(n - 1) 0.111 / sqrt(n) = log(1.05) for n = 23, and as many again. A run: 600 s.
+    assert message == snapshot
 
 
-def test_without_an_interval_the_report_says_what_it_takes(paths):
+def test_without_an_interval_the_report_says_what_it_takes(paths, snapshot):
     plan = write_plan_with(paths, write_study(paths, [Planned(ONE, runs=2)]), 0.05)
     assert configurations_too_wide(plan) == {ONE.identity}
-    messages = collect(paths).diagnostics["message"]
-    assert messages.str.startswith("no interval after 2 runs, the study asks for ± 5 %").any()
+    assert messages_on_precision(paths) == snapshot
 
 
-def test_without_common_rounds_the_report_asks_for_rounds_and_not_for_runs(paths):
+def test_without_common_rounds_the_report_asks_for_rounds_and_not_for_runs(paths, snapshot):
     plan = write_study(paths, [Planned(ONE, runs=2), Planned(TWO, runs=3, baseline=ONE)])
     write_plan_with(paths, plan, 0.05)
-    diagnostics = collect(paths).diagnostics
-    messages = diagnostics.loc[diagnostics["identity"] == TWO.identity, "message"]
-    expected = "no interval after 3 runs, the study asks for ± 5 %: it takes three rounds with a run of both"
-    assert expected in messages.tolist()
+    assert messages_on_precision(paths) == snapshot
 
 
 def test_a_precision_says_what_is_called_equal(paths):
@@ -78,7 +82,42 @@ def test_a_precision_says_what_is_called_equal(paths):
 
 
 def test_a_round_that_was_not_shared_does_not_count_for_the_precision(paths):
-    plan = write_plan_with(paths, write_study(paths, [Planned(ONE), Planned(TWO), Planned(THREE)]), 0.2)
+    planned = [Planned(configuration, runs=6) for configuration in (ONE, TWO, THREE)]
+    plan = write_plan_with(paths, write_study(paths, planned), 0.2)
     assert configurations_too_wide(plan) == set()
     change(paths.configuration(THREE.identity).run(3), started="2024-06-01T10:00:00+00:00")
     assert THREE.identity in configurations_too_wide(plan)
+
+
+def test_the_error_is_that_of_the_later_half_once_the_first_ended_measuring(paths):
+    """Three runs that are near each other, then three that are not: rate, step and ratio alike."""
+    two = configuration(optimizer="momentum")
+    plan = write_study(paths, [Planned(ONE, runs=0), Planned(two, runs=0, baseline=ONE, reference=ONE)])
+    seconds = np.array([0.100, 0.101, 0.100, 0.110, 0.100, 0.090])
+    for repetition, of_run in enumerate(seconds, start=1):
+        write_run(paths, ONE, repetition, Recipe(computation_seconds=0.08, noise=0.0))
+        write_run(paths, two, repetition, Recipe(computation_seconds=of_run, noise=0.0))
+    plan = write_plan_with(paths, plan, 0.05)
+    assert configurations_too_wide(plan) == {ONE.identity}  # equal runs have no interval
+    dataset = collect(paths)
+    row = dataset.configurations.set_index("identity").loc[two.identity]
+    rates = np.log(dataset.runs.set_index("identity").loc[two.identity, "throughput"].to_numpy(float))
+    half_width = stats.t.ppf(0.975, 2) * rates[3:].std(ddof=1) / np.sqrt(6)
+    for column in ("throughput", "speedup"):
+        bounds = np.log(row[[f"{column}_low", f"{column}_high"]].to_numpy(float))
+        assert bounds == pytest.approx(np.log(row[column]) + np.array([-half_width, half_width]))
+    assert np.log(row["throughput"]) == pytest.approx(rates.mean())
+    assert np.log(row["step_seconds_high"] / row["step_seconds"]) == pytest.approx(half_width, rel=0.05)
+    means = dataset.runs.groupby("identity")["step_seconds"].mean()
+    differences = dataset.runs.set_index("identity").loc[two.identity, "step_seconds"] - means[ONE.identity]
+    half_width_seconds = stats.t.ppf(0.975, 2) * differences.to_numpy(float)[3:].std(ddof=1) / np.sqrt(6)
+    assert row["step_difference_seconds_high"] - row["step_difference_seconds"] == pytest.approx(half_width_seconds)
+    results = results_of_dataset(dataset)
+    audited = [results.rate(cell) for cell in results.of("throughput") if cell.value == row["throughput"]]
+    assert [rate.logarithm.interval().high for rate in audited] == [pytest.approx(np.log(row["throughput_high"]))]
+    assert "ask for less" in dataset.diagnostics.set_index("identity").loc[two.identity, "message"]
+    # Without a precision the number of runs was not decided by them.
+    replace(plan, precision=None, max_repeats=None).write(paths.plan_file)
+    row = collect(paths).configurations.set_index("identity").loc[two.identity]
+    half_width = stats.t.ppf(0.975, 5) * rates.std(ddof=1) / np.sqrt(6)
+    assert np.log(row["throughput_high"] / row["throughput"]) == pytest.approx(half_width)

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from dlperf_study.core.wording import rate_text
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
-from dlperf_study.wording import rate_text
 from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run, write_study
 
 ASKED = configuration()
@@ -30,25 +30,25 @@ def test_runs_alike_raise_no_warning(diagnostics):
     assert diagnostics(SMOOTH, SMOOTH, SMOOTH) == {}
 
 
-def test_more_runs_than_planned_are_diagnosed(diagnostics):
+def test_more_runs_than_planned_are_diagnosed(diagnostics, snapshot):
     diagnostic = diagnostics(SMOOTH, SMOOTH, SMOOTH, SMOOTH)["runs_completed"]
-    assert (diagnostic.message, diagnostic.severity) == ("4 runs counted, but planned: 3", "warning")
+    assert diagnostic.severity == "warning"
+    assert diagnostic.message == snapshot
 
 
-def test_fewer_runs_than_planned_are_diagnosed(diagnostics):
+def test_fewer_runs_than_planned_are_diagnosed(diagnostics, snapshot):
     diagnostic = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed"))["runs_completed"]
-    assert (diagnostic.message, diagnostic.severity) == ("2 of 3 runs completed", "warning")
+    assert diagnostic.severity == "warning"
+    assert diagnostic.message == snapshot
 
 
-def test_runs_that_are_in_no_round_of_a_study_of_rounds_are_diagnosed(paths, diagnostics):
+def test_runs_that_are_in_no_round_of_a_study_of_rounds_are_diagnosed(paths, diagnostics, snapshot):
     recipes = [replace(SMOOTH, order=order) for order in ("blocks", "rounds", "by hand", "blocks")]
     diagnostics(*recipes, planned=4)
     plan, runs = write_plan(paths, [Planned(replace(ASKED, repeats=4))]), collect(paths).runs
-    remedy = "but the study is in rounds: ratios leave out what is in no round"
-    assert [(each.subject, each.message, each.identity) for each in study_diagnostics(plan, runs)] == [
-        ("order", f"2 runs were measured in blocks, {remedy}", ASKED.identity),
-        ("order", f"1 run was measured by hand, {remedy}", ASKED.identity),
-    ]
+    diagnostics_of_order = study_diagnostics(plan, runs)
+    assert [(each.subject, each.identity) for each in diagnostics_of_order] == [("order", ASKED.identity)] * 2
+    assert [each.message for each in diagnostics_of_order] == snapshot
     assert study_diagnostics(replace(plan, order="blocks"), runs) == []
 
 
@@ -56,9 +56,14 @@ def test_windows_too_short_to_tell_are_one_note_that_says_what_to_change(diagnos
     noisy = replace(SMOOTH, noise=0.06)
     note = diagnostics(noisy, noisy, SMOOTH)["steadiness"]
     assert (note.severity, note.identity, note.repetition) == ("note", None, None)
-    change = re.search(r"in 2 of 3 runs .* within 5 %: .* (\d+) more .* half of them, (\d+) for all", note.message)
+    change = re.search(r"in 2 of 3 runs .* within 5 %: .* (\d+) to (\d+) more ", note.message)
     assert change
     assert 20 <= int(change[1]) < int(change[2])
+
+
+def test_steps_that_nobody_would_wait_for_are_not_asked_for(diagnostics, snapshot):
+    slow = Recipe(computation_seconds=20.0, noise=0.06)
+    assert diagnostics(slow, slow, slow)["steadiness"].message == snapshot
 
 
 def test_the_precision_that_a_study_asks_for_is_what_its_windows_must_show(paths):
@@ -77,16 +82,14 @@ def test_no_run_at_all_is_an_error(diagnostics):
     assert diagnostics()["runs_completed"].severity == "error"
 
 
-def test_a_repetition_far_from_the_other_runs_is_named(diagnostics):
+def test_an_odd_repetition_is_named(diagnostics, snapshot):
     diagnostic = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
     assert diagnostic.repetition == 3
-    assert re.search(r"the median of the other runs is (399|40)", diagnostic.message)
+    assert diagnostic.message == snapshot
 
 
-def test_of_two_runs_far_apart_neither_is_the_odd_one(diagnostics):
-    diagnostic = diagnostics(SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
-    assert diagnostic.repetition is None
-    assert re.match(r"its two runs reach (399|400)\S* and (319|320)\S* samples/s; only a third", diagnostic.message)
+def test_of_two_runs_far_apart_none_is_named(diagnostics):
+    assert "throughput" not in diagnostics(SMOOTH, replace(SMOOTH, computation_seconds=0.1), planned=2)
 
 
 def test_a_repetition_within_the_spread_of_the_other_runs_is_not(diagnostics):
@@ -127,15 +130,13 @@ def test_gpus_that_were_not_used_are_one_note(paths, diagnostics):
     diagnostics(SMOOTH, SMOOTH, SMOOTH)
     plan = replace(write_plan(paths, [Planned(ASKED)]), why_not_gpu="this machine has 2 × A100, but")
     notes = [each for each in study_diagnostics(plan, collect(paths).runs) if each.subject == "device"]
-    assert [(note.message, note.severity, note.identity) for note in notes] == [
-        ("this machine has 2 × A100, but", "note", None)
-    ]
+    assert [(note.severity, note.identity) for note in notes] == [("note", None)]
 
 
 @pytest.mark.parametrize(
     ("rate", "text"), [(29.1, "29.10"), (26.371, "26.37"), (1234.5, "1234.50"), (0.012345, "0.01235")]
 )
-def test_rates_of_one_sentence_have_the_same_decimals(rate: float, text: str) -> None:
+def test_rates_of_one_sentence_have_the_same_decimals(rate, text):
     assert rate_text(rate) == text
 
 

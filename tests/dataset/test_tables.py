@@ -8,9 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dlperf_study.columns import TableName
+from dlperf_study.core.errors import EvidenceError
 from dlperf_study.dataset import tables
-from dlperf_study.errors import EvidenceError
+from dlperf_study.metrics.columns import TableName
 
 PIECE = 4
 
@@ -43,9 +43,7 @@ def write(folder: Path, *further: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("rows_at_once", [1, 2 * PIECE, 1000])
-def test_a_table_written_in_pieces_is_read_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
-) -> None:
+def test_a_table_written_in_pieces_is_read_as_one(tmp_path, monkeypatch, rows_at_once):
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", rows_at_once)
     write(tmp_path)
     read = tables.read(TableName.STEPS, tmp_path)
@@ -55,7 +53,7 @@ def test_a_table_written_in_pieces_is_read_as_one(
     assert read["loss"].isna().sum() == 2 * 3
 
 
-def test_the_csv_of_a_table_holds_the_same_and_leaves_what_is_missing_empty(tmp_path: Path) -> None:
+def test_the_csv_of_a_table_holds_the_same_and_leaves_what_is_missing_empty(tmp_path):
     write(tmp_path)
     lines = (tmp_path / "steps.csv").read_text().splitlines()
     assert lines[0] == '"identity","repetition","rank","window","step","seconds","loss"'
@@ -63,7 +61,7 @@ def test_the_csv_of_a_table_holds_the_same_and_leaves_what_is_missing_empty(tmp_
     assert len(lines) == 1 + 3 * PIECE
 
 
-def test_no_cell_of_a_csv_is_a_formula(tmp_path: Path) -> None:
+def test_no_cell_of_a_csv_is_a_formula(tmp_path):
     """Names of hosts, files and ingested configurations come from outside."""
     with tables.growing_table(TableName.STEPS, tmp_path) as growing:
         growing.add(piece('=HYPERLINK("http://x")', ("training",)))
@@ -76,7 +74,7 @@ def test_no_cell_of_a_csv_is_a_formula(tmp_path: Path) -> None:
     assert tables.read(TableName.STEPS, tmp_path)["identity"][0] == '=HYPERLINK("http://x")'
 
 
-def test_a_table_without_rows_is_a_table_too(tmp_path: Path) -> None:
+def test_a_table_without_rows_is_a_table_too(tmp_path):
     with tables.growing_table(TableName.STEPS, tmp_path):
         pass
     assert tables.read(TableName.STEPS, tmp_path).empty
@@ -84,9 +82,7 @@ def test_a_table_without_rows_is_a_table_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("longest", "has_csv"), [(3 * PIECE, True), (3 * PIECE - 1, False)])
-def test_a_table_that_no_spreadsheet_opens_has_no_csv_and_keeps_no_older_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: int, has_csv: bool
-) -> None:
+def test_a_table_that_no_spreadsheet_opens_has_no_csv_and_keeps_no_older_one(tmp_path, monkeypatch, longest, has_csv):
     (tmp_path / "steps.csv").write_text("of another day")
     monkeypatch.setattr(tables, "LONGEST_CSV", longest)
     write(tmp_path)
@@ -94,9 +90,7 @@ def test_a_table_that_no_spreadsheet_opens_has_no_csv_and_keeps_no_older_one(
     assert len(tables.read(TableName.STEPS, tmp_path)) == 3 * PIECE
 
 
-def test_a_table_that_could_not_be_written_completely_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_could_not_be_written_completely_leaves_the_old_one(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", 1)
     write(tmp_path)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
@@ -106,26 +100,25 @@ def test_a_table_that_could_not_be_written_completely_leaves_the_old_one(
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
-def test_a_whole_table_obeys_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_table_obeys_the_same_limit(tmp_path, monkeypatch):
     rows = pd.concat([one.to_pandas() for one in pieces()], ignore_index=True)
     monkeypatch.setattr(tables, "LONGEST_CSV", PIECE)
     tables.write(TableName.STEPS, rows, tmp_path)
     assert not (tmp_path / "steps.csv").exists()
 
 
-def test_a_damaged_table_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_table_is_refused(tmp_path, refused):
     write(tmp_path)
     file = tmp_path / "steps.parquet"
     file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(EvidenceError, match=r"steps\.parquet: is no table .*; build the dataset with"):
+    with refused(EvidenceError):
         tables.read(TableName.STEPS, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("dtype", "message"),
-    [("str", "column seconds is str, and must be float64: damaged"), (None, "column seconds is missing, and must be")],
+    ("dtype", "message"), [("str", "column seconds is str, and must be float64"), (None, "column seconds is missing")]
 )
-def test_a_table_of_other_columns_is_refused(tmp_path: Path, dtype: str | None, message: str) -> None:
+def test_a_table_of_other_columns_is_refused(tmp_path, dtype, message):
     write(tmp_path)
     content = tables.read(TableName.STEPS, tmp_path)
     content = content.astype({"seconds": dtype}) if dtype else content.drop(columns="seconds")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.errors import EvidenceError
-from dlperf_study.paths import StudyPaths
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 from tests.telemetry_factory import gpu, sample, with_telemetry
 

@@ -6,13 +6,12 @@ import random
 
 import pytest
 
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.dataset.run_diagnostics import run_diagnostics
-from dlperf_study.dataset.run_table import run_row
-from dlperf_study.errors import EvidenceError
+from dlperf_study.dataset.run_table import run_diagnostics, run_row
 from dlperf_study.evidence.run import read_run
-from dlperf_study.paths import StudyPaths
-from dlperf_study.plan.plan import Plan
+from dlperf_study.study.plan import Plan
 from tests.evidence.damages import DamagedStudy
 from tests.evidence_factory import Planned, change, configuration, write_plan, write_run
 

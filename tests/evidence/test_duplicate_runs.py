@@ -1,7 +1,7 @@
 from dataclasses import replace
 
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.run import DuplicateRuns, read_run
-from dlperf_study.paths import StudyPaths
 from tests.evidence_factory import configuration, write_run
 
 ASKED = configuration(devices_per_node=2)

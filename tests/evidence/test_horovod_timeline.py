@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dlperf_study.errors import EvidenceError
+from dlperf_study.core.errors import EvidenceError
 from dlperf_study.evidence.horovod_timeline import TracedRun, read_timeline
 
 #: Of the tensors: 12 and 4 numbers.
@@ -54,16 +54,13 @@ NAMES = [
 BARRIER = span(1, "NEGOTIATE_BARRIER", 0, 5000)
 
 
-def test_fused_tensors_count_once(timeline):
+def test_fused_tensors_count_once_and_others_are_added(timeline):
     """Tensor 3 starts 5 us after tensor 2: both activities last 5 us longer than for one tensor."""
     path = timeline([*NAMES, *BARRIER, *step(2, 1000), *step(3, 1005), *step(2, 2000), *step(3, 2005)])
     traced_steps = read_timeline(path, traced(warmup_steps=1))
     assert (traced_steps.steps, traced_steps.negotiation_seconds, traced_steps.all_reduce_seconds) == pytest.approx(
         (1, 15e-6, 45e-6)
     )
-
-
-def test_tensors_apart_are_added_and_steps_are_averaged(timeline):
     path = timeline([*NAMES, *step(2, 0), *step(3, 100), *step(2, 1000), *step(3, 1000)])
     traced_steps = read_timeline(path, traced(steps=2))
     assert (traced_steps.negotiation_seconds, traced_steps.all_reduce_seconds) == pytest.approx((15e-6, 60e-6))
@@ -73,10 +70,7 @@ def test_tensors_apart_are_added_and_steps_are_averaged(timeline):
     ("events", "message"),
     [
         ([*NAMES, *BARRIER], "contains no all-reduce"),
-        (
-            [*NAMES, *step(2, 0), *step(3, 0), *step(2, 90)],
-            "2 NEGOTIATE_ALLREDUCE of tensor 2, but 0 . 1 steps",
-        ),
+        ([*NAMES, *step(2, 0), *step(3, 0), *step(2, 90)], "2 NEGOTIATE_ALLREDUCE of tensor 2, but 0 . 1 steps"),
         ([*NAMES, {"ph": "E", "ts": 3, "pid": 2}], "an activity of tensor 2 ends that never began"),
         ("[{", "is no timeline of Horovod"),
         ({"pid": 1}, "a list of events with process ids was expected"),

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.run import Run, read_run
-from dlperf_study.paths import StudyPaths
 from dlperf_study.study.job import Outcome
 from tests.evidence_factory import Recipe, configuration, rank_lines, write_lines, write_run
 
@@ -33,14 +33,14 @@ def run_with(folder: Path, changes: dict[str, Any], values: dict[int, dict[str, 
     return read_run(paths)
 
 
-def test_a_run_in_half_precision_says_so(tmp_path: Path) -> None:
+def test_a_run_in_half_precision_says_so(tmp_path):
     run = run_with(tmp_path, {}, {})
     assert run.completed, run.reason
     assert [log.windows["training"].skipped_steps for log in run.ranks] == [1, 1]
     assert run.ranks[0].end["loss_scale"] == 1024
 
 
-def test_a_log_from_before_the_precision_was_observed_is_read(tmp_path: Path) -> None:
+def test_a_log_from_before_the_precision_was_observed_is_read(tmp_path):
     requested = configuration()
     paths = write_run(StudyPaths(tmp_path), requested, 1)
     first, *lines = rank_lines(requested, 0, 1, Recipe())
@@ -61,32 +61,20 @@ def test_a_log_from_before_the_precision_was_observed_is_read(tmp_path: Path) ->
         ({}, {TRAINING: {"skipped_steps": 21}}, "window training skipped 21 steps, but trained 20"),
         ({}, {0: {"tuning": {"memory_format": "nhwc"}}}, "rank 1: memory_format is nchw, but the library has nhwc"),
         ({}, {0: {"tuning": {"fused_optimizer": "fused"}}}, "rank 1 is tuned as {'fused_optimizer': 'fused'}, but"),
-        (
-            {"fused_optimizer": "fused"},
-            {0: {"tuning": {}}},
-            "fused, but the library has none that could be observed",
-        ),
-        (
-            {},
-            {0: {"tuning": {"cudnn_autotune": "on"}}},
-            "cudnn_autotune is 'on'; the choices are",
-        ),
+        ({"fused_optimizer": "fused"}, {0: {"tuning": {}}}, "fused, but the library has none that could be observed"),
+        ({}, {0: {"tuning": {"cudnn_autotune": "on"}}}, "cudnn_autotune is 'on'; the choices are"),
         ({"loss_scaling": "none"}, {}, "loss_scaling is none, but rank 0 ended with 1024.0"),
         ({"precision": "amp_bf16_o2"}, {}, "amp_bf16_o2, which computes in bfloat16, but rank 0 computed in float16"),
     ],
 )
-def test_a_run_of_another_precision_is_not_counted(
-    tmp_path: Path, changes: dict[str, Any], values: dict[int, dict[str, Any]], reason: str
-) -> None:
+def test_a_run_of_another_precision_is_not_counted(tmp_path, changes, values, reason):
     run = run_with(tmp_path, changes, values)
     assert run.outcome is Outcome.FAILED
     assert reason in run.reason
 
 
 @pytest.mark.parametrize(("gradient_bytes", "fits"), [(1_999_999, False), (2_000_000, True), (2_100_000, True)])
-def test_parameters_of_16_bits_have_gradients_of_16_bits_but_for_batch_norm(
-    tmp_path: Path, gradient_bytes: int, fits: bool
-) -> None:
+def test_parameters_of_16_bits_have_gradients_of_16_bits_but_for_batch_norm(tmp_path, gradient_bytes, fits):
     """Of a million parameters; and only with the level O2."""
     requested = {"exchange_steps": 0, "precision": "amp_fp16_o2"}
     assert run_with(tmp_path / "o2", requested, {}, gradient_bytes=gradient_bytes).completed == fits

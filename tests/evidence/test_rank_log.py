@@ -1,6 +1,6 @@
 import pytest
 
-from dlperf_study.errors import EvidenceError
+from dlperf_study.core.errors import EvidenceError
 from dlperf_study.evidence.rank_log import read_rank_log
 from tests.evidence_factory import Recipe, configuration, rank_lines, write_lines
 
@@ -63,19 +63,11 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
         (PART, {"bytes": 0, "name": "exchange_0"}, "window exchange_0 exchanged 0 bytes"),
         (WARMUP, {"ended_by": "luck"}, "ended_by is 'luck'; the choices are 'steady', 'limit' or 'steps'"),
         (WARMUP, {"ended_by": None}, "window warmup: ended_by is missing; each warmup has that"),
-        (
-            TRAINING,
-            {"ended_by": "steady"},
-            "window training: ended_by is steady; each warmup has that",
-        ),
+        (TRAINING, {"ended_by": "steady"}, "window training: ended_by is steady; each warmup has that"),
         (TRAINING, {"input_seconds": [0.0] * 20}, "missing in warmup, computation_before, computation_after, but"),
         (EXCHANGE, {"input_seconds": [0.0] * 10}, "window exchange has input_seconds, but its steps take"),
         (AFTER, NO_STEPS, "window computation_after has no step"),
-        (
-            TRAINING,
-            {"losses": ["x"] * 20},
-            r"losses\[0\] is 'x', which is not a number; 19 more",
-        ),
+        (TRAINING, {"losses": ["x"] * 20}, r"losses\[0\] is 'x', which is not a number; 19 more"),
         (TRAINING, {"seconds": 10**400}, "line 4: seconds is 1000.*which is not a"),
         (TRAINING, {"kind": ["window"]}, r"its lines are rank, window, window, \['window'\], "),
         (RANK, {"host": None}, "line 1: host is null, which is not a string"),
@@ -94,7 +86,7 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
         (RANK, {"flops_per_sample": 0}, "flops_per_sample is 0; it must be at least 1"),
         (RANK, {"gradient_bytes": -4}, "gradient_bytes is -4; it must be at least 0"),
         (RANK, {"rank": False}, "rank is false, which is not an integer"),
-        (RANK, {"format": 9}, "format is 9; this program reads format 2"),
+        (RANK, {"format": 9}, "format is 9; a later version of this package wrote it"),
     ],
 )
 def test_a_damaged_rank_log_is_refused(log, lines, line, values, message):

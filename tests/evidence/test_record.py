@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.core.code_identity import MeasuringCode
+from dlperf_study.core.paths import RunPaths, StudyPaths
 from dlperf_study.evidence.run import read_run
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
-from dlperf_study.paths import RunPaths, StudyPaths
-from dlperf_study.study.job import JobResult, Outcome
-from dlperf_study.study.turn import Turn
-from tests.evidence_factory import configuration, write_run
+from dlperf_study.execution.repetitions import driver_facts
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.study.job import JobResult, Outcome, Turn
+from tests.evidence_factory import CODE, configuration, write_run
 
 ASKED = configuration(devices_per_node=2)
 BY_HAND = Turn()
@@ -44,7 +45,8 @@ def run(tmp_path: Any) -> RunPaths:
 def recorded(run: RunPaths, result: JobResult = WELL, turn: Turn = BY_HAND) -> dict[str, Any]:
     device = json.loads(run.rank_log(0).read_text().splitlines()[0])["device"]
     cluster = Cluster("local", 1, 2, device=device, device_name="a device", launcher="local")
-    return record(RequestedRun(ASKED, 1, "f" * 64, run, turn=turn), cluster, result)
+    requested = RequestedRun(ASKED, 1, "f" * 64, run, MeasuringCode(digest=CODE), turn=turn)
+    return record(requested, result, driver_facts(cluster))
 
 
 def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 1) -> None:
@@ -53,7 +55,7 @@ def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 
     run.rank_log(rank).write_text("".join(json.dumps(line) + "\n" for line in changed))
 
 
-def test_what_is_written_is_what_is_read(run: RunPaths) -> None:
+def test_what_is_written_is_what_is_read(run):
     facts = recorded(run)
     write(facts, run)
     read_back = read_run(run)
@@ -68,7 +70,7 @@ def test_what_is_written_is_what_is_read(run: RunPaths) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"format": 0}, {"outcome": "fine"}, {"seconds": "12"}])
-def test_a_record_that_is_not_valid_is_none(run: RunPaths, wrong: Line) -> None:
+def test_a_record_that_is_not_valid_is_none(run, wrong):
     facts = recorded(run)
     write(facts, run)
     assert read(run) == facts
@@ -76,21 +78,21 @@ def test_a_record_that_is_not_valid_is_none(run: RunPaths, wrong: Line) -> None:
     assert read(run) is None
 
 
-def test_the_turn_of_a_run_is_recorded(run: RunPaths) -> None:
+def test_the_turn_of_a_run_is_recorded(run):
     facts = recorded(run, turn=Turn("rounds", 1, 4))
     write(facts, run)
     facts = dict(read_run(run).facts)
     assert (facts["order"], facts["round"], facts["position"]) == ("rounds", 1, 4)
 
 
-def test_a_run_that_nobody_saw_start_is_told_with_its_reason(run: RunPaths) -> None:
+def test_a_run_that_nobody_saw_start_is_told_with_its_reason(run):
     ended = JobResult(Outcome.KILLED, "job 7: CANCELLED on h[1-2], and no word of this run", seconds=None)
     write(recorded(run, ended), run)
     read_back = read_run(run)
     assert (read_back.outcome, read_back.reason, read_back.facts["started"]) == (Outcome.KILLED, ended.reason, None)
 
 
-def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busiest(run: RunPaths) -> None:
+def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busiest(run):
     load = {"waited_seconds": 3.0, "busy_cores_before": 0.0, "survivors_ended": ["2: sleep"]}
     other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there"}, "load": load}
     facts = recorded(run, replace(WELL, nodes=(NODE, other)))
@@ -104,7 +106,7 @@ def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busi
     }
 
 
-def test_a_node_unlike_the_first_is_complained_about(run: RunPaths) -> None:
+def test_a_node_unlike_the_first_is_complained_about(run):
     other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there", "cores": 4}}
     facts = recorded(run, replace(WELL, nodes=(NODE | {"name": "h1"}, other, other | {"hardware": NODE["hardware"]})))
     assert facts["diagnostics"] == [{"subject": "nodes", "message": "cores is 4 on h2, but 2 on h1"}]
@@ -113,7 +115,7 @@ def test_a_node_unlike_the_first_is_complained_about(run: RunPaths) -> None:
 
 
 @pytest.mark.parametrize("result", [WELL, BADLY])
-def test_a_run_of_the_future_is_recorded_so_that_it_can_be_read(run: RunPaths, result: JobResult) -> None:
+def test_a_run_of_the_future_is_recorded_so_that_it_can_be_read(run, result):
     """The clock of its first node is an hour ahead."""
     started = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     facts = recorded(run, replace(result, started=started))
@@ -124,10 +126,12 @@ def test_a_run_of_the_future_is_recorded_so_that_it_can_be_read(run: RunPaths, r
     assert read_run(run).outcome is Outcome.FAILED
 
 
-def test_what_no_node_said_is_not_made_up(run: RunPaths) -> None:
+def test_what_no_node_said_is_not_made_up(run):
     facts = recorded(run, replace(BADLY, nodes=(), busy_cores=None))
     assert facts["environment"]["hardware"] == {}
     assert facts["load"]["waited_seconds"] is None
+    named = NODE | {"hardware": {"host": "there", "cores": 2, "cpu_model": "X1"}}
+    assert recorded(run, replace(WELL, nodes=(NODE, named)))["cluster"]["device_name"] == "a device"
 
 
 @pytest.mark.parametrize(
@@ -135,18 +139,12 @@ def test_what_no_node_said_is_not_made_up(run: RunPaths) -> None:
     [
         ("rank", lambda line: {"run": "another/1"}, "is the log of run another/1"),
         ("rank", lambda line: {"device": "tpu"}, "but the cluster file says"),
-        (
-            "window",
-            lambda line: {"losses": [float("nan")] * len(line["losses"])},
-            "warmup is nan): batch norm",
-        ),
+        ("window", lambda line: {"losses": [float("nan")] * len(line["losses"])}, "warmup is nan): batch norm"),
         ("end", lambda line: {"parameter_checksum": line["initial_checksum"]}, "nothing was trained"),
         ("end", lambda line: {"parameter_checksum": "another"}, "their gradients were not exchanged"),
     ],
 )
-def test_ranks_that_contradict_make_a_failure(
-    run: RunPaths, kind: str, alter: Callable[[Line], Line], reason: str
-) -> None:
+def test_ranks_that_contradict_make_a_failure(run, kind, alter, reason):
     assert recorded(run)["outcome"] == "completed"
     change(run, kind, alter)
     facts = recorded(run)
@@ -154,27 +152,24 @@ def test_ranks_that_contradict_make_a_failure(
     assert reason in facts["reason"]
 
 
-def test_a_missing_log_makes_a_failure(run: RunPaths) -> None:
+def test_out_of_memory_by_the_kernels_count_and_a_missing_log_make_a_failure(run):
     run.rank_log(1).unlink()
     facts = recorded(run)
     assert (facts["outcome"], facts["ranks_seen"], facts["ranks_expected"]) == ("failed", [0], 2)
     assert facts["reason"].endswith("rank-00001.jsonl: is missing")
+    killed = JobResult(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 2.5, out_of_memory_kills=1)
+    assert recorded(run, killed)["outcome"] == "out_of_memory"
 
 
 @pytest.mark.parametrize("text", ["RuntimeError: ResourceExhaustedError: Out of memory error on GPU 0", "MemoryError"])
-def test_out_of_memory_by_the_last_words(run: RunPaths, text: str) -> None:
+def test_out_of_memory_by_the_last_words(run, text):
     assert recorded(run, BADLY)["outcome"] == "failed"
     (run.folder / "node-0.log").write_text("LAUNCH INFO\n" + text + "\n")
     facts = recorded(run, BADLY)
     assert (facts["outcome"], facts["tail"]["node-0"][-1]) == ("out_of_memory", text)
 
 
-def test_out_of_memory_by_the_kernels_count(run: RunPaths) -> None:
-    killed = JobResult(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 2.5, out_of_memory_kills=1)
-    assert recorded(run, killed)["outcome"] == "out_of_memory"
-
-
-def test_the_reason_and_the_tail_show_no_secret(run: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_and_the_tail_show_no_secret(run, monkeypatch):
     monkeypatch.setenv("SITE_TOKEN", "hunter2-of-the-driver")
     monkeypatch.setenv("NCCL_DEBUG", "INFORMATION")
     words = "OSError: no answer for hunter2-of-the-file, hunter2-of-the-driver, INFORMATION"
@@ -184,13 +179,13 @@ def test_the_reason_and_the_tail_show_no_secret(run: RunPaths, monkeypatch: pyte
         environment={"KEY": "hunter2-of-the-file"},
         pass_environment=("SITE_TOKEN",),
     )
-    facts = record(RequestedRun(ASKED, 1, "f" * 64, run), cluster, BADLY)
+    facts = record(RequestedRun(ASKED, 1, "f" * 64, run), BADLY, driver_facts(cluster))
     shown = "OSError: no answer for (not recorded), (not recorded), INFORMATION"
     assert facts["reason"] == f"node-0 exited with code 1: {shown}"
     assert facts["tail"]["node-0"] == [shown]
 
 
-def test_the_tail_is_the_last_lines_of_every_log(run: RunPaths) -> None:
+def test_the_tail_is_the_last_lines_of_every_log(run):
     (run.folder / "node-0.log").write_text("".join(f"{number}\n" for number in range(100)))
     (run.folder / "node-0-rank-0.log").write_bytes(b"\xff broken\n")
     assert recorded(run, BADLY)["tail"] == {
@@ -207,11 +202,11 @@ def test_the_tail_is_the_last_lines_of_every_log(run: RunPaths) -> None:
         (NODE | {"gpu_support": {"gpus": ["NVIDIA L4", "NVIDIA L4"]}}, "NVIDIA L4"),
     ],
 )
-def test_a_device_has_the_name_that_it_reports(run: RunPaths, node: dict[str, Any], name: str) -> None:
+def test_a_device_has_the_name_that_it_reports(run, node, name):
     assert recorded(run, replace(WELL, nodes=(node,)))["cluster"]["device_name"] == name
 
 
-def test_a_run_is_completed_by_the_code_that_would_measure_it_now(run: RunPaths) -> None:
+def test_a_run_is_completed_by_the_code_that_would_measure_it_now(run):
     requested = RequestedRun(ASKED, 1, "f" * 64, run)
     assert not requested.state().is_completed
     write(recorded(run), run)
@@ -219,8 +214,3 @@ def test_a_run_is_completed_by_the_code_that_would_measure_it_now(run: RunPaths)
     assert not replace(requested, fingerprint="0" * 64).state().is_completed
     write(recorded(run, BADLY), run)
     assert not requested.state().is_completed
-
-
-def test_the_device_of_another_node_names_none(run: RunPaths) -> None:
-    named = NODE | {"hardware": {"host": "there", "cores": 2, "cpu_model": "X1"}}
-    assert recorded(run, replace(WELL, nodes=(NODE, named)))["cluster"]["device_name"] == "a device"

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from dlperf_study.errors import EvidenceError
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.run import read_run
-from dlperf_study.paths import StudyPaths
 from dlperf_study.study.job import Outcome
 from tests.evidence_factory import Recipe, change, configuration, rank_lines, write_lines, write_run
 
@@ -24,12 +24,14 @@ def lines(rank=0, asked=ASKED):
     return rank_lines(asked, rank, 1, Recipe())
 
 
-def test_a_complete_run_is_read(paths):
+def test_a_complete_run_is_read_and_only_its_exchange_has_bytes(paths):
     run = read_run(paths)
     assert (run.identity, run.repetition, run.outcome) == (ASKED.identity, 1, Outcome.COMPLETED)
     assert [log.rank for log in run.ranks] == [0, 1]
     computation = ["computation_before", "training", "computation_after"]
     assert list(run.ranks[0].windows) == ["warmup", *computation, *EXCHANGES]
+    windows = read_run(paths).ranks[0].windows
+    assert {name: window.bytes for name, window in windows.items() if window.bytes} == EXCHANGES
 
 
 def test_a_record_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(paths):
@@ -41,9 +43,21 @@ def test_a_record_of_an_older_format_is_refused_as_that_and_not_for_what_it_lack
         read_run(paths)
 
 
-def test_only_the_exchange_says_its_bytes(paths):
-    windows = read_run(paths).ranks[0].windows
-    assert {name: window.bytes for name, window in windows.items() if window.bytes} == EXCHANGES
+@pytest.mark.parametrize("key", ["of_a_later_version", "worker_code", "fingerprint_definition"])
+def test_a_record_of_another_version_counts_with_what_only_that_version_knows(paths, key):
+    change(paths, **{key: 3 if key == "fingerprint_definition" else "later"})
+    assert read_run(paths).completed
+    assert key in read_run(paths).facts
+
+
+def test_a_parameter_of_a_later_version_is_named_as_such_and_one_of_this_version_has_its_default(paths):
+    record = json.loads(paths.run_file.read_text())
+    earlier = {name: value for name, value in record["configuration"].items() if name != "input_steps"}
+    change(paths, configuration=earlier)
+    assert read_run(paths).completed
+    change(paths, configuration=earlier | {"sharding": "full"})
+    with pytest.raises(EvidenceError, match=r"unknown sharding.*a later version"):
+        read_run(paths)
 
 
 def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
@@ -54,17 +68,11 @@ def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
 
 
 @pytest.mark.parametrize(
-    "asked",
-    [configuration(devices_per_node=2, measured_steps=19), configuration(devices_per_node=3)],
+    "asked", [configuration(devices_per_node=2, measured_steps=19), configuration(devices_per_node=3)]
 )
 def test_a_log_of_another_run_is_not_counted(paths, asked):
     write_lines(paths.rank_log(1), lines(rank=1, asked=asked))
     assert "is the log of run " in read_run(paths).reason
-
-
-def test_a_log_of_another_rank_is_not_counted(paths):
-    write_lines(paths.rank_log(1), lines(rank=0))
-    assert "is the log of rank 0 of 2" in read_run(paths).reason
 
 
 @pytest.mark.parametrize(
@@ -132,11 +140,7 @@ def test_a_run_without_a_run_file_did_not_happen(paths):
         (TRAINING, {"seconds": float("inf")}, "line 4: seconds is inf, which is not a finite number"),
         (TRAINING, {"losses": [2.0] * 19 + [float("nan")]}, "not finite (rank 1: loss 19 of window training is nan)"),
         (AFTER, {"losses": [float("-inf")] * 5}, "not finite (rank 1: loss 0 of window computation_after is -inf)"),
-        (
-            AFTER,
-            {"steps": 1, "seconds": 0.08, "step_seconds": [0.08], "losses": [2.0]},
-            "has 1 steps; requested were",
-        ),
+        (AFTER, {"steps": 1, "seconds": 0.08, "step_seconds": [0.08], "losses": [2.0]}, "has 1 steps; requested were"),
         (0, {"host": "host-b"}, "the ranks of node 0 ran on host-a, host-b: a node is one host"),
         (0, {"node": 1, "local_rank": 0}, "is local rank 0 of node 1; rank 1 is local rank 1 of node 0"),
         (0, {"device": "gpu"}, "trained on cpu, gpu, but the cluster file says cpu"),
@@ -244,9 +248,11 @@ def test_how_a_server_ended_does_not_matter(paths, code):
     assert read_run(paths).completed
 
 
-def test_the_log_of_a_rank_too_many_is_not_overlooked(paths):
+def test_the_log_of_another_rank_or_of_one_too_many_is_not_counted(paths):
     paths.rank_log(2).write_text(paths.rank_log(1).read_text())
     assert "rank-00002.jsonl belongs to no rank; the run has 2" in read_run(paths).reason
+    write_lines(paths.rank_log(1), lines(rank=0))
+    assert "is the log of rank 0 of 2" in read_run(paths).reason
 
 
 def test_two_nodes_are_two_hosts_or_one(tmp_path):
@@ -303,11 +309,7 @@ def write_ranks(paths, asked, alter):
     ("parameters", "alter", "message"),
     [
         ({}, {"exchange": "none"}, "exchange is none in a run of 2 ranks and 0 servers"),
-        (
-            {"devices_per_node": 1, "servers": 1},
-            {"exchange": "none"},
-            "exchange is none in a run of 1 rank and 1",
-        ),
+        ({"devices_per_node": 1, "servers": 1}, {"exchange": "none"}, "exchange is none in a run of 1 rank and 1"),
         ({"devices_per_node": 1}, {"exchange": "all_reduce"}, "exchange is all_reduce in a run of 1 rank"),
         ({"strategy": "all_reduce"}, {"exchange": "push_pull"}, "push_pull, but the strategy is all_reduce"),
         ({"strategy": "sync", "servers": 1}, {"exchange": "push_pull"}, "push_pull, but the strategy is sync"),

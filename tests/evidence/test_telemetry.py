@@ -1,15 +1,14 @@
 """Telemetry of a node is read as it was written, or refused in one message that names the file and the line."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dlperf_study.errors import EvidenceError
+from dlperf_study.core.errors import EvidenceError
 from dlperf_study.evidence.telemetry import read_telemetry
-from dlperf_study.evidence.telemetry_writer import TelemetryWriter
+from dlperf_study.evidence.writers import TelemetryWriter
 from tests.telemetry_factory import BEGIN_NS, SECOND, UUID, gpu, sample
 
 Lines = list[dict[str, Any]]
@@ -19,12 +18,12 @@ Lines = list[dict[str, Any]]
 def path(tmp_path: Path) -> Path:
     writer = TelemetryWriter(1.0, [{"uuid": UUID, "name": "A100"}], {"cpu_energy": "none here"})
     for kind, seconds in (("before", -5), ("sample", 0), ("sample", 1), ("sample", 2)):
-        writer.add(kind, sample(seconds, [gpu(300, seconds)]))
+        writer.add({"kind": kind} | sample(seconds, [gpu(300, seconds)]))
     writer.write(tmp_path / "telemetry-00002.jsonl", 2, {UUID: {"power_watts": "Not Supported"}})
     return tmp_path / "telemetry-00002.jsonl"
 
 
-def test_what_was_written_is_read(path: Path) -> None:
+def test_what_was_written_is_read(path):
     telemetry = read_telemetry(path)
     assert (telemetry.node, telemetry.facts["gpus"][0]["uuid"]) == (2, UUID)
     assert telemetry.before["clock_ns"] == BEGIN_NS - 5 * SECOND
@@ -68,7 +67,7 @@ def _negative_power(lines: Lines) -> None:
         (_negative_power, "line 3: gpus[0].power_watts is -1.0"),
     ],
 )
-def test_damage_is_said(path: Path, damage: Callable[[Lines], None], message: str) -> None:
+def test_damage_is_said(path, damage, message):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     damage(lines)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study import launchers
-from dlperf_study.execution import gate
-from dlperf_study.guard.submission import Submission
-from dlperf_study.launchers import local
-from dlperf_study.paths import OUTPUTS_VARIABLE, RunPaths
-from dlperf_study.plan.plan import Entry, Plan
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
+from dlperf_study.machines import launchers
+from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.launchers import local
+from dlperf_study.machines.supervision import locks
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.plan import Entry, Plan
 from tests.command_line import CLUSTER
 from tests.evidence_factory import Recipe, rank_lines, write_lines
 from tests.frameworks.launching import configuration
@@ -39,12 +39,13 @@ def constructed_runs(three_runs: Configuration, monkeypatch: pytest.MonkeyPatch)
             paths.folder.mkdir(parents=True)
             trained = Configuration.from_mapping(json.loads(submission.files[paths.configuration_file.name]))
             for rank in range(trained.world_size):
-                write_lines(paths.rank_log(rank), rank_lines(trained, rank, int(paths.folder.name), Recipe()))
+                lines = rank_lines(trained, rank, int(paths.folder.name), Recipe())
+                write_lines(paths.rank_log(rank), [lines[0] | {"code": submission.code}, *lines[1:]])
             yield JobResult(Outcome.COMPLETED, "", 600.0, {"node-0": 0}, started="2024-05-01T00:00:00+00:00")
 
     launcher = replace(local.LAUNCHER, execute=execute)
     monkeypatch.setattr(launchers, "load", lambda _: launcher)
-    monkeypatch.setattr(gate, "machine_lock_file", lambda: Path(three_runs.cluster).with_name("lock"))
+    monkeypatch.setattr(locks, "machine_lock_file", lambda: Path(three_runs.cluster).with_name("lock"))
 
 
 @pytest.fixture

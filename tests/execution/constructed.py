@@ -10,8 +10,8 @@ from dlperf_study.execution import measurement
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRuns, driver_request, require_no_failure
+from dlperf_study.machines.supervision.processes import DRIVER_MARK
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.supervision.processes import DRIVER_MARK
 
 
 def perform(executions: Sequence[PendingExecution], monkeypatch: pytest.MonkeyPatch) -> None:

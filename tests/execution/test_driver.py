@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
 from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution import measurement, progress
 from dlperf_study.execution.measurement import Measurement, Measurements
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.progress import Progress
-from dlperf_study.launchers import slurm
-from dlperf_study.paths import OUTPUTS_VARIABLE, RunPaths
+from dlperf_study.machines.launchers import slurm
 from dlperf_study.study.configuration import Configuration
 from tests.frameworks.launching import CLUSTER, configuration
 
@@ -32,7 +32,7 @@ def execution(of: Configuration, *repetitions: int) -> PendingExecution:
     return PendingExecution(of, tuple(runs))
 
 
-def test_what_is_said(clock: list[float]) -> None:
+def test_what_is_said(clock):
     printed: list[str] = []
     executions = [execution(SMALL, 2), execution(LARGE, 1, 2, 3)]
     progress = Progress(executions, printed.append)
@@ -50,7 +50,7 @@ def test_what_is_said(clock: list[float]) -> None:
     ]
 
 
-def test_two_at_once_are_told_apart() -> None:
+def test_two_at_once_are_told_apart():
     printed: list[str] = []
     executions = [execution(SMALL, 1), execution(LARGE, 1)]
     progress = Progress(executions, printed.append)
@@ -70,7 +70,7 @@ def test_two_at_once_are_told_apart() -> None:
     ]
 
 
-def test_the_time_left_is_that_of_the_configurations_that_are_left(clock: list[float]) -> None:
+def test_the_time_left_is_that_of_the_configurations_that_are_left(clock):
     """After a round, the durations of all are known: what is left of the second is the slow one."""
     printed: list[str] = []
     executions = [execution(SMALL, 1), execution(LARGE, 1), execution(SMALL, 2), execution(LARGE, 2)]
@@ -86,7 +86,7 @@ def test_the_time_left_is_that_of_the_configurations_that_are_left(clock: list[f
     ]
 
 
-def test_what_goes_on_at_once_takes_less_time(clock: list[float]) -> None:
+def test_what_goes_on_at_once_takes_less_time(clock):
     printed: list[str] = []
     executions = [execution(SMALL, 1), execution(LARGE, 1), execution(SMALL, 2), execution(LARGE, 2)]
     progress = Progress(executions, printed.append)
@@ -98,7 +98,7 @@ def test_what_goes_on_at_once_takes_less_time(clock: list[float]) -> None:
     assert printed[-1].endswith("fine (1:00 elapsed, about 1:00 left)")
 
 
-def test_a_configuration_is_executed_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configuration_is_executed_once_at_a_time(monkeypatch):
     """A queue may hold several jobs, but two of one configuration would write the same notebook."""
 
     class Started:
@@ -116,7 +116,7 @@ def test_a_configuration_is_executed_once_at_a_time(monkeypatch: pytest.MonkeyPa
     assert measurements.must_wait(configuration(batch_per_device=8))
 
 
-def test_what_a_run_waits_for_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_run_waits_for_is_told_once(tmp_path, monkeypatch):
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     monkeypatch.setattr(measurement, "NotebookProcess", lambda execution: None)
     run = RequestedRun(SMALL, 1, "", RunPaths(tmp_path / "runs" / "1"))

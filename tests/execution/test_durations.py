@@ -1,15 +1,11 @@
 """How long earlier runs took."""
 
-from pathlib import Path
-
-import pytest
-
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.execution.progress import earlier_run_seconds
-from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_plan, write_run
 
 
-def test_the_mean_of_completed_runs_with_their_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mean_of_completed_runs_with_their_waiting(tmp_path, monkeypatch):
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     paths = StudyPaths.of("example")
     measured, failed, new = (configuration(batch_per_device=batch) for batch in (1, 2, 4))

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from dlperf_study.evidence.run_record import RequestedRun
-from dlperf_study.execution.driver import StudyResult, run_study
+from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.pending import PendingExecution
-from dlperf_study.execution.support import load_cluster
-from dlperf_study.plan.plan import Plan
+from dlperf_study.execution.planning import load_cluster
+from dlperf_study.execution.study_result import StudyResult
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.plan import Plan
 from tests.execution.constructed import measure_here, perform
 
 CODE_1, CODE_2 = "failed: node-0 exited with code 1: no module", "failed: node-0 was ended by signal SIGKILL"
@@ -44,9 +45,7 @@ def measure(plan: Plan, constructed_runs: None, monkeypatch: pytest.MonkeyPatch)
     return run
 
 
-def test_a_configuration_that_failed_twice_for_the_same_reason_is_left_out_until_the_next_call(
-    measure: Measure,
-) -> None:
+def test_a_configuration_that_failed_twice_for_the_same_reason_is_left_out_until_the_next_call(measure):
     result, started, printed = measure([CODE_1, CODE_1])
     assert (started, result.measured, len(result.failures)) == ([1, 2], 6, 2)
     [left_out] = [line for line in printed if "not started" in line]
@@ -55,7 +54,7 @@ def test_a_configuration_that_failed_twice_for_the_same_reason_is_left_out_until
     assert (started, result.measured, result.failures) == ([1, 2, 3], 3, [])
 
 
-def test_a_configuration_that_fails_for_different_reasons_is_started_in_every_round(measure: Measure) -> None:
+def test_a_configuration_that_fails_for_different_reasons_is_started_in_every_round(measure):
     assert measure([CODE_1, CODE_2, CODE_1])[1] == [1, 2, 3]
 
 
@@ -69,9 +68,7 @@ def test_a_configuration_that_fails_for_different_reasons_is_started_in_every_ro
         (["failed: port 20123 is taken", "failed: port 31234 is taken"], True),
     ],
 )
-def test_a_run_that_completes_or_another_reason_ends_a_series_of_failures(
-    endings: Sequence[str], keeps_failing: bool
-) -> None:
+def test_a_run_that_completes_or_another_reason_ends_a_series_of_failures(endings, keeps_failing):
     result = StudyResult()
     for repetition, failure in enumerate(endings, 1):
         message = f"run {repetition} {failure or 'completed'}"

@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
+from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import missing_runs
-from dlperf_study.execution.support import load_cluster
-from dlperf_study.paths import OUTPUTS_VARIABLE, RunPaths
+from dlperf_study.machines.supervision.processes import DRIVER_MARK, GUARD, marked
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.supervision.processes import DRIVER_MARK, GUARD, marked
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
 from tests.conftest import left_over
 from tests.small_disk import fill, mounted_disk
@@ -46,9 +46,7 @@ def assert_completed(place: Workplace, part: str, done: "subprocess.CompletedPro
             assert missing_runs(measured, load_cluster(measured.cluster)) == []
 
 
-def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
-    measured: Workplace, tmp_path: Path
-) -> None:
+def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(measured, tmp_path):
     place = measured.copy(tmp_path / "one", without=ONE)
     before = evidence(place, TWO, SERVED)
     at_once = (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
@@ -84,7 +82,7 @@ def assert_refused_meanwhile(driver: "subprocess.Popen[str]", place: Workplace, 
     )
 
 
-def test_an_impatient_user_at_a_terminal_leaves_nothing_either(measured: Workplace, tmp_path: Path) -> None:
+def test_an_impatient_user_at_a_terminal_leaves_nothing_either(measured, tmp_path):
     place = measured.copy(tmp_path, without=ONE)
     driver = place.start("run")
     place.first_rank()
@@ -109,9 +107,7 @@ def _printed(scratch: Path) -> int:
     return sum(log.stat().st_size > 0 for log in scratch.glob("*/workerlog.*"))
 
 
-def test_what_a_killed_kernel_a_killed_and_a_hanging_rank_leave_is_measured_again(
-    measured: Workplace, tmp_path: Path
-) -> None:
+def test_what_a_killed_kernel_a_killed_and_a_hanging_rank_leave_is_measured_again(measured, tmp_path):
     place = measured.copy(tmp_path, without=TWO)
     driver = place.start("run")
     _kernel_of(place.first_rank()).kill()
@@ -160,7 +156,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def test_a_full_disk(measured: Workplace, small_disk: Path) -> None:
+def test_a_full_disk(measured, small_disk):
     place = measured.copy(small_disk, without=ONE)
     before = evidence(place, TWO, SERVED)
     filler = small_disk / "filler"
@@ -187,6 +183,6 @@ def test_a_full_disk(measured: Workplace, small_disk: Path) -> None:
     assert evidence(place, TWO, SERVED) == before
 
 
-def test_nobody_trains_meanwhile(measured: Workplace) -> None:
+def test_nobody_trains_meanwhile(measured):
     """Otherwise ``first_rank`` in the tests above would have found the ranks of another study."""
     assert ranks(measured.outputs) == []

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.errors import RunError, UnsupportedError
-from dlperf_study.execution.driver import cluster_for, make_plan
+from dlperf_study.core.errors import RunError, UnsupportedError
+from dlperf_study.execution.planning import cluster_for, load_cluster, make_plan
 from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRuns, driver_request, requested_runs
-from dlperf_study.execution.support import load_cluster
-from dlperf_study.plan.description import describe
-from dlperf_study.plan.plan import Plan
-from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.plan import Plan
+from dlperf_study.study.plan_description import describe
 from dlperf_study.study.study_file import load_study
 from tests.nvidia_smi import A100, two_a100
 from tests.study.examples import STUDY, write
@@ -31,7 +29,7 @@ def _two_a100(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     two_a100(tmp_path, monkeypatch)
 
 
-def test_a_plan_for_any_device_is_for_the_cpu_and_says_why_once() -> None:
+def test_a_plan_for_any_device_is_for_the_cpu_and_says_why_once():
     plan, cluster = make_plan("quickstart", "local", quick=False)
     assert (cluster.device, plan.unsupported) == ("cpu", ())
     text = describe(plan, {})
@@ -39,13 +37,13 @@ def test_a_plan_for_any_device_is_for_the_cpu_and_says_why_once() -> None:
     assert text.count("`make gpu PADDLE_INDEX=ADDRESS` installs") == 1
 
 
-def test_the_note_is_kept_with_the_plan(tmp_path: Path) -> None:
+def test_the_note_is_kept_with_the_plan(tmp_path):
     plan, _ = make_plan("quickstart", "local", quick=True)
     plan.write(tmp_path / "plan.json")
     assert Plan.read(tmp_path / "plan.json").why_not_gpu == plan.why_not_gpu != ""
 
 
-def test_a_plan_for_gpus_has_nothing_to_run(tmp_path: Path) -> None:
+def test_a_plan_for_gpus_has_nothing_to_run(tmp_path):
     file = write(tmp_path, ON_GPUS)
     plan, cluster = make_plan("quickstart", str(file), quick=False)
     assert (cluster.device, cluster.devices_per_node, plan.why_not_gpu) == ("gpu", 2, "")
@@ -57,15 +55,13 @@ def test_a_plan_for_gpus_has_nothing_to_run(tmp_path: Path) -> None:
     }
 
 
-def test_the_device_depends_on_the_frameworks_of_the_study(tmp_path: Path) -> None:
+def test_the_device_depends_on_the_frameworks_of_the_study(tmp_path):
     servers = STUDY.replace("paddle_collective, strategy: all_reduce", "paddle_ps, strategy: async")
     cluster = cluster_for([load_study(write(tmp_path, servers))], "local")
     assert "runs are measured on its CPU: paddle_ps trains on CPUs only" in cluster.why_not_gpu
 
 
-def test_a_run_on_another_device_than_planned_is_refused(
-    three_runs: Configuration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_on_another_device_than_planned_is_refused(three_runs, tmp_path, monkeypatch):
     file = write(tmp_path, ON_GPUS.replace("device: gpu", "device: auto"), "any")
     wanted = replace(three_runs, cluster=str(file))
     runs = requested_runs(wanted, load_cluster(file, [wanted.framework]))
@@ -74,6 +70,6 @@ def test_a_run_on_another_device_than_planned_is_refused(
         ConfigurationRuns(wanted)
 
 
-def test_by_hand_nothing_runs_on_a_gpu_that_the_library_cannot_use(three_runs: Configuration, tmp_path: Path) -> None:
+def test_by_hand_nothing_runs_on_a_gpu_that_the_library_cannot_use(three_runs, tmp_path):
     with pytest.raises(UnsupportedError, match="paddle is built without CUDA"):
         ConfigurationRuns(replace(three_runs, cluster=str(write(tmp_path, ON_GPUS, "gpus"))))

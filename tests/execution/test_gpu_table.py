@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from dlperf_study import __main__ as command_line
-from dlperf_study import frameworks
-from dlperf_study.frameworks._gpu_support import GpuSupport
-from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT
+from dlperf_study.programs import frameworks
+from dlperf_study.study.gpu_support import GpuSupport
 from tests.command_line import STUDY as TWO_FRAMEWORKS
 from tests.shell_program import program
 
@@ -72,7 +72,7 @@ def table() -> dict[str, list[str]]:
     return {first.strip("| "): [cell.strip("| ") for cell in others] for first, *others in cells}
 
 
-def test_the_table_has_every_machine() -> None:
+def test_the_table_has_every_machine():
     assert table().keys() == MACHINES.keys()
 
 
@@ -84,7 +84,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     tools.mkdir()
     program(tools, nvidia_smi(described), "nvidia-smi")
     answer = json.dumps(vars(described.support))
-    library = f"""case "$*" in *cluster.gpu_support*) echo '{answer}' ;; *) exec {sys.executable} "$@" ;; esac"""
+    library = f"""case "$*" in *"questions gpu"*) echo '{answer}' ;; *) exec {sys.executable} "$@" ;; esac"""
     monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -109,9 +109,7 @@ def nvidia_smi(machine: Machine) -> str:
 
 
 @pytest.mark.parametrize("machine", MACHINES, indirect=True)
-def test_commands_say_what_the_table_says(
-    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
-) -> None:
+def test_commands_say_what_the_table_says(machine, monkeypatch, capsys, request):
     row = table()[request.node.callspec.params["machine"]]
     study = [str(machine / "study.yaml"), "--cluster"]
     for command, arguments, cell in zip(("plan", "check", "study"), (study, [], study), row, strict=True):

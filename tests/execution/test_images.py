@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.__main__ import main
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.errors import ImageSetError
-from dlperf_study.execution import support
-from dlperf_study.execution.support import image_set_obstacle
+from dlperf_study.core.errors import ImageSetError
+from dlperf_study.execution import planning
+from dlperf_study.execution.planning import image_set_obstacle
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.programs.image_sets import number_of_classes
 from dlperf_study.study.configuration import Configuration
-from tests.command_line import CLUSTER, STUDY, Workplace
+from tests.command_line import CLUSTER, STUDY
 from tests.frameworks.launching import configuration
 from tests.image_sets import tiny
 
@@ -22,7 +23,7 @@ HERE = Cluster("here", 1, 2, "cpu", "a CPU", "local", is_this_machine=True)
 @pytest.fixture(autouse=True)
 def opened_anew() -> Iterator[None]:
     yield
-    support._number_of_classes.cache_clear()
+    number_of_classes.cache_clear()
 
 
 def reading(classes: int = 3) -> Configuration:
@@ -33,44 +34,39 @@ def with_pictures(folder: Path) -> Cluster:
     return replace(HERE, image_sets={"pictures": str(folder)})
 
 
-def test_the_folder_is_that_of_the_cluster(tmp_path: Path) -> None:
+def test_the_folder_is_that_of_the_cluster(tmp_path):
     cluster = with_pictures(tiny.class_folders(tmp_path))
     assert cluster.image_folder(reading()) == str(tmp_path)
     assert cluster.image_folder(configuration()) == ""
     assert image_set_obstacle(reading(), cluster) == image_set_obstacle(configuration(), cluster) == ""
 
 
-def test_a_set_that_the_cluster_does_not_name_is_a_reason() -> None:
+def test_a_set_that_the_cluster_does_not_name_is_a_reason():
     obstacle = image_set_obstacle(reading(), replace(HERE, image_sets={"imagenet": "/data/imagenet"}))
     expected = "image_set is pictures, but cluster here has no folder for it under image_sets: it has imagenet"
     assert obstacle == expected
 
 
-def test_a_set_that_is_not_made_yet_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(support, "made_image_sets", lambda: {"pictures": str(tmp_path / "pictures")})
+def test_a_set_that_is_not_made_yet_names_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "made_image_sets", lambda: {"pictures": str(tmp_path / "pictures")})
     assert image_set_obstacle(reading(), with_pictures(tmp_path / "pictures")) == (
         "image_set pictures is not made yet; `make data` makes it"
     )
 
 
-def test_a_folder_that_the_file_names_and_that_is_not_here_is_an_error(tmp_path: Path) -> None:
+def test_a_set_that_is_not_as_declared_is_an_error(tmp_path):
     with pytest.raises(ImageSetError, match=f"^image_set pictures: there is no folder {tmp_path}/away$"):
         image_set_obstacle(reading(), with_pictures(tmp_path / "away"))
-
-
-def test_of_other_machines_nothing_is_known_before_a_run(tmp_path: Path) -> None:
-    assert image_set_obstacle(reading(), replace(with_pictures(tmp_path / "away"), is_this_machine=False)) == ""
-
-
-def test_another_number_of_classes_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ImageSetError, match=rf"^image_set pictures: {tmp_path} has 3 classes, but classes is 10; "):
         image_set_obstacle(reading(classes=10), with_pictures(tiny.class_folders(tmp_path)))
 
 
+def test_of_other_machines_nothing_is_known_before_a_run(tmp_path):
+    assert image_set_obstacle(reading(), replace(with_pictures(tmp_path / "away"), is_this_machine=False)) == ""
+
+
 @pytest.mark.parametrize("command", ["plan", "study"])
-def test_damaged_images_end_a_command_with_one_line(
-    place: Workplace, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_damaged_images_end_a_command_with_one_line(place, tmp_path, capsys, command):
     folder = tiny.class_folders(tmp_path / "pictures")
     place.cluster_file.write_text(f"{CLUSTER}image_sets: {{pictures: {folder}}}\n")
     place.study_file.write_text(

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -36,8 +35,8 @@ def outcomes(place: Workplace) -> dict[int, str]:
     return ended
 
 
-def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    place = workplace(tmp_path, STUDY)
+def test_the_largest_batch_that_trains_is_found_and_a_search_goes_on_where_it_stopped(tmp_path):
+    place = workplace(tmp_path, STUDY, shares_machine=True)
     assert "1  at most 4 short runs left" in place.command("plan").stdout
     done = place.command("run")
     assert (done.returncode, done.stderr) == (0, "")

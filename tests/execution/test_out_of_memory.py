@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study import launchers
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.execution import gate
+from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, paths_of, require_no_failure
-from dlperf_study.execution.support import load_cluster
-from dlperf_study.guard.submission import Submission
-from dlperf_study.launchers import local
-from dlperf_study.study.configuration import Configuration
+from dlperf_study.machines import launchers
+from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.launchers import local
+from dlperf_study.machines.supervision import locks
 from dlperf_study.study.job import JobResult, Outcome
 from tests.command_line import LIMIT_SECONDS, finish, workplace
 from tests.conftest import left_over
@@ -37,8 +36,8 @@ measurement: {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 1, repeats
 SMALL, LARGE = "b4-", "b4096"
 
 
-def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path: Path) -> None:
-    place = workplace(tmp_path, BATCHES.replace("LIMIT", "640"))
+def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path):
+    place = workplace(tmp_path, BATCHES.replace("LIMIT", "640"), shares_machine=True)
     done = place.command("run")
     assert (done.returncode, done.stderr) == (0, "")
     facts = place.run_facts(LARGE)
@@ -64,9 +63,7 @@ def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path: Path)
     assert "error" not in set(dataset.diagnostics["severity"]) - set(in_memory["severity"])
 
 
-def test_by_hand_nothing_is_tried_after_a_run_that_found_too_little(
-    three_runs: Configuration, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_hand_nothing_is_tried_after_a_run_that_found_too_little(three_runs, monkeypatch):
     """Until the measuring code is another one: then it may need less."""
     begun: list[str] = []
 
@@ -80,7 +77,7 @@ def test_by_hand_nothing_is_tried_after_a_run_that_found_too_little(
                 Outcome.FAILED, "node-0 exited with code 1", 1.0, codes, started="2024-05-01T00:00:00+00:00"
             )
 
-    monkeypatch.setattr(gate, "machine_lock_file", lambda: Path(three_runs.cluster).with_name("lock"))
+    monkeypatch.setattr(locks, "machine_lock_file", lambda: Path(three_runs.cluster).with_name("lock"))
     monkeypatch.setattr(launchers, "load", lambda _: replace(local.LAUNCHER, execute=execute))
     records = ConfigurationRuns(three_runs).perform()
     require_no_failure(records)
@@ -91,8 +88,9 @@ def test_by_hand_nothing_is_tried_after_a_run_that_found_too_little(
     assert len(missing_runs(three_runs, load_cluster(three_runs.cluster))) == 3
 
 
-def test_what_the_kernel_kills_in_a_group_with_little_memory_found_too_little(tmp_path: Path) -> None:
-    place = workplace(tmp_path, BATCHES.replace("LIMIT", "0").replace("[4, 4096]", "[4096]").replace(": 4}", ": 4096}"))
+def test_what_the_kernel_kills_in_a_group_with_little_memory_found_too_little(tmp_path):
+    study = BATCHES.replace("LIMIT", "0").replace("[4, 4096]", "[4096]").replace(": 4}", ": 4096}")
+    place = workplace(tmp_path, study, shares_machine=True)
     with memory_group(1_300_000_000) as group:
         with processes_started_in(group):
             driver = place.start("run")

@@ -10,19 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.errors import RunError
+from dlperf_study.core.errors import RunError
 from dlperf_study.evidence import run
 from dlperf_study.execution.pending import PendingExecution, added_round, pending_of, unmeasured_runs
-from dlperf_study.execution.repetitions import (
-    ConfigurationRuns,
-)
-from dlperf_study.execution.support import load_cluster
-from dlperf_study.plan.order import planned_executions
-from dlperf_study.plan.plan import Entry, Plan
-from dlperf_study.study import json_record
-from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.json_record import text_of
-from dlperf_study.study.turn import BY_HAND, Turn
+from dlperf_study.execution.planning import load_cluster
+from dlperf_study.execution.repetitions import ConfigurationRuns
+from dlperf_study.study import validation
+from dlperf_study.study.job import BY_HAND, Turn
+from dlperf_study.study.order import planned_executions
+from dlperf_study.study.plan import Entry, Plan
+from dlperf_study.study.validation import text_of
 from tests.execution.constructed import perform
 
 pytestmark = pytest.mark.usefixtures("constructed_runs")
@@ -36,16 +33,14 @@ def turns(executions: Sequence[PendingExecution]) -> list[Turn]:
     return [run.turn for execution in executions for run in execution.runs]
 
 
-def test_at_first_everything_is_pending_in_the_order_of_the_plan(plan: Plan) -> None:
+def test_at_first_everything_is_pending_in_the_order_of_the_plan(plan):
     executions, planned = pending(plan), planned_executions(plan)
     assert [each.configuration for each in executions] == [each.configuration for each in planned]
     assert turns(executions) == [each.turn for each in planned]
     assert [each.run_names for each in executions] == ["run 1"] * 3 + ["run 2"] * 3 + ["run 3"] * 3
 
 
-def test_an_execution_measures_the_run_of_its_round_and_records_its_turn(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_execution_measures_the_run_of_its_round_and_records_its_turn(plan, monkeypatch):
     executions = pending(plan)
     perform(executions[:4], monkeypatch)
     records = [json.loads(run.paths.run_file.read_text()) for each in executions[:4] for run in each.runs]
@@ -58,7 +53,7 @@ def test_an_execution_measures_the_run_of_its_round_and_records_its_turn(
     assert not any(run.paths.folder.exists() for each in executions[4:] for run in each.runs)
 
 
-def test_an_interrupted_study_goes_on_within_its_round(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_study_goes_on_within_its_round(plan, monkeypatch):
     executions = pending(plan)
     perform(executions[:5], monkeypatch)
     assert pending(plan) == executions[5:]
@@ -66,7 +61,7 @@ def test_an_interrupted_study_goes_on_within_its_round(plan: Plan, monkeypatch: 
     assert pending(plan) == []
 
 
-def test_a_finished_study_reads_each_record_and_each_rank_log_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_study_reads_each_record_and_each_rank_log_once(plan, monkeypatch):
     perform(pending(plan), monkeypatch)
     reads: Counter[str] = Counter()
 
@@ -74,13 +69,13 @@ def test_a_finished_study_reads_each_record_and_each_rank_log_once(plan: Plan, m
         reads[path.name] += 1
         return text_of(path)
 
-    for module in (run, json_record):
+    for module in (run, validation):
         monkeypatch.setattr(module, "text_of", counted_text)
     assert pending(plan) == []
     assert reads == {"run.json": 9, "rank-00000.jsonl": 9, "rank-00001.jsonl": 9}
 
 
-def test_a_run_that_is_repeated_after_later_ones_is_in_no_round(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_repeated_after_later_ones_is_in_no_round(plan, monkeypatch):
     executions = pending(plan)
     perform(executions[:5], monkeypatch)
     # The last of the second round keeps its run of the first: without it, it would look like one that is added now.
@@ -104,9 +99,7 @@ def added_last(plan: Plan, round_number: int) -> Plan:
     raise AssertionError
 
 
-def test_a_configuration_that_is_added_to_a_finished_study_is_in_none_of_its_rounds(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_configuration_that_is_added_to_a_finished_study_is_in_none_of_its_rounds(plan, monkeypatch):
     perform(pending(plan), monkeypatch)
     larger = added_last(plan, round_number=3)
     executions = pending(larger)
@@ -117,9 +110,7 @@ def test_a_configuration_that_is_added_to_a_finished_study_is_in_none_of_its_rou
     assert turns(pending(larger)) == [Turn("rounds")]
 
 
-def test_a_configuration_that_is_added_shares_the_rounds_that_follow(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_configuration_that_is_added_shares_the_rounds_that_follow(plan, monkeypatch):
     perform(pending(plan), monkeypatch)
     larger = added_last(plan, round_number=3)
     longer = tuple(replace(each, configuration=replace(each.configuration, repeats=4)) for each in larger.entries)
@@ -127,9 +118,7 @@ def test_a_configuration_that_is_added_shares_the_rounds_that_follow(
     assert rounds == [None, None, None, 4, 4, 4, 4]
 
 
-def test_a_round_for_precision_that_was_begun_is_continued_without_what_was_added_since(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_round_for_precision_that_was_begun_is_continued_without_what_was_added_since(plan, monkeypatch):
     cluster = load_cluster(plan.cluster)
     perform(pending(plan), monkeypatch)
     identities = {entry.configuration.identity for entry in plan.entries}
@@ -141,7 +130,7 @@ def test_a_round_for_precision_that_was_begun_is_continued_without_what_was_adde
     assert len(added_round(larger, cluster, everything, 5, (4, 3))) == 4
 
 
-def test_blocks_are_resumed_with_what_is_missing(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_are_resumed_with_what_is_missing(plan, monkeypatch):
     executions = pending(replace(plan, order="blocks"))
     assert [each.run_names for each in executions] == ["3 runs"] * 3
     perform(executions[:2], monkeypatch)
@@ -152,7 +141,7 @@ def test_blocks_are_resumed_with_what_is_missing(plan: Plan, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("order", ["rounds", "blocks"])
-def test_the_traced_run_comes_with_the_last_run_of_its_configuration(plan: Plan, order: str) -> None:
+def test_the_traced_run_comes_with_the_last_run_of_its_configuration(plan, order):
     [first, *others] = plan.entries
     traced = replace(first.configuration, framework="horovod_torch", trace_steps=2)
     executions = pending(replace(plan, order=order, entries=(Entry(traced, traced.identity), *others)))
@@ -163,7 +152,7 @@ def test_the_traced_run_comes_with_the_last_run_of_its_configuration(plan: Plan,
 
 
 @pytest.mark.parametrize("order", ["rounds", "blocks"])
-def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan: Plan, order: str) -> None:
+def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan, order):
     entries = [replace(entry, configuration=replace(entry.configuration, trace_steps=0)) for entry in plan.entries]
     gpus = replace(load_cluster(plan.cluster), device="gpu")
     executions = pending_of(replace(plan, order=order, entries=tuple(entries)), gpus).executions
@@ -180,15 +169,13 @@ def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan
     assert unmeasured_runs(replace(plan, entries=tuple(entries)), gpus) == {"NCCL-reported": len(several)}
 
 
-def test_by_hand_all_runs_are_measured_and_in_no_round(three_runs: Configuration) -> None:
+def test_by_hand_all_runs_are_measured_and_in_no_round(three_runs):
     records = ConfigurationRuns(three_runs).perform()
     assert [facts["repetition"] for facts in records] == [1, 2, 3]
     assert {(facts["order"], facts["round"], facts["position"]) for facts in records} == {(BY_HAND, None, None)}
 
 
-def test_a_run_that_an_earlier_execution_did_not_begin_is_an_error_of_the_later_ones(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_an_earlier_execution_did_not_begin_is_an_error_of_the_later_ones(plan, monkeypatch):
     """The execution of the second round measures its run, and shows what is missing before."""
     executions = pending(plan)
     second = next(each for each in executions[3:] if each.configuration == executions[0].configuration)
@@ -197,7 +184,7 @@ def test_a_run_that_an_earlier_execution_did_not_begin_is_an_error_of_the_later_
     assert second.runs[0].state().is_completed
 
 
-def test_an_added_round_measures_some_configurations_once_more(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_added_round_measures_some_configurations_once_more(plan, monkeypatch):
     cluster = load_cluster(plan.cluster)
     perform(pending(plan), monkeypatch)
     wide = {entry.configuration.identity for entry in plan.entries[:2]}

@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
 from dlperf_study.evidence.run_record import RequestedRun, record, write
 from dlperf_study.execution import measurement
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import Measurement, MeasurementSummary
-from dlperf_study.execution.refusals import Refusals
-from dlperf_study.execution.support import load_cluster
-from dlperf_study.paths import OUTPUTS_VARIABLE, RunPaths
-from dlperf_study.plan.plan import Plan
+from dlperf_study.execution.planning import load_cluster
+from dlperf_study.execution.repetitions import driver_facts
+from dlperf_study.execution.study_result import Refusals
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
 from tests.execution.constructed import measure_here
@@ -41,13 +40,11 @@ def refused(*configurations: Configuration) -> Refusals:
         ([SMALL, LARGE], replace(LARGE, framework="torch_ddp"), False),
     ],
 )
-def test_two_that_were_refused_alike_speak_for_all_that_need_as_much(
-    earlier: list[Configuration], next_one: Configuration, is_refused: bool
-) -> None:
+def test_two_that_were_refused_alike_speak_for_all_that_need_as_much(earlier, next_one, is_refused):
     assert refused(*earlier).would_refuse(next_one) is is_refused
 
 
-def test_one_that_starts_or_another_reason_ends_it() -> None:
+def test_one_that_starts_or_another_reason_ends_it():
     refusals = refused(SMALL, LARGE)
     refusals.forget(replace(SMALL, framework="torch_ddp"))
     assert refusals.would_refuse(LARGE)
@@ -62,22 +59,19 @@ def test_one_that_starts_or_another_reason_ends_it() -> None:
     ("outcome", "seconds", "was_refused"),
     [(Outcome.FAILED, None, True), (Outcome.FAILED, 12.5, False), (Outcome.KILLED, None, False)],
 )
-def test_nodes_refuse_what_fails_before_anything_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, seconds: float | None, was_refused: bool
-) -> None:
+def test_nodes_refuse_what_fails_before_anything_started(tmp_path, monkeypatch, outcome, seconds, was_refused):
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     monkeypatch.setattr(measurement, "NotebookProcess", lambda execution: None)
     run = RequestedRun(SMALL, 1, "", RunPaths(tmp_path / "runs" / "1"))
     run.paths.folder.mkdir(parents=True)
-    write(record(run, CLUSTER, JobResult(outcome, "n1: torch sees 0 GPUs", seconds)), run.paths)
+    result = JobResult(outcome, "n1: torch sees 0 GPUs", seconds)
+    write(record(run, result, driver_facts(CLUSTER)), run.paths)
     summary = Measurement(SMALL, CLUSTER, [run]).summary()
     assert (summary.is_failure, summary.was_refused) == (True, was_refused)
 
 
 @pytest.mark.parametrize(("was_refused", "expected"), [(True, 2), (False, 6)])
-def test_a_study_asks_the_nodes_twice_and_then_no_more(
-    plan: Plan, constructed_runs: None, monkeypatch: pytest.MonkeyPatch, was_refused: bool, expected: int
-) -> None:
+def test_a_study_asks_the_nodes_twice_and_then_no_more(plan, constructed_runs, monkeypatch, was_refused, expected):
     """Of failures that began with the training each configuration has its own two attempts."""
     started: list[str] = []
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dlperf_study.evidence import rank_agreement
-from dlperf_study.execution import gate, repetitions, support
+from dlperf_study.execution import planning, repetitions
 from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, require_no_failure
-from dlperf_study.study.configuration import Configuration
+from dlperf_study.machines.supervision import locks
 
 
 @pytest.fixture
@@ -29,36 +29,32 @@ def counts(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> Counter[s
     for module, name in (
         (rank_agreement, "read_rank_log"),
         (repetitions, "fingerprint"),
-        (support, "read_cluster"),
-        (gate, "lock"),
+        (planning, "read_cluster"),
+        (locks, "lock"),
     ):
         count(module, name)
     return counter
 
 
-def test_measuring_reads_every_file_once(three_runs: Configuration, counts: Counter[str]) -> None:
+def test_measuring_reads_every_file_once(three_runs, counts):
     runs = ConfigurationRuns(three_runs)
-    assert "dlperf_study.worker" in runs.submission_text()
+    assert "dlperf_study.programs.worker" in runs.submission_text()
     records = runs.perform()
     require_no_failure(records)
     assert [facts["repetition"] for facts in records] == [1, 2, 3]
     assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint": 1, "read_cluster": 1, "lock": 1}
 
 
-def test_a_driver_computes_one_fingerprint_and_reads_each_rank_log_once(
-    three_runs: Configuration, counts: Counter[str]
-) -> None:
+def test_a_driver_computes_one_fingerprint_and_reads_each_rank_log_once(three_runs, counts):
     ConfigurationRuns(three_runs).perform()
     counts.clear()
-    assert missing_runs(three_runs, support.load_cluster(three_runs.cluster)) == []
+    assert missing_runs(three_runs, planning.load_cluster(three_runs.cluster)) == []
     assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint": 1, "read_cluster": 1}
 
 
-def test_what_is_measured_is_shown_again_while_somebody_else_measures(
-    three_runs: Configuration, counts: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_measured_is_shown_again_while_somebody_else_measures(three_runs, counts, monkeypatch):
     """Nothing is left to measure, so nothing is locked."""
     records = ConfigurationRuns(three_runs).perform()
     counts.clear()
-    monkeypatch.setattr(gate, "lock", None)
+    monkeypatch.setattr(locks, "lock", None)
     assert ConfigurationRuns(three_runs).perform() == records

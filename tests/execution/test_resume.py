@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from dlperf_study.core.paths import RunPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.evidence.run_record import RequestedRun, read
-from dlperf_study.paths import RunPaths
-from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
+from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO
 from tests.evidence_factory import change, configuration
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
@@ -28,7 +28,7 @@ def truncate(log: Path) -> None:
     log.write_text("".join(lines[:-1]) + lines[-1][:20])
 
 
-def test_a_finished_study_is_left_alone_and_says_so(measured: Workplace) -> None:
+def test_a_finished_study_is_left_alone_and_says_so(measured):
     files = [file for file in measured.outputs.rglob("*") if file.is_file() and file.name != "plan.json"]
     before = {file: file.stat().st_mtime_ns for file in files}
     again = measured.command("run", busy=True)
@@ -37,7 +37,7 @@ def test_a_finished_study_is_left_alone_and_says_so(measured: Workplace) -> None
     assert {file: file.stat().st_mtime_ns for file in before} == before
 
 
-def test_only_what_other_code_measured_is_measured_again(measured: Workplace, tmp_path: Path) -> None:
+def test_only_what_other_code_measured_is_measured_again(measured, tmp_path):
     """Notebooks are for people: that they are gone, or say anything, changes nothing."""
     place = measured.copy(tmp_path)
     for part in (TWO, SERVED):
@@ -55,9 +55,7 @@ def test_only_what_other_code_measured_is_measured_again(measured: Workplace, tm
 
 
 @pytest.mark.parametrize("damage", [truncate, Path.unlink])
-def test_a_log_that_is_not_whole_is_not_counted_and_complained_about(
-    measured: Workplace, tmp_path: Path, damage: object
-) -> None:
+def test_a_log_that_is_not_whole_is_not_counted_and_complained_about(measured, tmp_path, damage):
     place = measured.copy(tmp_path)
     run = place.configuration(TWO).run(1)
     assert is_counted(run)
@@ -72,7 +70,7 @@ def test_a_log_that_is_not_whole_is_not_counted_and_complained_about(
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"outcome": "completed"}', "{"])
-def test_a_damaged_record_is_no_record(measured: Workplace, tmp_path: Path, text: str) -> None:
+def test_a_damaged_record_is_no_record(measured, tmp_path, text):
     place = measured.copy(tmp_path)
     run = place.configuration(ONE).run(1)
     fingerprint = place.run_facts(ONE)["fingerprint"]

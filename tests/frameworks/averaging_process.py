@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import paddle
 
-from dlperf_study.data_sources._base import Consumer
-from dlperf_study.data_sources.synthetic_device import FixedBatch
-from dlperf_study.frameworks import _common
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
-from dlperf_study.frameworks._paddle_static import StaticProgram
+from dlperf_study.programs.data_sources._base import Consumer
+from dlperf_study.programs.data_sources.synthetic_device import FixedBatch
+from dlperf_study.programs.frameworks import _training
+from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.programs.frameworks._paddle_servers import StaticProgram
 from dlperf_study.study.configuration import Configuration
 
 
@@ -49,7 +49,7 @@ def remove_updates(program: paddle.static.Program) -> None:
 
 def update(name: str, gradient: np.ndarray) -> None:
     tensor = paddle.static.global_scope().find_var(name).get_tensor()
-    tensor.set(np.asarray(tensor) - np.float32(_common.LEARNING_RATE) * gradient, paddle.CPUPlace())
+    tensor.set(np.asarray(tensor) - np.float32(_training.LEARNING_RATE) * gradient, paddle.CPUPlace())
 
 
 def joined(values: list[np.ndarray]) -> np.ndarray:

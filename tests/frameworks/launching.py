@@ -5,14 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlperf_study import data_sources, frameworks
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.data_sources._producers import with_producers
-from dlperf_study.launchers import local
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.launchers import local
+from dlperf_study.programs import data_sources, frameworks
+from dlperf_study.programs.data_sources._producers import add_producers
+from dlperf_study.programs.questions import described
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Task, TaskRole
 
-CLUSTER = Cluster("test", nodes=1, devices_per_node=2, device="cpu", device_name="a CPU", launcher="local")
+#: These tests measure no time: they do not wait until other tests leave the machine alone.
+CLUSTER = Cluster("test", 1, 2, "cpu", "a CPU", "local", idle_max_busy_cores=1000.0, idle_wait_seconds=0.0)
 RANKS = Path(__file__).with_name("ranks.py")
 
 
@@ -47,8 +49,8 @@ def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = (), **e
     """Run the job of a configuration, with its producers, or ``script`` in every trainer of it."""
     job = frameworks.load(asked.framework).job(asked, CLUSTER)
     if data_sources.load(asked.data_source).produce:
-        job = with_producers(job, asked)
-    job = job.with_environment(environment)
+        job = add_producers(job, asked)
+    job = described(job.with_environment(environment), asked, image_folder="")
     tasks = tuple(_with(script, task) if script and task.role is TaskRole.TRAINER else task for task in job.tasks)
     submission = local.render(replace(job, tasks=tasks), CLUSTER, folder)
     files = {"configuration.json": json.dumps(asked.as_dict())}
@@ -64,5 +66,5 @@ def tell(asked: Configuration, folder: Path, steps: int = 0, script: Path = RANK
 
 
 def _with(script: tuple[str, ...], task: Task) -> Task:
-    assert task.argv[-2:] == ("-m", "dlperf_study.worker")
+    assert task.argv[-2:] == ("-m", "dlperf_study.programs.worker")
     return replace(task, argv=(*task.argv[:-2], *script))

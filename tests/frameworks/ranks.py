@@ -5,11 +5,11 @@ import os
 import sys
 from pathlib import Path
 
-from dlperf_study import frameworks
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Trainer
+from dlperf_study.programs import frameworks
+from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Trainer
+from dlperf_study.programs.worker.feed import Feed
+from dlperf_study.programs.worker.windows import exchange_sizes
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.worker.feed import Feed
-from dlperf_study.worker.windows import exchange_sizes
 
 
 def main(steps: int) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 from torch import nn
 
-from dlperf_study import frameworks
-from dlperf_study.frameworks import _common
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
-from dlperf_study.models._base import Model
+from dlperf_study.programs import frameworks
+from dlperf_study.programs.frameworks import _training
+from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.programs.models._base import Model
+from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.worker.feed import Feed
 
 STEPS = 12
 
@@ -54,5 +54,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    _common.LEARNING_RATE = 1e-4
+    _training.LEARNING_RATE = 1e-4
     main()

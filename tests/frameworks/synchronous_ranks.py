@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import paddle
 
-from dlperf_study import frameworks
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
-from dlperf_study.frameworks.paddle_ps import ParameterServerTrainer
+from dlperf_study.programs import frameworks
+from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.programs.frameworks.paddle_ps import ParameterServerTrainer
+from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.worker.feed import Feed
 
 
 def main(steps: int) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dlperf_study.frameworks import _tensorflow_devices
-from dlperf_study.frameworks._allocators import TensorflowAllocator
-from dlperf_study.frameworks._tensorflow_common import in_memory_format
-from dlperf_study.frameworks.tensorflow_mirrored import MirroredTrainer
-from dlperf_study.models._base import Model
-from dlperf_study.models._tensorflow_layers import Layers, Network
+from dlperf_study.programs.frameworks import _tensorflow
+from dlperf_study.programs.frameworks._tensorflow import TensorflowAllocator
+from dlperf_study.programs.frameworks._tensorflow_training import in_memory_format
+from dlperf_study.programs.frameworks.tensorflow_mirrored import MirroredTrainer
+from dlperf_study.programs.models._base import Model
+from dlperf_study.programs.models._tensorflow_layers import Layers, Network
 from tests.frameworks.launching import configuration
 
 SAMPLES, SIDE, CLASSES = 8, 9, 5
@@ -58,7 +58,7 @@ def scaled_training() -> dict[str, Any]:
     parameters = {"memory_format": "nchw", "precision": "amp_fp16", "compiler": "xla", "optimizer": "momentum"}
     planned = configuration(framework="tensorflow_mirrored", loss_scaling="dynamic", **parameters)
     trainer, (images, labels) = MirroredTrainer(planned), batch()
-    finite, infinite = (trainer.on_device(values, labels) for values in (images, np.full_like(images, np.inf)))
+    finite, infinite = (trainer.transfer_batch(values, labels) for values in (images, np.full_like(images, np.inf)))
     initial, computed_in, steps = trainer.parameter_checksum(), trainer.first_step(finite), 1
     while trainer.parameter_checksum() == initial and steps < 20:
         trainer.train_step(finite)
@@ -88,6 +88,6 @@ if __name__ == "__main__":
     training = scaled_training()
     allocator = TensorflowAllocator()
     allocator.restart()
-    memory = {"on_gpu": _tensorflow_devices.on_gpu(), "peaks": allocator.peaks()}
+    memory = {"on_gpu": _tensorflow.uses_gpu(), "peaks": allocator.peaks()}
     steps = {memory_format: step(memory_format) for memory_format in ("nchw", "nhwc")}
     print(json.dumps({"training": training, "steps": steps, **memory}))

@@ -6,10 +6,8 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from dlperf_study import frameworks
-from dlperf_study.guard.submission import fill
+from dlperf_study.machines.guard.submission import fill
+from dlperf_study.programs import frameworks
 from tests.frameworks.launching import CLUSTER, configuration
 from tests.nvidia_smi import two_a100
 
@@ -35,14 +33,14 @@ def launched(folder: Path, device: str) -> list[dict[str, str | None]]:
     return [json.loads(log.read_text().splitlines()[-1]) for log in logs]
 
 
-def test_it_starts_no_program_while_ranks_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_starts_no_program_while_ranks_are_timed(tmp_path, monkeypatch):
     calls = two_a100(tmp_path, monkeypatch)
     variables = launched(tmp_path, "gpu")
     assert [of_rank["CUDA_VISIBLE_DEVICES"] for of_rank in variables] == ["0,1", "0,1"]
     assert not calls.exists()
 
 
-def test_on_a_cpu_ranks_see_no_gpu_and_exchange_by_gloo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_cpu_ranks_see_no_gpu_and_exchange_by_gloo(tmp_path, monkeypatch):
     two_a100(tmp_path, monkeypatch)
     hidden = {"CUDA_VISIBLE_DEVICES": "", "PADDLE_DISTRI_BACKEND": "gloo"}
     assert launched(tmp_path, "cpu") == [hidden, hidden]

@@ -1,6 +1,5 @@
 """Real training in Paddle without a driver: what ranks exchange, and what they leave as it was."""
 
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -19,7 +18,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return tell(asynchronous(2), tmp_path_factory.mktemp("served"), steps=2)
 
 
-def test_computation_alone_leaves_no_trace_in_what_ranks_train(tmp_path: Path) -> None:
+def test_computation_alone_leaves_no_trace_in_what_ranks_train(tmp_path):
     """Without exchange they drift apart; afterwards parameters and momentum are what they were, so both go on alike."""
     one, two = tell(configuration(devices_per_node=2, optimizer="momentum"), tmp_path, steps=2)
     assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
@@ -29,21 +28,21 @@ def test_computation_alone_leaves_no_trace_in_what_ranks_train(tmp_path: Path) -
     assert one["trained"] != one["continued"] == two["continued"]
 
 
-def test_an_exchange_alone_changes_no_parameter(served: list[dict[str, Any]]) -> None:
+def test_an_exchange_alone_changes_no_parameter(served):
     """With a server, computation alone changes none either: only the server updates."""
     for told in served:
         assert told["initial"] != told["trained"] == told["computed"] == told["restored"] == told["exchanged"]
         assert told["maximum"] == 1.125
 
 
-def test_a_drain_is_without_the_sleep_of_the_client(served: list[dict[str, Any]]) -> None:
+def test_a_drain_is_without_the_sleep_of_the_client(served):
     """The client looks for pending gradients every 100 ms; with none it has slept once, which is no drain."""
     for told in served:
         assert told["drain"]["resolution_seconds"] == pytest.approx(0.1, abs=0.05)
         assert told["drain"]["seconds"] < 0.05
 
 
-def test_asynchronous_training_learns_its_batch(tmp_path: Path) -> None:
+def test_asynchronous_training_learns_its_batch(tmp_path):
     by_time = {"max_warmup_seconds": 1.0, "measured_steps": 20, "measured_seconds": 1.0}
     ending = launch(asynchronous(2, computation_steps=1, exchange_steps=1, **by_time), tmp_path)
     assert ending.outcome == "completed", ending

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 STEPS, RANKS = 3, 2
 
 
-def test_every_step_applies_the_mean_of_all_gradients_before_the_next(tmp_path: Path) -> None:
+def test_every_step_applies_the_mean_of_all_gradients_before_the_next(tmp_path):
     with_servers = synchronous(RANKS)
     run_script(with_servers, tmp_path / "servers", "synchronous_ranks.py")
     first, second = (np.load(tmp_path / "servers" / f"parameters-{rank}.npy") for rank in range(RANKS))
@@ -37,7 +37,7 @@ def run_script(asked: Configuration, folder: Path, script: str) -> None:
     assert result.outcome == "completed", (result, [log.read_text()[-2000:] for log in folder.glob("*.log")])
 
 
-def test_a_run_with_synchronous_servers_is_complete(tmp_path: Path) -> None:
+def test_a_run_with_synchronous_servers_is_complete(tmp_path):
     ending = launch(synchronous(RANKS, memory_format="nhwc", computation_steps=2, exchange_steps=2), tmp_path)
     assert ending.outcome == "completed", ending
     logs = [read_rank_log(tmp_path / f"rank-{rank:05d}.jsonl") for rank in range(RANKS)]

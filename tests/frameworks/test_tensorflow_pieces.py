@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlperf_study.frameworks._tensorflow_devices import WITHOUT_KERAS_3, IdleStopwatch, obstacle_in, show_own_gpu
-from dlperf_study.paths import PROJECT
+from dlperf_study.core.paths import PROJECT
+from dlperf_study.programs.frameworks._tensorflow import WITHOUT_KERAS_3, IdleStopwatch, obstacle_in, show_own_gpu
 
 PROGRAM = Path(__file__).with_name("tensorflow_pieces.py")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -35,14 +35,14 @@ def pieces() -> dict[str, Any]:
 
 
 @pytest.mark.needs("tensorflow")
-def test_channels_first_and_last_are_the_same_network(pieces: dict[str, Any]) -> None:
+def test_channels_first_and_last_are_the_same_network(pieces):
     first, last = (pieces["steps"][memory_format] for memory_format in ("nchw", "nhwc"))
     for number, (expected, actual) in enumerate(zip(first, last, strict=True)):
         np.testing.assert_allclose(expected, actual, rtol=1e-3, atol=1e-5, err_msg=str(number))
 
 
 @pytest.mark.needs("tensorflow")
-def test_a_step_whose_scaled_gradients_overflow_updates_nothing_and_halves_the_scale(pieces: dict[str, Any]) -> None:
+def test_a_step_whose_scaled_gradients_overflow_updates_nothing_and_halves_the_scale(pieces):
     training = pieces["training"]
     assert training["computed_in"] == "float16"
     assert training["changed"] == [True, False]
@@ -54,11 +54,11 @@ def test_a_step_whose_scaled_gradients_overflow_updates_nothing_and_halves_the_s
 
 
 @pytest.mark.needs("tensorflow")
-def test_on_a_cpu_the_allocator_counts_nothing(pieces: dict[str, Any]) -> None:
+def test_on_a_cpu_the_allocator_counts_nothing(pieces):
     assert (pieces["on_gpu"], pieces["peaks"]) == (False, {})
 
 
-def test_the_reason_why_there_is_no_gpu_is_that_of_the_log() -> None:
+def test_the_reason_why_there_is_no_gpu_is_that_of_the_log():
     assert obstacle_in(NO_DRIVER) == (
         "failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)"
     )
@@ -68,21 +68,21 @@ def test_the_reason_why_there_is_no_gpu_is_that_of_the_log() -> None:
 @pytest.mark.parametrize(
     ("gpus", "local_rank", "own"), [("4,5", 1, "5"), ("GPU-7f,GPU-81", 0, "GPU-7f"), ("0", 0, "0"), ("", 1, "")]
 )
-def test_a_rank_sees_one_gpu_of_its_node(gpus: str, local_rank: int, own: str) -> None:
+def test_a_rank_sees_one_gpu_of_its_node(gpus, local_rank, own):
     environment = {VISIBLE: gpus}
     show_own_gpu(environment, local_rank)
     assert environment[VISIBLE] == own
 
 
-def test_a_mark_waits_for_the_gpu_before_it_reads_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_waits_for_the_gpu_before_it_reads_the_clock(monkeypatch):
     events: list[str] = []
 
     def clock() -> int:
         events.append("clock")
         return len(events) * 10**9
 
-    monkeypatch.setattr("dlperf_study.frameworks._tensorflow_devices.synchronise", events.append)
-    monkeypatch.setattr("dlperf_study.frameworks._stopwatches.time.perf_counter_ns", clock)
+    monkeypatch.setattr("dlperf_study.programs.frameworks._tensorflow.synchronise", events.append)
+    monkeypatch.setattr("dlperf_study.programs.frameworks._base.time.perf_counter_ns", clock)
     stopwatch = IdleStopwatch("/GPU:0")
     stopwatch.mark()
     stopwatch.mark()

@@ -42,7 +42,7 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Told:
     return tell(MIRRORED, tmp_path_factory.mktemp("mirrored"), steps=3, script=TINY)
 
 
-def test_mirrored_ranks_stay_alike_while_they_exchange_and_only_then(mirrored: Told) -> None:
+def test_mirrored_ranks_stay_alike_while_they_exchange_and_only_then(mirrored):
     one, two = mirrored
     assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
     assert one["losses"][0] != two["losses"][0]
@@ -52,7 +52,7 @@ def test_mirrored_ranks_stay_alike_while_they_exchange_and_only_then(mirrored: T
     assert one["trained"] != one["continued"] == two["continued"]
 
 
-def test_synchronous_servers_train_bit_for_bit_as_all_reduce_does(tmp_path: Path, mirrored: Told) -> None:
+def test_synchronous_servers_train_bit_for_bit_as_all_reduce_does(tmp_path, mirrored):
     """So every step applies the mean of all gradients, once, and the next one begins with its result."""
     for of_servers, of_ring in zip(tell(served("sync"), tmp_path, steps=3, script=TINY), mirrored, strict=True):
         for name in ("losses", "initial", "trained", "restored", "exchanged", "continued", "maximum"):
@@ -60,9 +60,7 @@ def test_synchronous_servers_train_bit_for_bit_as_all_reduce_does(tmp_path: Path
         assert of_servers["computed"] == of_servers["trained"]
 
 
-def test_horovod_averages_gradients_and_only_while_ranks_exchange(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_horovod_averages_gradients_and_only_while_ranks_exchange(tmp_path, monkeypatch):
     """With momentum: its variables are restored too."""
     need(HOROVOD_TENSORFLOW)
     cluster = replace(launching.CLUSTER, python={"horovod_tensorflow": HOROVOD_TENSORFLOW})
@@ -77,7 +75,7 @@ def test_horovod_averages_gradients_and_only_while_ranks_exchange(
     assert one["trained"] != one["continued"] == two["continued"]
 
 
-def test_asynchronous_trainers_get_the_same_new_parameters_from_the_servers(tmp_path: Path) -> None:
+def test_asynchronous_trainers_get_the_same_new_parameters_from_the_servers(tmp_path):
     windows = {"computation_steps": 2, "exchange_steps": 2, "measured_steps": 6}
     one, two = logs_of(served("async", **windows), tmp_path, str(TINY), "worker")
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
@@ -87,7 +85,7 @@ def test_asynchronous_trainers_get_the_same_new_parameters_from_the_servers(tmp_
         assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * log.facts["parameters"]
 
 
-def test_one_mirrored_process_exchanges_nothing_and_learns_its_batch(tmp_path: Path) -> None:
+def test_one_mirrored_process_exchanges_nothing_and_learns_its_batch(tmp_path):
     parameters = {"precision": "amp_bf16", "optimizer": "momentum", "memory_format": "nhwc", "measured_steps": 8}
     [log] = logs_of(configuration(framework="tensorflow_mirrored", **parameters), tmp_path)
     assert list(log.windows) == ["warmup", "training"]
@@ -97,7 +95,7 @@ def test_one_mirrored_process_exchanges_nothing_and_learns_its_batch(tmp_path: P
 
 
 @pytest.mark.parametrize("role", ["PSERVER", "TRAINER"])
-def test_a_killed_server_or_trainer_fails_the_run_and_leaves_nothing(tmp_path: Path, role: str) -> None:
+def test_a_killed_server_or_trainer_fails_the_run_and_leaves_nothing(tmp_path, role):
     """TensorFlow itself goes on without a trainer, and waits for a server."""
     with ThreadPoolExecutor() as pool:
         run = pool.submit(launch, served("async", servers=1), tmp_path, (str(TINY),))

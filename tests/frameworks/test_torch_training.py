@@ -11,13 +11,13 @@ from typing import Any
 import psutil
 import pytest
 
+from dlperf_study.core.paths import RunPaths
 from dlperf_study.dataset.uncounted_runs import longest_steps
 from dlperf_study.evidence.horovod_timeline import TracedRun, read_timeline
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.run import read_run
-from dlperf_study.frameworks._number_formats import STATIC_LOSS_SCALE
-from dlperf_study.paths import RunPaths
-from dlperf_study.worker.windows import EXCHANGE_SIZES
+from dlperf_study.programs.frameworks._training import STATIC_LOSS_SCALE
+from dlperf_study.programs.worker.windows import EXCHANGE_SIZES
 from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, Workplace, finish, ranks, wait_for, workplace
 from tests.conftest import left_over
 from tests.frameworks.launching import configuration, launch, tell
@@ -53,23 +53,25 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_two_ranks_stay_alike_while_they_exchange_and_only_then(told: Told, name: str) -> None:
+def test_two_ranks_stay_alike_while_they_exchange_and_only_then(told, name):
     one, two = told[name]
     assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
     assert one["losses"][0] != two["losses"][0]
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_all_ranks_agree_on_the_largest_number(told: Told, name: str) -> None:
+def test_all_ranks_agree_on_the_largest_number(told, name):
     assert [rank["maximum"] for rank in told[name]] == [1.125, 1.125]
 
 
-def test_an_exchange_alone_changes_no_parameter(told: Told) -> None:
+def test_both_ways_to_exchange_train_the_same_and_an_exchange_alone_changes_nothing(told):
     for one, two in told.values():
         assert (one["restored"], two["restored"]) == (one["exchanged"], two["exchanged"])
+    for ddp, horovod in zip(told["torch_ddp"], told["horovod_torch"], strict=True):
+        assert ddp["losses"] == pytest.approx(horovod["losses"], rel=1e-4)
 
 
-def test_a_step_without_exchange_lets_ranks_drift_apart_or_leaves_the_model_alone(told: Told) -> None:
+def test_a_step_without_exchange_lets_ranks_drift_apart_or_leaves_the_model_alone(told):
     """Horovod's hooks can't be switched off: its steps without exchange train a copy."""
     one, two = told["torch_ddp"]
     assert len({one["trained"], one["computed"], two["computed"]}) == 3
@@ -78,19 +80,14 @@ def test_a_step_without_exchange_lets_ranks_drift_apart_or_leaves_the_model_alon
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_steps_without_exchange_leave_no_trace_in_what_ranks_train(told: Told, name: str) -> None:
+def test_steps_without_exchange_leave_no_trace_in_what_ranks_train(told, name):
     one, two = told[name]
     assert one["trained"] == one["restored"] == two["restored"]
     assert one["trained"] != one["continued"] == two["continued"]
 
 
-def test_both_ways_to_exchange_train_the_same(told: Told) -> None:
-    for ddp, horovod in zip(told["torch_ddp"], told["horovod_torch"], strict=True):
-        assert ddp["losses"] == pytest.approx(horovod["losses"], rel=1e-4)
-
-
 @pytest.mark.parametrize("name", TORCH)
-def test_one_process_exchanges_nothing_and_learns(tmp_path: Path, name: str) -> None:
+def test_one_process_exchanges_nothing_and_learns(tmp_path, name):
     """It begins with about the loss of guesses: the logarithm of the number of classes."""
     [log] = logs_of(tmp_path, framework=name, measured_steps=12)
     assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
@@ -113,7 +110,7 @@ MIXED = {"precision": "amp_bf16", "optimizer": "momentum"} | COMPRESSED | BY_TIM
         ("horovod_torch", MIXED | {"cycle_time_ms": 2.5, "memory_format": "nhwc", "fused_optimizer": "fused"}),
     ],
 )
-def test_other_levels_train_two_ranks_alike(tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
+def test_other_levels_train_two_ranks_alike(tmp_path, name, changes):
     """With every level that torch can mix; a compressed exchange moves half the bytes."""
     one, two = logs_of(tmp_path, framework=name, devices_per_node=2, **changes)
     assert [window.steps for window in one.windows.values()] == [window.steps for window in two.windows.values()]
@@ -129,7 +126,7 @@ def test_other_levels_train_two_ranks_alike(tmp_path: Path, name: str, changes: 
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path: Path, name: str) -> None:
+def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path, name):
     scaling = {"torch_ddp": "dynamic", "horovod_torch": "static"}[name]
     half_precision = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling=scaling)
     one, two = tell(half_precision, tmp_path, script=Path(__file__).with_name("scaled_ranks.py"))
@@ -148,7 +145,7 @@ OWN_STUDY += (
 )
 
 
-def test_a_killed_rank_of_torch_fails_the_run_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_killed_rank_of_torch_fails_the_run_and_leaves_nothing(tmp_path):
     long_run = configuration(framework="torch_ddp", devices_per_node=2, measured_steps=100_000)
     with ThreadPoolExecutor() as pool:
         run = pool.submit(launch, long_run, tmp_path)
@@ -172,7 +169,7 @@ class Killed:
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     text = OWN_STUDY.replace("paddle_collective", "horovod_torch")
-    place = workplace(tmp_path_factory.mktemp("horovod_torch"), text, CLUSTER)
+    place = workplace(tmp_path_factory.mktemp("horovod_torch"), text, CLUSTER, shares_machine=True)
     driver = place.start("run")
     place.first_rank().kill()
     ended = finish(driver)
@@ -180,7 +177,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     return Killed(place, ended, facts, left, place.command("run"))
 
 
-def test_a_killed_rank_of_horovod_fails_the_run_and_leaves_nothing(killed: Killed) -> None:
+def test_a_killed_rank_of_horovod_fails_the_run_and_leaves_nothing(killed):
     facts = killed.facts
     assert (killed.ended.returncode, facts["outcome"], facts["ranks_seen"]) == (1, "failed", [])
     assert "exited with code" in facts["reason"]
@@ -189,14 +186,14 @@ def test_a_killed_rank_of_horovod_fails_the_run_and_leaves_nothing(killed: Kille
     assert killed.left == []
 
 
-def test_the_run_after_a_killed_rank_is_unaffected(killed: Killed) -> None:
+def test_the_run_after_a_killed_rank_is_unaffected(killed):
     assert killed.again.returncode == 0, killed.again.stderr + killed.again.stdout
     assert killed.place.run_facts("1n2d")["outcome"] == "completed"
     assert left_over() == []
     _assert_traced(killed.place.configuration("1n2d").folder)
 
 
-def test_a_run_of_two_ranks_has_all_windows(killed: Killed) -> None:
+def test_a_run_of_two_ranks_has_all_windows(killed):
     logs = read_run(killed.place.configuration("1n2d").run(1)).ranks
     assert len(logs) == 2
     for log in logs:

@@ -1,11 +1,9 @@
 """Real training: what the ranks' parameters and losses say about who exchanged what with whom."""
 
-from pathlib import Path
-
 import pytest
 
 from dlperf_study.evidence.run import Run, read_run
-from dlperf_study.worker.windows import EXCHANGE_SIZES
+from dlperf_study.programs.worker.windows import EXCHANGE_SIZES
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
 from tests.frameworks.launching import asynchronous, tell
 
@@ -23,20 +21,23 @@ def counted(measured: Workplace, part: str) -> Run:
     return run
 
 
-def test_all_reduce_leaves_every_rank_with_the_same_new_parameters(measured: Workplace) -> None:
+def test_all_reduce_leaves_every_rank_with_the_same_new_parameters(measured):
     ends = [log.end for log in counted(measured, TWO).ranks]
     assert len(ends) == 2
     assert ends[0]["parameter_checksum"] == ends[1]["parameter_checksum"]
     assert ends[0]["initial_checksum"] == ends[1]["initial_checksum"] != ends[0]["parameter_checksum"]
 
 
-def test_ranks_train_on_samples_of_their_own(measured: Workplace) -> None:
+def test_one_process_exchanges_nothing_and_ranks_train_on_samples_of_their_own(measured):
     run = counted(measured, TWO)
     assert losses(run, 0)[0] != losses(run, 1)[0]
+    [log] = counted(measured, ONE).ranks
+    assert list(log.windows) == ["warmup", "training"]
+    assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
 
 
 @pytest.mark.parametrize("part", [TWO, SERVED])
-def test_windows_are_as_asked(measured: Workplace, part: str) -> None:
+def test_windows_are_as_asked(measured, part):
     for log in counted(measured, part).ranks:
         steps = {name: window.steps for name, window in log.windows.items()}
         computation = {"computation_before": 1, "computation_after": 1}
@@ -46,14 +47,8 @@ def test_windows_are_as_asked(measured: Workplace, part: str) -> None:
         assert len(exchange) == (1 if part == SERVED else EXCHANGE_SIZES)
 
 
-def test_one_process_exchanges_nothing_and_says_so(measured: Workplace) -> None:
-    [log] = counted(measured, ONE).ranks
-    assert list(log.windows) == ["warmup", "training"]
-    assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
-
-
 @pytest.mark.parametrize("part", [ONE, TWO, SERVED])
-def test_peaks_of_memory_hold_what_is_trained(measured: Workplace, part: str) -> None:
+def test_peaks_of_memory_hold_what_is_trained(measured, part):
     """Parameters and gradients at least; and the process has them, with its libraries."""
     for log in counted(measured, part).ranks:
         peaks = log.end["peak_memory"]
@@ -61,19 +56,19 @@ def test_peaks_of_memory_hold_what_is_trained(measured: Workplace, part: str) ->
 
 
 @pytest.mark.parametrize("part", [TWO, SERVED])
-def test_the_exchange_moves_every_gradient_once(measured: Workplace, part: str) -> None:
+def test_the_exchange_moves_every_gradient_once(measured, part):
     for log in counted(measured, part).ranks:
         # MobileNetV2 with ten classes, as ElasticDL counts it, four bytes each.
         assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * 2_236_682
 
 
-def test_the_server_gives_both_trainers_the_same_new_parameters(measured: Workplace) -> None:
+def test_the_server_gives_both_trainers_the_same_new_parameters(measured):
     ends = [log.end for log in counted(measured, SERVED).ranks]
     assert ends[0]["parameter_checksum"] == ends[1]["parameter_checksum"]
     assert ends[0]["initial_checksum"] == ends[1]["initial_checksum"] != ends[0]["parameter_checksum"]
 
 
-def test_a_settled_trainer_follows_the_process_without_a_server(measured: Workplace, tmp_path: Path) -> None:
+def test_a_settled_trainer_follows_the_process_without_a_server(measured, tmp_path):
     """The server applies each gradient once, at the learning rate of everybody: step by step the same losses."""
     [told] = tell(asynchronous(1), tmp_path, steps=5)
     # The loss of the step before all windows is in no log.

@@ -14,13 +14,13 @@ from typing import Any
 
 import ranks
 
-from dlperf_study import frameworks
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
-from dlperf_study.models._base import Model
-from dlperf_study.models._tensorflow_layers import Layers, Network
+from dlperf_study.programs import frameworks
+from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.programs.models._base import Model
+from dlperf_study.programs.models._tensorflow_layers import Layers, Network
+from dlperf_study.programs.worker import __main__ as worker
+from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.worker import __main__ as worker
-from dlperf_study.worker.feed import Feed
 
 
 def build(configuration: Any, rank: int, world_size: int) -> Network:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["dlperf_study.evidence", "dlperf_study.dataset", "dlperf_study.plan"]):
+with atheris.instrument_imports(include=["dlperf_study.evidence", "dlperf_study.dataset", "dlperf_study.study"]):
     from tests.evidence.damages import DamagedStudy
 
 from tests.fuzzing.fuzzer import fuzz

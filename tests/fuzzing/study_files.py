@@ -5,10 +5,10 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["dlperf_study.study", "dlperf_study.cluster", "dlperf_study.plan"]):
-    from dlperf_study.errors import DlperfStudyError
-    from dlperf_study.execution.support import load_cluster
-    from dlperf_study.study.strict_yaml import PARAMS
+with atheris.instrument_imports(include=["dlperf_study.study", "dlperf_study.machines.cluster"]):
+    from dlperf_study.core.errors import DlperfStudyError
+    from dlperf_study.core.resources import PARAMS
+    from dlperf_study.execution.planning import load_cluster
     from dlperf_study.study.study_file import load_study
 
 from tests.fuzzing.fuzzer import fuzz

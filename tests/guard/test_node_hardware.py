@@ -6,19 +6,19 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from dlperf_study.errors import RunError
-from dlperf_study.guard import node_hardware as node
-from dlperf_study.guard.node_hardware import first_devices, free_ports, hardware, own_address
+from dlperf_study.core.errors import RunError
+from dlperf_study.machines.guard import node_hardware as node
+from dlperf_study.machines.guard.node_hardware import first_devices, free_ports, hardware, own_address
 
 
-def test_the_hardware_is_flat_and_of_this_machine() -> None:
+def test_the_hardware_is_flat_and_of_this_machine():
     facts = hardware()
     assert facts["host"] == socket.gethostname()
     assert facts["memory_bytes"] == psutil.virtual_memory().total
     assert all(not isinstance(value, dict | list) for value in facts.values())
 
 
-def test_a_port_that_is_taken_is_not_free() -> None:
+def test_a_port_that_is_taken_is_not_free():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -41,23 +41,20 @@ def interfaces(monkeypatch: pytest.MonkeyPatch) -> Interfaces:
     return give
 
 
-def test_the_only_address_is_the_one(interfaces: Interfaces) -> None:
+def test_the_only_address_is_the_one_and_of_several_the_one_ssh_came_by(interfaces):
     interfaces(eth0="10.0.0.1")
     assert own_address("", {}) == ("10.0.0.1", "eth0")
-
-
-def test_of_several_the_one_ssh_came_by_or_the_name_stands_for(interfaces: Interfaces) -> None:
     interfaces("10.1.0.1", eth0="10.0.0.1", ib0="10.1.0.1")
     assert own_address("", {"SSH_CONNECTION": "10.0.0.9 5555 10.0.0.1 22"}) == ("10.0.0.1", "eth0")
     assert own_address("", {}) == ("10.1.0.1", "ib0")
     assert own_address("eth0", {}) == ("10.0.0.1", "eth0")
 
 
-def test_a_choice_is_left_to_the_cluster_file(interfaces: Interfaces) -> None:
+def test_a_choice_is_left_to_the_cluster_file(interfaces, refused):
     interfaces(eth0="10.0.0.1", ib0="10.1.0.1")
-    with pytest.raises(RunError, match=r"Set network_interface in the cluster file \(eth0, ib0\)"):
+    with refused(RunError):
         own_address("", {})
-    with pytest.raises(RunError, match="ib1 has no IPv4 address here; those that have: lo, eth0, ib0"):
+    with refused(RunError):
         own_address("ib1", {})
 
 
@@ -77,20 +74,11 @@ def test_a_choice_is_left_to_the_cluster_file(interfaces: Interfaces) -> None:
         (None, 0, ""),
     ],
 )
-def test_a_run_takes_the_first_of_those_it_is_allowed(allowed: str | None, wanted: int, shown: str) -> None:
+def test_a_run_takes_the_first_of_those_it_is_allowed(allowed, wanted, shown):
     assert first_devices(allowed, wanted) == shown
 
 
-@pytest.mark.parametrize(
-    ("allowed", "wanted", "words"),
-    [
-        ("4", 2, "CUDA_VISIBLE_DEVICES=4 allows 1 GPU here, but the run needs 2"),
-        ("", 1, "CUDA_VISIBLE_DEVICES= allows 0 GPUs here, but the run needs 1"),
-        ("-1", 1, "CUDA_VISIBLE_DEVICES=-1 allows 0 GPUs here, but the run needs 1"),
-        ("0,-1,1", 2, "CUDA_VISIBLE_DEVICES=0,-1,1 allows 1 GPU here, but the run needs 2"),
-        ("MIG-c6d4,MIG-cba6", 2, "CUDA_VISIBLE_DEVICES=MIG-c6d4,MIG-cba6: CUDA shows a process one MIG device only"),
-    ],
-)
-def test_a_run_that_needs_more_than_it_is_allowed_is_told_so(allowed: str, wanted: int, words: str) -> None:
-    with pytest.raises(RunError, match=f"^{words}"):
+@pytest.mark.parametrize(("allowed", "wanted"), [("4", 2), ("", 1), ("-1", 1), ("0,-1,1", 2), ("MIG-c6d4,MIG-cba6", 2)])
+def test_a_run_that_needs_more_than_it_is_allowed_is_told_so(allowed, wanted, refused):
+    with refused(RunError):
         first_devices(allowed, wanted)

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dlperf_study.guard import node_load
-from dlperf_study.guard.node_load import LoadMeter, out_of_memory_kills
+from dlperf_study.machines.guard import node_load
+from dlperf_study.machines.guard.node_load import LoadMeter, out_of_memory_kills
 from tests.memory_group import memory_group, processes_started_in
 
 FILL = "bytes_held = b'x' * 400_000_000"
@@ -16,7 +16,7 @@ def kills_on_the_node() -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
 
-def test_what_the_kernel_kills_in_another_group_is_no_kill_of_this_one() -> None:
+def test_what_the_kernel_kills_in_another_group_is_no_kill_of_this_one():
     with memory_group(100_000_000) as group:
         meter, before = LoadMeter(), kills_on_the_node()
         with processes_started_in(group):
@@ -26,7 +26,7 @@ def test_what_the_kernel_kills_in_another_group_is_no_kill_of_this_one() -> None
         assert meter.out_of_memory_kills() == 0
 
 
-def test_the_group_of_a_container_is_the_outermost_that_it_sees(tmp_path, monkeypatch) -> None:
+def test_the_group_of_a_container_is_the_outermost_that_it_sees(tmp_path, monkeypatch):
     """By version 1 and 2; a name that is valid only outside is none. Where no group counts, the node does."""
     monkeypatch.setattr(node_load, "TREE", tmp_path)
     monkeypatch.setattr(node_load, "_GROUPS_OF_THIS_PROCESS", tmp_path / "groups")

@@ -1,10 +1,10 @@
 """What a run asks of its nodes."""
 
-from dlperf_study.guard.requests import ConductedRun, _values
-from dlperf_study.guard.submission import Node, Submission
+from dlperf_study.machines.guard.coordinator import ConductedRun, _values
+from dlperf_study.machines.guard.submission import Node, Submission
 
 
-def test_ports_are_taken_in_their_random_order_and_only_where_all_nodes_have_them() -> None:
+def test_ports_are_taken_in_their_random_order_and_only_where_all_nodes_have_them():
     """The lowest of many random ports are likely to be those of a run that starts at the same time."""
     submission = Submission("local", "folder", (), 2, nodes=2, node_folder="")
     run = ConductedRun(submission, (Node(), Node()), "mark@host")

@@ -7,22 +7,21 @@ import numpy as np
 import pytest
 
 from dlperf_study.__main__ import main
-from dlperf_study.image_sets import photographs
-from dlperf_study.image_sets.opening import open_image_set
+from dlperf_study.programs.image_sets import _photographs, open_image_set
 
 
 @pytest.fixture(autouse=True)
 def few_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(photographs, "IMAGES_PER_CLASS", 5)
-    monkeypatch.setattr(photographs, "VALIDATION_IMAGES_PER_CLASS", 1)
+    monkeypatch.setattr(_photographs, "IMAGES_PER_CLASS", 5)
+    monkeypatch.setattr(_photographs, "VALIDATION_IMAGES_PER_CLASS", 1)
 
 
-def test_both_formats_have_the_same_images_and_every_call_makes_the_same(tmp_path: Path) -> None:
-    as_jpegs, as_cifar10 = map(open_image_set, photographs.make_photographs(tmp_path))
-    assert as_jpegs.classes == as_cifar10.classes == tuple(sorted(photographs.PHOTOGRAPHS))
+def test_both_formats_have_the_same_images_and_every_call_makes_the_same(tmp_path):
+    as_jpegs, as_cifar10 = map(open_image_set, _photographs.make_photographs(tmp_path))
+    assert as_jpegs.classes == as_cifar10.classes == tuple(sorted(_photographs.PHOTOGRAPHS))
     assert len(as_jpegs) == len(as_cifar10) == 50
     digest = _digest(tmp_path)
-    photographs.make_photographs(tmp_path)
+    _photographs.make_photographs(tmp_path)
     assert _digest(tmp_path) == digest
     # The first image of the first class is the first in both; JPEG changes pixels a little.
     small = np.asarray(as_jpegs.image(0).resize((32, 32)), dtype=float)
@@ -35,20 +34,18 @@ def _digest(folder: Path) -> str:
     return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
 
 
-def test_an_interrupted_call_leaves_no_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_call_leaves_no_set(tmp_path, monkeypatch):
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(photographs, "write_class_folders", interrupted)
+    monkeypatch.setattr(_photographs, "write_class_folders", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        photographs.make_photographs(tmp_path)
-    assert not (tmp_path / photographs.AS_JPEGS).exists()
+        _photographs.make_photographs(tmp_path)
+    assert not (tmp_path / _photographs.AS_JPEGS).exists()
 
 
-def test_the_command_makes_the_sets_and_examines_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("dlperf_study.commands.machine.image_sets_folder", lambda: tmp_path)
+def test_the_command_makes_the_sets_and_examines_a_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("dlperf_study.commands.measuring.image_sets_folder", lambda: tmp_path)
     assert main(["data"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("image sets: photographs, photographs_cifar10; ")
     assert main(["data", str(tmp_path / "photographs")]) == 0

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from dlperf_study.image_sets.cifar10_writing import write_cifar10
-from dlperf_study.image_sets.formats.cifar10 import FOLDER
-from dlperf_study.image_sets.photographs import write_class_folders
+from dlperf_study.programs.image_sets._photographs import write_class_folders
+from dlperf_study.programs.image_sets.cifar10 import FOLDER, write_cifar10
 
 CLASSES = ("apple", "bear", "chair")
 #: Enough for every batch of CIFAR-10 to have one.

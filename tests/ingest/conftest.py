@@ -2,17 +2,17 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
 
-import numpy as np
 import pytest
 
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT, StudyPaths
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.ingest.identification import IdentifiedLogs, identify_logs
-from dlperf_study.ingest.ingestion import ingest
-from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT, StudyPaths
+from dlperf_study.dataset.ingestion.ingestion import ingest
+from dlperf_study.readers.identification import identify_logs
 
 SAMPLES = PROJECT / "tests" / "logs" / "samples"
 STEPS = 120
@@ -34,7 +34,7 @@ WriteLog = Callable[..., Path]
 Ingest = Callable[..., Dataset]
 
 
-def elapse_lines(devices: int, batch: int, seed: int, steps: int = STEPS, head: tuple[str, ...] = ()) -> list[str]:
+def elapse_lines(devices, batch, seed, steps=STEPS, head=()):
     """Return the lines of one Paddle 1.8 log: five slow steps, then RATE of each device within 1 %."""
     noise = random.Random(seed)
     seconds = [batch / RATE * (3 if step < 5 else 1) * (1 + 0.01 * noise.uniform(-1, 1)) for step in range(steps + 1)]
@@ -45,20 +45,20 @@ def elapse_lines(devices: int, batch: int, seed: int, steps: int = STEPS, head: 
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     path = tmp_path / "logs"
     path.mkdir()
     return path
 
 
 @pytest.fixture
-def write_log(folder: Path) -> WriteLog:
+def write_log(folder):
     """Return a function that writes the log of one run."""
 
-    def write(relative_path: str, devices: int = 1, batch: int = 128, seed: int | None = None, **more: object) -> Path:
+    def write(relative_path, devices=1, batch=128, seed=None, **more):
         path = folder / relative_path
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = elapse_lines(devices, batch, seed if seed is not None else crc32(relative_path.encode()), **more)  # type: ignore[arg-type]
+        lines = elapse_lines(devices, batch, seed if seed is not None else crc32(relative_path.encode()), **more)
         path.write_text("\n".join(lines) + "\n")
         return path
 
@@ -66,7 +66,7 @@ def write_log(folder: Path) -> WriteLog:
 
 
 @pytest.fixture
-def small_archive(write_log: WriteLog) -> None:
+def small_archive(write_log):
     """Three repetitions on one, eight and eighty devices, as DLPerf laid them out."""
     for case, devices in (("1n1g", 1), ("1n8g", 8), ("10n8g", 80)):
         for repetition in (1, 2, 3):
@@ -74,40 +74,67 @@ def small_archive(write_log: WriteLog) -> None:
 
 
 @pytest.fixture
-def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPaths:
+def paths(tmp_path, monkeypatch):
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
     return StudyPaths.of("logs")
 
 
 @pytest.fixture
-def ingested(folder: Path, paths: StudyPaths) -> Ingest:
+def ingested(folder, paths):
     """Return a function that accepts the proposed identity of the folder, ingests it and loads the dataset."""
 
-    def do(logs: IdentifiedLogs | None = None) -> Dataset:
+    def do(logs=None):
         logs = logs or identify_logs(folder, accept=True)
-        ingest(logs.identity, logs.files, logs.folder, paths, lambda read: None)
+        ingest(logs.study, logs.files, logs.folder, paths, lambda read: None)
         return Dataset.load(paths)
 
     return do
 
 
-def declare(folder: Path, **changes: object) -> None:
+def declare(folder, **changes):
     """Write the declared metadata of the logs of a folder; what is None is not declared."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {name: value for name, value in {**REQUIRED_METADATA, **changes}.items() if value is not None}
     (folder / "configuration.json").write_text(json.dumps(content))
 
 
-def errors_of(dataset: Dataset) -> list[str]:
-    rows = dataset.diagnostics
-    return list(rows.loc[rows["severity"] == "error", "message"])
+def refusals(dataset):
+    """Return why runs were refused, by case and repetition; those that were counted are not among them."""
+    runs = dataset.runs[dataset.runs["outcome"] != "completed"]
+    assert runs["throughput"].isna().all()
+    return {f"{run.nodes}n{run.devices_per_node}g {run.repetition}": run.reason for run in runs.itertuples()}
 
 
-def reason(dataset: Dataset, repetition: int, nodes: int = 1, devices_per_node: int = 1) -> str:
-    """Return why a run was refused; empty if it was counted."""
-    runs = dataset.runs
-    [row] = runs[
-        (runs["repetition"] == repetition) & (runs["nodes"] == nodes) & (runs["devices_per_node"] == devices_per_node)
-    ].itertuples()
-    assert (row.outcome == "completed") == (not row.reason) == (not np.isnan(row.throughput))
-    return str(row.reason)
+def slow_down(line, factor):
+    """Return a line of Paddle 1.8 with a longer step."""
+    head, _, seconds = line.partition("elapse ")
+    return f"{head}elapse {float(seconds.split()[0]) * factor:.4f} sec"
+
+
+def speedometer(rates):
+    """Return the lines of MXNet's Speedometer."""
+    return "".join(f"Epoch[0] Batch [{20 * k}]\tSpeed: {rate:.2f} samples/sec\n" for k, rate in enumerate(rates, 1))
+
+
+DOCS = (PROJECT / "docs" / "ingest.md").read_text()
+#: The format of the docs, and the line of a log that it is for.
+DOCS_FORMAT = re.search(r"<!-- own format: .*?```yaml\n(.*?)```", DOCS, re.DOTALL)[1]
+[_LINE] = re.findall(r"```text\n(.*?)\n```", DOCS[: DOCS.index(DOCS_FORMAT)].rpartition("## A format of your own")[2])
+
+
+def write_docs_format(folder, *changed):
+    """Write the format of the docs, with a text of it changed."""
+    text = DOCS_FORMAT.replace(*changed) if changed else DOCS_FORMAT
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "log_format.yaml").write_text(text)
+
+
+def write_docs_log(path, steps=20):
+    """Write lines like that of the docs: 512.3 images/s after a start-up of two, and an evaluation after each ten."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        for step in range(1, steps + 1):
+            line = _LINE.replace("it 20/", f"it {step * 20}/").replace(":05", f":{step:02}")
+            file.write((line.replace("512.3", "100.0") if step < 3 else line) + "\n")
+            if step % 10 == 0:
+                file.write(line.replace("] it", "] eval it").replace("512.3", "9000.0") + "\n")

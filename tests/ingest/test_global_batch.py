@@ -1,24 +1,21 @@
 """Jobs whose devices have no whole number of samples each, because several share a model."""
 
-from pathlib import Path
-
 import pytest
 
-from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.identification import identify_logs
-from tests.ingest.conftest import Ingest, declare
+from dlperf_study.readers.identification import identify_logs
+from tests.ingest.conftest import declare
 
 FORMAT = "name: iterations\nlines: ['iteration {step} {time} s']\nnumbers: {time: {unit: s/step, of: job}}\n"
 
 
-def write(folder: Path, seconds: float, **metadata: object) -> None:
+def write(folder, seconds, **metadata):
     declare(folder, **metadata)
     lines = [f"iteration {step} {seconds + 0.001 * (step % 3):.3f} s\n" for step in range(1, 41)]
     (folder / "run_1.log").write_text("".join(lines))
 
 
 @pytest.fixture
-def job_logs(folder: Path) -> Path:
+def job_logs(folder):
     (folder / "log_format.yaml").write_text(FORMAT)
     (folder / "identity.yaml").write_text(
         "confirmed: true\nstudy: logs\nscaling: strong\nbaseline: {nodes: 1, devices_per_node: 4}\n"
@@ -26,7 +23,7 @@ def job_logs(folder: Path) -> Path:
     return folder
 
 
-def test_a_step_of_fewer_samples_than_devices_has_their_rate(job_logs: Path, ingested: Ingest) -> None:
+def test_a_step_of_fewer_samples_than_devices_has_their_rate(job_logs, ingested):
     write(job_logs / "small", 2.0, devices_per_node=4, batch_per_device=1)
     write(job_logs / "large", 0.8, devices_per_node=16, batch_per_device=None, global_batch=4)
     dataset = ingested()
@@ -41,13 +38,7 @@ def test_a_step_of_fewer_samples_than_devices_has_their_rate(job_logs: Path, ing
     assert dataset.steps["seconds"].max() < 2.01
 
 
-def test_a_global_batch_that_devices_share_equally_is_their_batch(job_logs: Path) -> None:
+def test_a_global_batch_that_devices_share_equally_is_their_batch(job_logs):
     write(job_logs / "a", 2.0, devices_per_node=4, batch_per_device=None, global_batch=32)
-    [configuration] = identify_logs(job_logs).identity.configurations
+    [configuration] = identify_logs(job_logs).study.configurations
     assert configuration.parameters["batch_per_device"] == 8
-
-
-def test_two_batches_that_contradict_each_other_are_refused(job_logs: Path) -> None:
-    write(job_logs / "a", 2.0, devices_per_node=4, batch_per_device=1, global_batch=8)
-    with pytest.raises(IdentityError, match=r"a/configuration.json: batch_per_device 1 × 4 devices is 4, but global_"):
-        identify_logs(job_logs)

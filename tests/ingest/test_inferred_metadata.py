@@ -1,6 +1,6 @@
 import pytest
 
-from dlperf_study.ingest.inferred_metadata import are_one_run, parse_name, parse_name_below
+from dlperf_study.readers.inferred_metadata import are_one_run, parse_name, parse_name_below
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ from dlperf_study.ingest.inferred_metadata import are_one_run, parse_name, parse
     ],
 )
 def test_metadata_are_inferred_from_folders_and_files(
-    path: str, nodes: int, devices: int, model: str, batch: int, precision: str, repetition: int, printer: str
-) -> None:
+    path, nodes, devices, model, batch, precision, repetition, printer
+):
     metadata = parse_name(path.split("/"))
     assert metadata
     assert (metadata.nodes, metadata.devices_per_node, metadata.model) == (nodes, devices, model)
@@ -41,7 +41,7 @@ def test_metadata_are_inferred_from_folders_and_files(
         "1n8g/r50_b128_fp32_99999999999999999999.log",
     ],
 )
-def test_nothing_is_inferred_from_other_names(path: str) -> None:
+def test_nothing_is_inferred_from_other_names(path):
     assert parse_name(path.split("/")) is None
 
 
@@ -57,21 +57,16 @@ def test_nothing_is_inferred_from_other_names(path: str) -> None:
         ("run_99999999999999999999.log", None, ""),
     ],
 )
-def test_below_a_configuration_the_first_name_ends_in_the_repetition(
-    path: str, repetition: int | None, printer: str
-) -> None:
+def test_below_a_configuration_the_first_name_ends_in_the_repetition(path, repetition, printer):
     assert parse_name_below(path.split("/")) == (repetition, printer)
 
 
-def test_logs_are_one_run_only_if_each_names_a_different_rank_or_node() -> None:
+def test_logs_are_one_run_only_if_each_names_a_different_rank_or_node():
     assert are_one_run(["node0", "node1"], devices=16)
     assert not are_one_run(["node0", "node0"], devices=16)
     assert not are_one_run(["", "node1"], devices=16)
     assert not are_one_run(["again", "old"], devices=16)
     assert not are_one_run(["rank0", "rank1", "rank2"], devices=2)
-
-
-def test_a_number_of_a_repetition_names_no_rank() -> None:
     assert not are_one_run(["weekly/run_1", "weekly/run_2"], devices=16)
     assert not are_one_run(["a/Trial-1", "a/Trial-2"], devices=16)
     assert are_one_run(["run_1/0", "run_1/1"], devices=16)

@@ -1,25 +1,21 @@
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dlperf_study.ingest.like_dlperf import RATE, defects, results_of, runs_by_case, write_like_dlperf
-from dlperf_study.paths import StudyPaths
-from dlperf_study.published import load_source
-from tests.ingest.conftest import Ingest, WriteLog
+from dlperf_study.audit.published import load_source
+from dlperf_study.dataset.ingestion.like_dlperf import RATE, defects, results_of, runs_by_case, write_like_dlperf
 
 
-def results(paths: StudyPaths, name: str = "bz128_result.json") -> Any:
+def results(paths, name="bz128_result.json"):
     return json.loads((paths.like_dlperf / name).read_text())
 
 
-def constant(log: Path, seconds: float) -> None:
+def constant(log, seconds):
     lines = [line.partition("elapse ")[0] + f"elapse {seconds:.4f} sec" for line in log.read_text().splitlines()]
     log.write_text("\n".join(lines) + "\n")
 
 
-def test_the_results_are_those_of_its_rules(ingested: Ingest, write_log: WriteLog, paths: StudyPaths) -> None:
+def test_the_results_are_those_of_its_rules(ingested, write_log, paths):
     for repetition, seconds in ((1, 0.5), (2, 0.4), (3, 0.32)):
         constant(write_log(f"1n1g/r50_b128_fp32_{repetition}.log"), seconds)
         constant(write_log(f"1n2g/r50_b128_fp32_{repetition}.log", 2, seed=repetition + 9), seconds * 1.2)
@@ -35,7 +31,7 @@ def test_the_results_are_those_of_its_rules(ingested: Ingest, write_log: WriteLo
 
 
 @pytest.mark.parametrize("name", ["dlperf_paddle_plsc", "dlperf_paddle_resnet50"])
-def test_the_runs_it_printed_make_the_results_it_printed(name: str) -> None:
+def test_the_runs_it_printed_make_the_results_it_printed(name):
     cells = load_source(name)
     runs = cells[(cells["table"] == "runs") & cells["row"].str.contains("b128_fp32")]
     cases = runs["nodes"].map("{:.0f}".format) + "n" + runs["devices_per_node"].map("{:.0f}".format) + "g"
@@ -47,7 +43,7 @@ def test_the_runs_it_printed_make_the_results_it_printed(name: str) -> None:
         assert cases_of_model[cell.row][cell.column] == cell.value, f"{cell.row} {cell.column}"
 
 
-def test_each_run_is_rounded_before_the_median(ingested: Ingest, write_log: WriteLog, paths: StudyPaths) -> None:
+def test_each_run_is_rounded_before_the_median(ingested, write_log, paths):
     for repetition, seconds in ((1, 0.3), (2, 0.3003)):
         constant(write_log(f"1n1g/r50_b128_fp32_{repetition}.log"), seconds)
     ingested()
@@ -56,32 +52,30 @@ def test_each_run_is_rounded_before_the_median(ingested: Ingest, write_log: Writ
     assert results(paths)["r50"]["1n1g"]["median_speed"] == 426.46
 
 
-def test_without_a_baseline_the_speedup_is_null_with_a_message(
-    ingested: Ingest, write_log: WriteLog, paths: StudyPaths
-) -> None:
+def test_without_a_baseline_the_speedup_is_null_with_a_message(ingested, write_log, paths, snapshot):
     write_log("1n8g/r50_b128_fp32_1.log", 8)
     ingested()
     messages = write_like_dlperf(paths)
     assert results(paths)["r50"]["1n8g"]["speedup"] is None
-    assert any("every speedup would be 1.0" in line for line in messages)
+    assert messages[1:] == snapshot
 
 
-def test_runs_that_share_a_key_have_a_file_each(ingested: Ingest, write_log: WriteLog, paths: StudyPaths) -> None:
+def test_runs_that_share_a_key_have_a_file_each(ingested, write_log, paths, snapshot):
     write_log("1n1g/r50_b128_fp32_1.log")
     write_log("1n1g/r50_b128_fp16_1.log")
     ingested()
     messages = write_like_dlperf(paths)
     assert len(list(paths.like_dlperf.glob("*/bz128_result.json"))) == 2
-    assert any("differ in precision have one key and overwrite each other" in line for line in messages)
+    assert messages[2:] == snapshot
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_a_run_that_stopped_early_and_ten_nodes_are_named(ingested: Ingest, write_log: WriteLog) -> None:
+def test_a_run_that_stopped_early_and_ten_nodes_are_named(ingested, write_log):
     write_log("1n1g/r50_b128_fp32_4.log", seed=4, steps=60)
     write_log("1n1g/r50_b128_fp32_5.log", seed=5, steps=60)
     write_log("1n1g/r50_b128_fp32_6.log", seed=6, steps=60)
     messages = list(defects(runs_by_case(ingested())))
-    assert any("10n8g makes its extractors crash" in line for line in messages)
+    assert any("10n8g" in line for line in messages)
     [early] = [line for line in messages if "not counted" in line]
     assert "repetition 4, 5, 6;" in early
     assert 160 < float(early.rpartition(" ")[2]) < 190

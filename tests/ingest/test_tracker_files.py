@@ -3,21 +3,20 @@
 import math
 import shutil
 import zipfile
-from pathlib import Path
 
 import pytest
 
-from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.identification import identify_logs
-from dlperf_study.ingest.tracker_files import names_by_people
-from dlperf_study.logs.scalar_rows import _KNOWN as KNOWN_TAGS
-from tests.ingest.conftest import SAMPLES, Ingest, declare
+from dlperf_study.core.errors import MetadataError
+from dlperf_study.readers.identification import identify_logs
+from dlperf_study.readers.tracker_files import names_by_people
+from tests.ingest.conftest import SAMPLES, declare, refusals
 
 #: MLflow's names of an experiment and of runs; the last ends in what could be the number of a repetition.
 EXPERIMENT, FIRST, SECOND = "387317719080420083", "6e9fbf7d8d964eae8de3201ab497532f", "6e9fbf7d8d964eae8de3201ab4975327"
+FAILED = "0" * 32
 
 
-def write_mlflow_run(folder: Path, status: int = 3) -> None:
+def write_mlflow_run(folder, status=3):
     """Write a run of 40 steps of about 350 samples/s, as MLflow 3 stores it."""
     (folder / "metrics" / "throughput").mkdir(parents=True)
     for other in ("params/batch", "tags/mlflow.runName", "artifacts/model.log"):
@@ -30,7 +29,7 @@ def write_mlflow_run(folder: Path, status: int = 3) -> None:
 
 
 @pytest.fixture
-def mlruns(folder: Path) -> Path:
+def mlruns(folder):
     experiment = folder / "mlruns" / EXPERIMENT
     write_mlflow_run(experiment / FIRST)
     (folder / "mlruns" / "0").mkdir()
@@ -39,13 +38,13 @@ def mlruns(folder: Path) -> Path:
     return experiment
 
 
-def test_a_description_of_a_run_alone_is_no_run(folder: Path) -> None:
+def test_a_description_of_a_run_alone_is_no_run(folder):
     (folder / "meta.yaml").write_text("lifecycle_stage: active\nrun_id: 1\nstatus: 3\n")
-    with pytest.raises(IdentityError):
+    with pytest.raises(MetadataError):
         identify_logs(folder / "meta.yaml")
 
 
-def test_a_run_of_mlflow_is_one_log(folder: Path, mlruns: Path, ingested: Ingest) -> None:
+def test_a_run_of_mlflow_is_one_log(folder, mlruns, ingested):
     declare(folder)
     dataset = ingested()
     [run] = dataset.runs.itertuples()
@@ -54,36 +53,29 @@ def test_a_run_of_mlflow_is_one_log(folder: Path, mlruns: Path, ingested: Ingest
     assert not dataset.diagnostics["message"].str.contains("of no run").any()
 
 
-def test_a_run_of_mlflow_in_an_archive_is_the_same(folder: Path, mlruns: Path, tmp_path: Path) -> None:
+def test_a_run_of_mlflow_in_an_archive_is_the_same(folder, mlruns, tmp_path):
     declare(folder)
     archive = tmp_path / "store.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         for path in sorted(folder.rglob("*")):
             packed.write(path, path.relative_to(folder))
-    [metadata] = identify_logs(archive, accept=True).identity.configurations
+    [metadata] = identify_logs(archive, accept=True).study.configurations
     assert metadata.logs == [f"mlruns/{EXPERIMENT}/{FIRST}/metrics"]
 
 
-def test_a_run_that_failed_in_mlflow_is_refused(folder: Path, mlruns: Path, ingested: Ingest) -> None:
-    shutil.rmtree(mlruns / FIRST)
-    write_mlflow_run(mlruns / SECOND, status=4)
-    declare(mlruns / SECOND)
-    [run] = ingested().runs.itertuples()
-    assert run.repetition == 1
-    assert f"{EXPERIMENT}/{SECOND}/metrics: the run is not FINISHED and active in MLflow, but FAILED" in run.reason
-
-
-def test_a_run_of_mlflow_without_metrics_is_refused(folder: Path, mlruns: Path, ingested: Ingest) -> None:
+def test_a_run_of_mlflow_that_failed_or_has_no_metrics_is_refused(folder, mlruns, ingested, snapshot):
     write_mlflow_run(mlruns / SECOND)
     shutil.rmtree(mlruns / SECOND / "metrics")
-    declare(mlruns / FIRST)
-    declare(mlruns / SECOND, devices_per_node=2)
-    runs = ingested().runs.set_index("devices_per_node")
-    assert runs.loc[1, "outcome"] == "completed"
-    assert runs.loc[2, "reason"].endswith("its tags: none; known are tags that end as in " + KNOWN_TAGS)
+    write_mlflow_run(mlruns / FAILED, status=4)
+    for devices, run in enumerate((FIRST, SECOND, FAILED), 1):
+        declare(mlruns / run, devices_per_node=devices)
+    dataset = ingested()
+    assert set(dataset.runs["repetition"]) == {1}
+    assert set(refusals(dataset)) == {"1n2g 1", "1n3g 1"}
+    assert refusals(dataset) == snapshot
 
 
-def test_what_mlflow_keeps_next_to_runs_is_no_log(folder: Path, mlruns: Path, ingested: Ingest) -> None:
+def test_what_mlflow_keeps_next_to_runs_is_no_log(folder, mlruns, ingested):
     declare(folder)
     model, dataset = f"models/m-{FIRST}", f"datasets/{SECOND}"
     for other in (f"{model}/artifacts/MLmodel", f"{model}/meta.yaml", f"{model}/metrics/loss", f"{dataset}/meta.yaml"):
@@ -94,14 +86,14 @@ def test_what_mlflow_keeps_next_to_runs_is_no_log(folder: Path, mlruns: Path, in
     assert list(ingested().runs["outcome"]) == ["completed"]
 
 
-def test_two_runs_of_one_configuration_need_a_person(folder: Path, mlruns: Path, ingested: Ingest) -> None:
+def test_two_runs_of_one_configuration_need_a_person(folder, mlruns, ingested):
     write_mlflow_run(mlruns / SECOND)
     declare(folder, devices_per_node=2)
-    with pytest.raises(IdentityError, match=f"repetition 1 appears 2 times: .*{FIRST}.*, .*{SECOND}"):
+    with pytest.raises(MetadataError, match=f"appears 2 times: .*{FIRST}.*, .*{SECOND}"):
         ingested()
 
 
-def test_a_run_of_weights_and_biases_is_one_log(folder: Path, ingested: Ingest) -> None:
+def test_a_run_of_weights_and_biases_is_one_log(folder, ingested):
     name = "offline-run-20261123_042524-z3ouoy25"
     run_folder = folder / "wandb" / name
     for other in ("files/requirements.txt", "logs/debug-core.log", "../debug.log", "../debug-internal.log"):
@@ -116,7 +108,7 @@ def test_a_run_of_weights_and_biases_is_one_log(folder: Path, ingested: Ingest) 
     # An archive has the link as a folder.
     (folder / "wandb" / "latest-run").unlink()
     shutil.copytree(run_folder, folder / "wandb" / "latest-run")
-    [metadata] = identify_logs(folder, accept=True).identity.checked().configurations
+    [metadata] = identify_logs(folder, accept=True).study.checked().configurations
     assert metadata.logs == [f"wandb/{name}/run-z3ouoy25.wandb"]
 
 
@@ -136,5 +128,5 @@ def test_a_run_of_weights_and_biases_is_one_log(folder: Path, ingested: Ingest) 
         ("run_2/metrics", "run_2/metrics"),
     ],
 )
-def test_names_by_people_are_kept(path: str, names: str) -> None:
+def test_names_by_people_are_kept(path, names):
     assert "/".join(names_by_people(path.split("/"))) == names

@@ -6,10 +6,10 @@ from typing import Any
 
 import kubernetes_validate
 
-from dlperf_study import frameworks
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.guard.submission import Submission
-from dlperf_study.launchers import kubernetes as launcher
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.launchers import kubernetes as launcher
+from dlperf_study.programs import frameworks
 from dlperf_study.study.configuration import Configuration
 
 FOLDER = Path("/outputs/example/configurations/one")

@@ -7,13 +7,13 @@ from threading import Thread
 
 import pytest
 
-from dlperf_study.cluster import cpu_group
-from dlperf_study.cluster.cpu_group import PREFIX, obstacle
+from dlperf_study.core import cpu_group
+from dlperf_study.core.cpu_group import PREFIX, obstacle
 from dlperf_study.evidence.rank_log import read_rank_log
-from dlperf_study.execution.support import unsupported_here
-from dlperf_study.guard.submission import Command, Submission
-from dlperf_study.kubernetes.settings import KubernetesSettings
-from dlperf_study.launchers import kubernetes, slurm
+from dlperf_study.execution.planning import unsupported_here
+from dlperf_study.machines.guard.submission import Command, Submission
+from dlperf_study.machines.kubernetes.api import KubernetesSettings
+from dlperf_study.machines.launchers import kubernetes, slurm
 from dlperf_study.study.job import Outcome
 from tests.frameworks.launching import CLUSTER, configuration, launch
 from tests.launchers.test_local import _signal_guard, execute_one
@@ -22,7 +22,7 @@ from tests.requirements import need
 pytestmark = pytest.mark.timeout(120)
 LIMITED = """
 import os, pathlib, sys, time
-from dlperf_study.cluster.cpu_group import limited_group
+from dlperf_study.core.cpu_group import limited_group
 limited_group(0.5)
 folder = pathlib.Path(os.environ["FOLDER"])
 (folder / "groups").write_text(pathlib.Path("/proc/self/cgroup").read_text())
@@ -45,7 +45,7 @@ def group_names() -> set[str]:
         ("time.sleep(601)", Outcome.KILLED),
     ],
 )
-def test_no_group_outlives_its_run(tmp_path: Path, script: str, outcome: Outcome) -> None:
+def test_no_group_outlives_its_run(tmp_path, script, outcome):
     if obstacle(0.5):
         need("root")
     before = group_names()
@@ -63,7 +63,7 @@ def test_no_group_outlives_its_run(tmp_path: Path, script: str, outcome: Outcome
 
 
 @pytest.mark.slow
-def test_a_rank_with_a_tenth_of_a_core_says_how_often_it_waited(tmp_path: Path) -> None:
+def test_a_rank_with_a_tenth_of_a_core_says_how_often_it_waited(tmp_path):
     if obstacle(0.1):
         need("root")
     result = launch(configuration(cpu_limit=0.1), tmp_path)
@@ -77,7 +77,7 @@ def test_a_rank_with_a_tenth_of_a_core_says_how_often_it_waited(tmp_path: Path) 
     assert not any(name.endswith(f".{log.facts['pid']}") for name in group_names())
 
 
-def test_a_machine_that_can_limit_nothing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_can_limit_nothing_says_why(monkeypatch):
     monkeypatch.setattr(cpu_group, "TREE", Path("/nowhere"))
     monkeypatch.setattr(cpu_group, "CPU_TREE", Path("/proc/self"))
     reason = unsupported_here(configuration(cpu_limit=0.3), CLUSTER)
@@ -85,7 +85,7 @@ def test_a_machine_that_can_limit_nothing_says_why(monkeypatch: pytest.MonkeyPat
     assert unsupported_here(configuration(), CLUSTER) is None
 
 
-def test_slurm_holds_its_jobs_by_groups_of_its_own() -> None:
+def test_slurm_holds_its_jobs_by_groups_of_its_own():
     reason = slurm.LAUNCHER.cpu_limit_obstacle(CLUSTER, configuration(cpu_limit=0.3))
     assert reason.startswith("cpu_limit 0.3: under Slurm a process that joins a control group leaves that of its job")
 
@@ -104,7 +104,7 @@ def test_slurm_holds_its_jobs_by_groups_of_its_own() -> None:
         ({"cpu": "0.3"}, 2, "cpu_limit 0.3: a pod has one limit for all its ranks; it needs devices_per_node of 1"),
     ],
 )
-def test_in_kubernetes_the_limit_is_that_of_the_pods(resources: dict[str, str], devices: int, reason: str) -> None:
+def test_in_kubernetes_the_limit_is_that_of_the_pods(resources, devices, reason):
     settings = KubernetesSettings(images={"default": "image"}, resources=resources)
     cluster = replace(CLUSTER, launcher="kubernetes", settings=settings)
     limited = configuration(cpu_limit=0.3, devices_per_node=devices)

@@ -2,13 +2,11 @@
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dlperf_study.errors import EvidenceError
-from dlperf_study.kubernetes.pod_log import evidence_lines, extract_evidence
-from dlperf_study.kubernetes.pod_status import failure_of, waiting_reasons
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.machines.kubernetes.pods import evidence_lines, extract_evidence, failure_of, waiting_reasons
 from dlperf_study.study.job import JobResult, Outcome
 from tests.launchers.kubernetes_runs import ended, pod
 
@@ -23,7 +21,7 @@ from tests.launchers.kubernetes_runs import ended, pod
         (pod("Failed", reason="NodeLost"), Outcome.FAILED, "pod trainer-1 on node-7: NodeLost"),
     ],
 )
-def test_why_a_pod_failed(status: dict[str, Any], outcome: Outcome, reason: str) -> None:
+def test_why_a_pod_failed(status, outcome, reason):
     failure = failure_of(status)
     assert failure
     assert failure.outcome is outcome
@@ -31,7 +29,7 @@ def test_why_a_pod_failed(status: dict[str, Any], outcome: Outcome, reason: str)
     assert failure.out_of_memory == ("memory than" in reason)
 
 
-def test_a_pod_that_runs_or_succeeded_has_not_failed() -> None:
+def test_a_pod_that_runs_or_succeeded_has_not_failed():
     assert [failure_of(pod(phase)) for phase in ("Pending", "Running", "Succeeded")] == [None] * 3
 
 
@@ -46,7 +44,7 @@ def test_a_pod_that_runs_or_succeeded_has_not_failed() -> None:
         ({"containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]}, "ImagePullBackOff"),
     ],
 )
-def test_why_a_pod_waits(status: dict[str, Any], words: str) -> None:
+def test_why_a_pod_waits(status, words):
     assert waiting_reasons([pod("Pending", **status), pod("Running")]) == f"pod trainer-1: {words}"
 
 
@@ -60,7 +58,7 @@ def printed(folder: Path) -> list[str]:
     return list(evidence_lines(folder, RESULT))
 
 
-def test_evidence_is_read_from_between_other_lines(tmp_path: Path) -> None:
+def test_evidence_is_read_from_between_other_lines(tmp_path):
     lines = printed(tmp_path / "pod")
     assert max(map(len, lines)) < 5000
     home = tmp_path / "home"
@@ -70,7 +68,7 @@ def test_evidence_is_read_from_between_other_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", [0, 1, -1])
-def test_evidence_with_a_missing_line_is_an_error(lost: int, tmp_path: Path) -> None:
+def test_evidence_with_a_missing_line_is_an_error(lost, tmp_path):
     lines = printed(tmp_path / "pod")
     del lines[lost]
     with pytest.raises(EvidenceError, match="only a part of the evidence"):

@@ -13,19 +13,17 @@ from threading import Thread
 import psutil
 import pytest
 
-from dlperf_study import frameworks, launchers
-from dlperf_study.errors import StudyFileError
-from dlperf_study.guard.coordinator import coordinate
-from dlperf_study.guard.submission import Command, Submission
-from dlperf_study.launchers.local import execute, nodes, render
-from dlperf_study.slurm.queue import SLURM_VARIABLES
+from dlperf_study.machines.guard.coordinator import coordinate
+from dlperf_study.machines.guard.submission import Command, Submission
+from dlperf_study.machines.launchers.local import execute, nodes, render
+from dlperf_study.machines.slurm.queue import SLURM_VARIABLES
+from dlperf_study.machines.supervision.processes import RUN_MARK, marked, new_mark
+from dlperf_study.programs import frameworks
 from dlperf_study.study.job import JobResult, Outcome
-from dlperf_study.supervision.processes import RUN_MARK, marked, new_mark
 from tests.command_line import wait_for
 from tests.conftest import left_over
 from tests.frameworks.launching import CLUSTER, asynchronous, configuration
 from tests.frameworks.test_jobs import CPUS
-from tests.golden_file import check
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -35,8 +33,8 @@ SECRET = "hunter2-and-nobody-else"
 CALLER = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that started the tests in the background ignores it
-from dlperf_study.launchers._base import Submission
-from dlperf_study.launchers.local import execute
+from dlperf_study.machines.launchers._base import Submission
+from dlperf_study.machines.launchers.local import execute
 from tests.frameworks.launching import CLUSTER
 [ending] = execute([Submission.from_json(sys.argv[1])], CLUSTER, 60)
 print(ending.as_json())
@@ -63,29 +61,25 @@ def execute_one(asked: Submission, timeout_seconds: float = 30) -> JobResult:
     return result
 
 
-def test_the_submission_of_a_job() -> None:
+def test_the_submission_of_a_job(snapshot):
     with_servers = asynchronous(2)
     job = frameworks.load("paddle_ps").job(with_servers, CPUS)
-    check("submissions/local-parameter_server.json", render(job, CPUS, Path("/runs/1")).as_json())
+    assert render(job, CPUS, Path("/runs/1")).as_json() == snapshot
 
 
-def test_success(tmp_path: Path) -> None:
+def test_success(tmp_path):
     result = run(tmp_path, one="echo first", two="echo second >&2")
-    assert (result.outcome, result.reason, result.exit_codes) == (
-        Outcome.COMPLETED,
-        "",
-        {"one": 0, "two": 0},
-    )
+    assert (result.outcome, result.reason, result.exit_codes) == (Outcome.COMPLETED, "", {"one": 0, "two": 0})
     assert result.seconds > 0
     assert ((tmp_path / "one.log").read_text(), (tmp_path / "two.log").read_text()) == ("first\n", "second\n")
 
 
-def test_a_run_is_over_when_its_trainers_are(tmp_path: Path) -> None:
+def test_a_run_is_over_when_its_trainers_are(tmp_path):
     result = run(tmp_path, server="sleep 600", trainer="sleep 0.1")
     assert (result.outcome, result.exit_codes) == (Outcome.COMPLETED, {"server": None, "trainer": 0})
 
 
-def test_a_process_without_the_mark_of_its_run_is_ended_too(tmp_path: Path) -> None:
+def test_a_process_without_the_mark_of_its_run_is_ended_too(tmp_path):
     """As one that is just starting a program, whose environment can't be read."""
     server = """exec env -i FOLDER="$FOLDER" sh -c 'sleep 600 & echo $$ $! > "$FOLDER/pids"; wait'"""
     result = run(tmp_path, server=server, trainer='while [ ! -s "$FOLDER/pids" ]; do sleep 0.05; done')
@@ -99,7 +93,7 @@ def test_a_process_without_the_mark_of_its_run_is_ended_too(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("script", "reason"), [("exit 3", "one exited with code 3"), ("kill -9 $$", "one was ended by signal SIGKILL")]
 )
-def test_a_failure_names_the_task_and_ends_the_others(tmp_path: Path, script: str, reason: str) -> None:
+def test_a_failure_names_the_task_and_ends_the_others(tmp_path, script, reason):
     start = time.monotonic()
     result = run(tmp_path, one=script, two=DEEP)
     assert (result.outcome, result.reason, result.failed_task) == (Outcome.FAILED, reason, "one")
@@ -107,14 +101,12 @@ def test_a_failure_names_the_task_and_ends_the_others(tmp_path: Path, script: st
 
 
 @pytest.mark.parametrize("code", [0, 1])
-def test_a_server_that_exits_early_is_a_failure(tmp_path: Path, code: int) -> None:
+def test_a_server_that_exits_early_is_a_failure(tmp_path, code, snapshot):
     result = run(tmp_path, server=f"exit {code}", trainer="sleep 600")
-    assert (result.outcome, result.reason) == (Outcome.FAILED, f"server exited with code {code}")
+    assert (result.outcome, result.reason) == (Outcome.FAILED, snapshot)
 
 
-def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_CONF", "/of/mine/slurm.conf")
     passing = replace(submission(tmp_path, one="echo $SLURM_CONF"), pass_environment=("SLURM_CONF",))
     [node] = coordinate(passing, nodes(CLUSTER), 30, unrecorded=SLURM_VARIABLES).nodes
@@ -122,13 +114,13 @@ def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(
     assert "SLURM_CONF" not in node["variables"]
 
 
-def test_a_hanging_task_is_a_timeout(tmp_path: Path) -> None:
+def test_a_hanging_task_is_a_timeout(tmp_path, snapshot):
     result = run(tmp_path, timeout_seconds=1, deaf="trap '' TERM INT; " + DEEP)
-    assert (result.outcome, result.reason) == (Outcome.TIMEOUT, "not finished after 1 s")
+    assert (result.outcome, result.reason) == (Outcome.TIMEOUT, snapshot)
     assert 1 <= result.seconds < 15
 
 
-def test_a_command_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+def test_a_command_that_is_not_there_is_a_failure(tmp_path):
     nowhere = Command("one", "trainer", ("/nowhere/python",), {}, str(tmp_path / "one.log"))
     result = execute_one(Submission("local", str(tmp_path), (nowhere,), 0))
     assert result.outcome is Outcome.FAILED
@@ -142,7 +134,7 @@ def test_a_command_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
         (signal.SIGTERM, "the guard was asked to end the run"),
     ],
 )
-def test_the_end_of_the_guard_is_the_end_of_the_run(tmp_path: Path, number: int, reason: str) -> None:
+def test_the_end_of_the_guard_is_the_end_of_the_run(tmp_path, number, reason):
     thread = Thread(target=_signal_guard, args=(tmp_path, number))
     thread.start()
     result = run(tmp_path, one=DEEP)
@@ -153,11 +145,11 @@ def test_the_end_of_the_guard_is_the_end_of_the_run(tmp_path: Path, number: int,
 
 def _signal_guard(folder: Path, number: int) -> None:
     wait_for((folder / "started").exists, "the task")
-    [guard] = [p for p in psutil.Process().children() if "dlperf_study.guard.guard" in p.cmdline()]
+    [guard] = [p for p in psutil.Process().children() if "dlperf_study.machines.guard.guard" in p.cmdline()]
     guard.send_signal(number)
 
 
-def test_nothing_survives_the_caller(tmp_path: Path) -> None:
+def test_nothing_survives_the_caller(tmp_path):
     caller = _caller(tmp_path)
     caller.kill()
     caller.wait()
@@ -165,16 +157,12 @@ def test_nothing_survives_the_caller(tmp_path: Path) -> None:
     caller.communicate()
 
 
-def test_an_interrupt_ends_the_run_and_is_told(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_run_and_is_told(tmp_path):
     caller = _caller(tmp_path)
     caller.send_signal(signal.SIGINT)
     output, errors = caller.communicate(timeout=30)
     result = json.loads(output)
-    assert (result["outcome"], result["reason"], result["interrupted"]) == (
-        "killed",
-        "interrupted",
-        True,
-    ), errors
+    assert (result["outcome"], result["reason"], result["interrupted"]) == ("killed", "interrupted", True), errors
 
 
 def _caller(folder: Path) -> "subprocess.Popen[str]":
@@ -186,7 +174,7 @@ def _caller(folder: Path) -> "subprocess.Popen[str]":
     return caller
 
 
-def test_ports_are_free_and_different(tmp_path: Path) -> None:
+def test_ports_are_free_and_different(tmp_path):
     result = execute_one(submission(tmp_path, ports=3, one="echo {port_0} {port_1} {port_2}"))
     ports = [int(word) for word in (tmp_path / "one.log").read_text().split()]
     assert result.outcome is Outcome.COMPLETED
@@ -194,7 +182,7 @@ def test_ports_are_free_and_different(tmp_path: Path) -> None:
     assert min(ports) > 1023
 
 
-def test_secrets_stay_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_stay_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_TOKEN", SECRET)
     monkeypatch.setenv("OMP_PLACES", "cores")
     run(tmp_path, one='env; tr "\\0" "\\n" < /proc/self/environ')
@@ -213,9 +201,7 @@ def test_secrets_stay_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("horovod_torch", "ranks/rank.03/stdout", "rank-03-stdout.log"),
     ],
 )
-def test_what_the_ranks_printed_is_kept_and_scratch_is_not(
-    tmp_path: Path, framework: str, written: str, kept: str
-) -> None:
+def test_what_the_ranks_printed_is_kept_and_scratch_is_not(tmp_path, framework, written, kept):
     two_ranks = configuration(framework=framework, devices_per_node=2)
     pattern = frameworks.load(framework).job(two_ranks, CPUS).rank_output
     script = f"mkdir -p $(dirname {written}); echo hello > {written}; touch {written}.empty; env > everything"
@@ -225,18 +211,13 @@ def test_what_the_ranks_printed_is_kept_and_scratch_is_not(
     assert sorted(file.name for file in tmp_path.glob("*.log")) == sorted([kept, "one.log"])
 
 
-def test_others_are_not_counted_as_the_run_s_own_load(tmp_path: Path) -> None:
+def test_others_are_not_counted_as_the_run_s_own_load(tmp_path):
     result = run(tmp_path, one="i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
     assert result.busy_cores is not None
     assert result.busy_cores <= (os.cpu_count() or 1)
 
 
-def test_an_unknown_launcher_is_answered_with_the_choices() -> None:
-    with pytest.raises(StudyFileError, match=r"launcher is 'nowhere'; the launchers are .*local"):
-        launchers.load("nowhere")
-
-
-def test_the_watch_of_these_tests_sees_a_survivor() -> None:
+def test_the_watch_of_these_tests_sees_a_survivor():
     """Otherwise its silence would mean nothing."""
     # Its owner lives: a study that begins elsewhere ends what has none.
     mark = new_mark()

@@ -8,19 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study import frameworks
-from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.cluster.library_answer import IMPORT_SECONDS
-from dlperf_study.cluster.software import measuring_code
-from dlperf_study.errors import EvidenceError, RunError
-from dlperf_study.execution.support import load_cluster
-from dlperf_study.guard.submission import Submission
-from dlperf_study.launchers import slurm as launcher
-from dlperf_study.paths import JobPaths, RunPaths
-from dlperf_study.slurm import queue
-from dlperf_study.slurm.allocation import allocated_nodes, srun
-from dlperf_study.slurm.job import SubmittedJob, read_job, submit_job
-from dlperf_study.slurm.queue import (
+from dlperf_study.core.errors import EvidenceError, RunError
+from dlperf_study.core.paths import JobPaths, RunPaths
+from dlperf_study.execution.planning import load_cluster
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.cluster.software import IMPORT_SECONDS
+from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.launchers import slurm as launcher
+from dlperf_study.machines.slurm import queue
+from dlperf_study.machines.slurm.allocation import allocated_nodes, srun
+from dlperf_study.machines.slurm.queue import (
     Partition,
     Phase,
     QueuedJob,
@@ -29,12 +26,21 @@ from dlperf_study.slurm.queue import (
     parse_job,
     parse_partitions,
 )
-from dlperf_study.slurm.script import allotted_seconds, filled, script, slurm_time
-from dlperf_study.slurm.settings import SlurmSettings
-from dlperf_study.slurm.watch import SETTLE_SECONDS, Patience, Watch, failure, has_decided, with_slurm_reason
+from dlperf_study.machines.slurm.script import SlurmSettings, allotted_seconds, filled, script, slurm_time
+from dlperf_study.machines.slurm.submitted_job import (
+    SETTLE_SECONDS,
+    Patience,
+    SubmittedJob,
+    Watch,
+    explain_by_slurm,
+    failure,
+    has_decided,
+    read_job,
+    submit_job,
+)
+from dlperf_study.programs import frameworks
 from dlperf_study.study.job import JobResult, Outcome
 from tests.frameworks.launching import configuration
-from tests.golden_file import check
 from tests.shell_program import program
 
 CLUSTER = replace(load_cluster("slurm"), python={"default": "/shared/dlperf/bin/python"})
@@ -61,21 +67,21 @@ def submission(cluster: Cluster = CLUSTER, nodes: int = 2) -> Submission:
     return launcher.render(job, cluster, FOLDER)
 
 
-def test_the_script_of_a_job() -> None:
+def test_the_script_of_a_job(snapshot):
     rendered = submission()
-    check("submissions/slurm-job.sbatch", rendered.files["job.sbatch"])
-    check("submissions/slurm-all_reduce.json", rendered.as_json())
+    assert rendered.files["job.sbatch"] == snapshot(name="job.sbatch")
+    assert rendered.as_json() == snapshot(name="submission")
 
 
-def test_a_script_is_filled_with_its_folder_and_its_time() -> None:
+def test_a_script_is_filled_with_its_folder_and_its_time():
     text = filled(submission().files["job.sbatch"], "/outputs/a b/jobs/1", 3601)
     assert "#SBATCH --time=1:01:00\n" in text
     assert "#SBATCH --output='/outputs/a b/jobs/1'/output.txt\n" in text
-    assert text.endswith("-m dlperf_study.slurm.allocation '/outputs/a b/jobs/1'\n")
+    assert text.endswith("-m dlperf_study.machines.slurm.allocation '/outputs/a b/jobs/1'\n")
     assert not re.search(r"\{(job|time)\}", text)
 
 
-def test_only_gpus_are_asked_for_by_number() -> None:
+def test_only_gpus_are_asked_for_by_number():
     lines = script("one", 3, replace(CLUSTER, device="cpu", settings=SlurmSettings(account="a")))
     assert "gres" not in lines
     assert "partition" not in lines
@@ -84,17 +90,17 @@ def test_only_gpus_are_asked_for_by_number() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(1, "0:01:00"), (60, "0:01:00"), (61, "0:02:00"), (90_000, "25:00:00")])
-def test_times_are_rounded_up_to_minutes(seconds: float, text: str) -> None:
+def test_times_are_rounded_up_to_minutes(seconds, text):
     assert slurm_time(seconds) == text
 
 
-def test_a_job_may_last_as_long_as_its_runs_and_what_comes_around_them() -> None:
+def test_a_job_may_last_as_long_as_its_runs_and_what_comes_around_them():
     run = submission()
     assert allotted_seconds([run, run, run], 600) == 60 + 3 * (600 + run.preparing_seconds + 60)
     assert run.preparing_seconds == CLUSTER.idle_wait_seconds + CLUSTER.ready_seconds + IMPORT_SECONDS
 
 
-def test_a_traced_run_is_of_the_same_configuration_as_the_others() -> None:
+def test_a_traced_run_is_of_the_same_configuration_as_the_others():
     home = RunPaths(FOLDER).home
     assert home.folder.name == "one"
     assert home.trace("traced").home == home
@@ -113,7 +119,7 @@ def test_a_traced_run_is_of_the_same_configuration_as_the_others() -> None:
         ("A_STATE_OF_TOMORROW", "None", "h1", QueuedJob("A_STATE_OF_TOMORROW", "", "h1"), Phase.RUNNING),
     ],
 )
-def test_what_scontrol_shows(state: str, reason: str, nodes: str, expected: QueuedJob, phase: Phase) -> None:
+def test_what_scontrol_shows(state, reason, nodes, expected, phase):
     assert parse_job(SHOWN.format(state=state, reason=reason, nodes=nodes)) == expected
     assert expected.phase is phase
 
@@ -128,7 +134,7 @@ def test_what_scontrol_shows(state: str, reason: str, nodes: str, expected: Queu
         ("", None),
     ],
 )
-def test_what_the_accounting_remembers(text: str, expected: QueuedJob | None) -> None:
+def test_what_the_accounting_remembers(text, expected):
     assert parse_accounting(text) == expected
 
 
@@ -162,7 +168,7 @@ def test_what_the_accounting_remembers(text: str, expected: QueuedJob | None) ->
         (QueuedJob("FORGOTTEN"), SETTLE_SECONDS + 1, Outcome.FAILED, "FORGOTTEN"),
     ],
 )
-def test_when_a_job_is_no_longer_waited_for(job: QueuedJob, since: float, outcome: Outcome | None, words: str) -> None:
+def test_when_a_job_is_no_longer_waited_for(job, since, outcome, words):
     result = failure(job, since, PATIENCE)
     assert (result and result[0]) == outcome
     assert words in (result[1] if result else "")
@@ -183,9 +189,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("slurm_load_jobs error: Protocol authentication error", Unreachable),
     ],
 )
-def test_who_does_not_answer_has_not_forgotten(
-    scontrol: Path, diagnostic: str, expected: QueuedJob | type[Exception]
-) -> None:
+def test_who_does_not_answer_has_not_forgotten(scontrol, diagnostic, expected):
     program(scontrol.parent, f"echo '{diagnostic}' >&2; exit 1", scontrol.name)
     if isinstance(expected, QueuedJob):
         assert queue.job("7") == expected
@@ -194,27 +198,24 @@ def test_who_does_not_answer_has_not_forgotten(
         queue.job("7")
 
 
-def test_without_slurm_the_message_says_so(scontrol: Path) -> None:
-    with pytest.raises(RunError, match="scontrol is not on this machine"):
+def test_without_slurm_the_message_says_so(scontrol, refused):
+    with refused(RunError):
         queue.job("7")
 
 
-def test_where_slurm_ended_a_run_that_is_why() -> None:
+def test_where_slurm_ended_a_run_that_is_why(snapshot):
     result = JobResult(Outcome.FAILED, "node-0 on h2 exited with code 1", 3.0, {"node-0": 1}, failed_task="node-0")
-    cut = with_slurm_reason(result, QueuedJob("PREEMPTED", "", "h[1-2]", job_id="7"))
-    assert (cut.outcome, cut.reason) == (
-        Outcome.KILLED,
-        "job 7: PREEMPTED on h[1-2]: node-0 on h2 exited with code 1",
-    )
+    cut = explain_by_slurm(result, QueuedJob("PREEMPTED", "", "h[1-2]", job_id="7"))
+    assert (cut.outcome, cut.reason) == (Outcome.KILLED, snapshot)
     assert (cut.seconds, cut.exit_codes, cut.failed_task) == (3.0, {"node-0": 1}, "")
     for state in ("RUNNING", "COMPLETED", "FAILED", "FORGOTTEN"):
-        assert with_slurm_reason(result, QueuedJob(state)) == result
+        assert explain_by_slurm(result, QueuedJob(state)) == result
 
 
-def test_slurm_s_word_is_waited_for_when_a_task_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurm_s_word_is_waited_for_when_a_task_was_killed(tmp_path, monkeypatch):
     """Slurm ends processes first, and then shows that it ends their job; it may not answer, or show an older state."""
     killed = JobResult(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 3.0, {"node-0": -9}, failed_task="node-0")
-    job = SubmittedJob(JobPaths(tmp_path), (), 600, code="")
+    job = SubmittedJob(JobPaths(tmp_path), (), 600)
     (tmp_path / "job_id.txt").write_text("7\n")
     job.paths.result(0).write_text(killed.as_json())
     answers = [Unreachable("Socket timed out"), *map(QueuedJob, ("RUNNING", "COMPLETING", "NODE_FAIL"))]
@@ -230,13 +231,15 @@ def test_slurm_s_word_is_waited_for_when_a_task_was_killed(tmp_path: Path, monke
     assert not answers
 
 
-def test_a_submitted_job_is_read_as_it_was_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_submitted_job_is_read_as_it_was_submitted(tmp_path, monkeypatch):
     program(tmp_path, "echo 17", name="sbatch")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    rendered = replace(submission(), folder=str(tmp_path / "configurations" / "one" / "runs" / "1"), fingerprint="f")
+    rendered = replace(
+        submission(), folder=str(tmp_path / "configurations" / "one" / "runs" / "1"), fingerprint="f", code="c"
+    )
     submitted = submit_job([rendered], 600)
     job = read_job(submitted.paths)
-    assert (job.job_id, job.timeout_seconds, job.code) == ("17", 600, measuring_code())
+    assert (job.job_id, job.timeout_seconds) == ("17", 600)
     without_script = {name: text for name, text in rendered.files.items() if name != "job.sbatch"}
     assert job.submissions == (replace(rendered, files=without_script),)
     result = JobResult(Outcome.FAILED, "node-0 exited with code 1", 2.5, {"node-0": 1}, nodes=({"node": 0},))
@@ -249,15 +252,15 @@ def test_a_submitted_job_is_read_as_it_was_submitted(tmp_path: Path, monkeypatch
     [
         ("{", "is not JSON (EOF while parsing an object at line 1 column 1)"),
         ("[]", "is not a JSON object"),
-        ("{}", "code is missing; 2 more of its values are wrong"),
-        ('{"code": "c", "timeout_seconds": "9", "submissions": []}', "timeout_seconds is '9', which is not a number"),
+        ("{}", "timeout_seconds is missing; 1 more of its values are wrong"),
+        ('{"timeout_seconds": "9", "submissions": []}', "timeout_seconds is '9', which is not a number"),
         (
-            '{"code": "c", "timeout_seconds": 9, "submissions": [{"launcher": "slurm", "folder": "f", "commands": 5}]}',
+            '{"timeout_seconds": 9, "submissions": [{"launcher": "slurm", "folder": "f", "commands": 5}]}',
             "submissions[0]: commands is 5, which is not a list; 1 more of its values are wrong",
         ),
     ],
 )
-def test_a_damaged_order_of_a_job_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_damaged_order_of_a_job_is_refused(tmp_path, text, problem):
     paths = JobPaths(tmp_path)
     paths.order.write_text(text)
     remedy = f"delete {tmp_path}, and the same command submits its runs again"
@@ -277,11 +280,11 @@ def test_a_damaged_order_of_a_job_is_refused(tmp_path: Path, text: str, problem:
         ('{"outcome": "failed", "reason": "", "seconds": [1]}', "seconds is [1], which is not a number"),
     ],
 )
-def test_a_damaged_result_of_a_job_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_damaged_result_of_a_job_is_refused(tmp_path, text, problem):
     paths = JobPaths(tmp_path)
     paths.result(0).write_text(text)
     with pytest.raises(EvidenceError, match=re.escape(f"{paths.result(0)}: {problem}")):
-        SubmittedJob(paths, (), 600, code="").result(0)
+        SubmittedJob(paths, (), 600).result(0)
 
 
 @pytest.mark.parametrize(
@@ -296,23 +299,21 @@ def test_a_damaged_result_of_a_job_is_refused(tmp_path: Path, text: str, problem
         ("NODE_FAIL", {"node-0": -9}, "node-0", 0.0, True),
     ],
 )
-def test_when_slurm_has_decided_why_a_run_failed(
-    state: str, codes: dict[str, int | None], task: str, seconds: float, decided: bool
-) -> None:
+def test_when_slurm_has_decided_why_a_run_failed(state, codes, task, seconds, decided):
     result = JobResult(Outcome.FAILED, "it failed", 3.0, codes, failed_task=task)
     assert has_decided(QueuedJob(state), result, seconds) is decided
 
 
-def test_outside_of_a_job_there_are_no_nodes() -> None:
-    with pytest.raises(RunError, match="SLURM_JOB_ID is not set"):
+def test_outside_of_a_job_there_are_no_nodes(refused):
+    with refused(RunError):
         allocated_nodes("python", {})
 
 
-def test_a_command_on_a_node_names_its_job() -> None:
+def test_a_command_on_a_node_names_its_job():
     assert {"--jobid=7", "--nodelist=h1", "--overlap"} <= set(srun("7", "h1"))
 
 
-def test_the_evidence_of_a_submission_has_no_secret() -> None:
+def test_the_evidence_of_a_submission_has_no_secret():
     rendered = submission(replace(CLUSTER, environment={"SECRET_TOKEN": "hunter2", "NCCL_DEBUG": "INFO"}))
     assert "hunter2" not in rendered.as_json() + json.dumps(dict(rendered.files))
 
@@ -324,7 +325,7 @@ PartitionName=two AllowAccounts=ALL Default=NO MaxNodes=1 MaxTime=UNLIMITED Node
 """
 
 
-def test_what_slurm_says_of_its_partitions() -> None:
+def test_what_slurm_says_of_its_partitions():
     assert parse_partitions(PARTITIONS) == (
         Partition("all", nodes=4, max_nodes=4, max_time="01:00:00", is_default=True),
         Partition("two", nodes=2, max_nodes=1, max_time="UNLIMITED", is_default=False),

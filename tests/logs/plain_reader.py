@@ -3,11 +3,10 @@
 Tests compare the reader of the package with it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dlperf_study.logs.format import Format, Line
-from dlperf_study.logs.text_lines import LONGEST_RECORD, compile_line
+from dlperf_study.readers.format import Line
+from dlperf_study.readers.text_lines import LONGEST_RECORD, compile_line
 
 
 @dataclass(frozen=True)
@@ -19,14 +18,14 @@ class Row:
     values: dict[str, float]
 
 
-def plain_rows(format_: Format, content: bytes) -> list[Row]:
+def plain_rows(format_, content):
     """Return every record of a log without colours or carriage returns."""
     lines = content.split(b"\n")
     kinds = [line for line in format_.lines if isinstance(line, Line)]
     return [row for kind in kinds for index, line in enumerate(lines, 1) for row in _row(kind, index, line)]
 
 
-def _row(kind: Line, line_number: int, line: bytes) -> Iterator[Row]:
+def _row(kind, line_number, line):
     pattern = compile_line(kind)
     match = pattern.expression.search(line)
     if sum(line.count(needle.encode()) for needle in kind.needles) != 1 or not match or len(line) > LONGEST_RECORD:

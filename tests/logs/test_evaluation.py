@@ -1,21 +1,19 @@
 """Lines of evaluation are not lines of training."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from dlperf_study.logs.format import VALIDATION
-from dlperf_study.logs.formats import load
-from dlperf_study.logs.log_reader import mark_evaluation
-from dlperf_study.logs.records import Records, make_records
+from dlperf_study.readers.format import VALIDATION
+from dlperf_study.readers.formats import load
+from dlperf_study.readers.parsed_log import mark_evaluation
+from dlperf_study.readers.records import make_records
 from tests.logs.small_logs import read_text
 
 GLUON = load("gluonnlp_bert")
 RISING = [(9, 1e-7), (19, 2e-7), (29, 3e-7)]
 
 
-def rows(*printed: tuple[int, float]) -> Records:
+def rows(*printed):
     steps, rates = zip(*printed, strict=True)
     values = {"learning_rate": np.array(rates), "throughput": np.full(len(rates), 100.0)}
     return make_records(np.arange(1, len(steps) + 1), values, step=np.array(steps))
@@ -33,27 +31,22 @@ def rows(*printed: tuple[int, float]) -> Records:
     ],
     ids=["none", "after training", "a rate that grows", "a rate that falls", "both", "alone"],
 )
-def test_rows_that_go_back_and_have_no_learning_rate_are_evaluation(
-    printed: list[tuple[int, float]], training: int
-) -> None:
+def test_rows_that_go_back_and_have_no_learning_rate_are_evaluation(printed, training):
     marked = mark_evaluation(rows(*printed), GLUON)
     assert marked.training.tolist() == [True] * training + [False] * (len(printed) - training)
 
 
-def test_training_continues_after_an_evaluation() -> None:
+def test_training_continues_after_an_evaluation_and_other_formats_have_none():
     marked = mark_evaluation(rows(*RISING, (9, 0), (19, 0), (39, 4e-7), (49, 5e-7)), GLUON)
     assert marked.training.tolist() == [True] * 3 + [False] * 2 + [True] * 2
+    records = rows(*RISING, (9, 0))
+    assert mark_evaluation(records, load("paddle_resnet50")) is records
 
 
-def test_a_log_that_ends_in_an_evaluation_is_one_of_training(tmp_path: Path) -> None:
+def test_a_log_that_ends_in_an_evaluation_is_one_of_training(tmp_path):
     line = "INFO:root:[step {}]\tmlm_loss=10.38000\tthroughput={}K tks/s\tlr={:.7f} time=2.40, latency=239.6 ms/batch\n"
     trained = "".join(line.format(step, 17.1, 1e-4) for step in range(9, 400, 10))
     log = read_text(tmp_path, trained + "".join(line.format(step, 40.2, 0) for step in range(9, 200, 10)))
     assert log.diagnostics == ()
     assert list(log.series("throughput").step) == list(range(9, 400, 10))
     assert set(log.series("throughput", VALIDATION).values["throughput"]) == {40200.0}
-
-
-def test_other_formats_have_no_such_lines() -> None:
-    records = rows(*RISING, (9, 0))
-    assert mark_evaluation(records, load("paddle_resnet50")) is records

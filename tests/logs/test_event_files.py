@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.errors import LogError
-from dlperf_study.logs.event_files import _masked_checksum, event_rows
-from dlperf_study.logs.log_reader import read_log
-from dlperf_study.logs.protobuf import DamagedRecordError
-from dlperf_study.logs.scalar_rows import meaning
+from dlperf_study.core.errors import LogError
+from dlperf_study.readers.event_files import _masked_checksum, event_rows
+from dlperf_study.readers.log_reader import read_log
+from dlperf_study.readers.scalar_rows import DamagedRecordError, tag_meaning
 from tests.logs.small_logs import errors, write_and_read
 
 SAMPLE = Path(__file__).parent / "samples" / "today" / "tensorboard_constructed.out.tfevents.1795407924"
@@ -20,7 +19,7 @@ SECOND, LAST = 88, 4025
 NAME = "events.out.tfevents.1.host.2.0"
 
 
-def test_the_scalars_are_those_that_were_written() -> None:
+def test_the_scalars_are_those_that_were_written():
     rows = read_log(SAMPLE).series("throughput")
     assert rows.step.tolist() == list(range(40))
     assert rows.values["throughput"][:3].tolist() == [350.0, 350.84146, 350.9093]
@@ -30,37 +29,37 @@ def test_the_scalars_are_those_that_were_written() -> None:
 
 
 @pytest.mark.parametrize("missing", [1, 80, 95])
-def test_a_file_that_is_cut_is_truncated_at_a_byte(tmp_path: Path, missing: int) -> None:
-    log = write_and_read(tmp_path, NAME, CONTENT[:-missing])
-    assert f"truncated: its bytes end in an error (the record at byte {LAST} is cut) after line 39" in errors(log)
+def test_a_file_that_is_cut_is_truncated_at_a_byte(tmp_path, missing):
+    assert f"byte {LAST} is cut" in (error := errors(write_and_read(tmp_path, NAME, CONTENT[:-missing])))
+    assert error.endswith("line 39")
 
 
 @pytest.mark.parametrize("changed", [SECOND, SECOND + 9, SECOND + 40])
-def test_a_changed_byte_is_damage_at_a_byte(tmp_path: Path, changed: int) -> None:
+def test_a_changed_byte_is_damage_at_a_byte(tmp_path, changed):
     content = bytearray(CONTENT)
     content[changed] ^= 1
-    with pytest.raises(LogError, match=f"the record at byte {SECOND} is damaged: its checksum does not match"):
+    with pytest.raises(LogError, match=f"byte {SECOND} is damaged"):
         write_and_read(tmp_path, NAME, bytes(content))
 
 
-@pytest.mark.parametrize(("content", "reason"), [(b"", "is empty"), (CONTENT[:SECOND], "its tags: none")])
-def test_a_file_without_scalars_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
-    with pytest.raises(LogError, match=f"{NAME}: .*{reason}"):
-        write_and_read(tmp_path, NAME, content)
+@pytest.mark.parametrize("size", [0, SECOND])
+def test_a_file_without_scalars_is_refused(tmp_path, refused, size):
+    with refused(LogError):
+        write_and_read(tmp_path, NAME, CONTENT[:size])
 
 
-def field(number: int, content: bytes) -> bytes:
+def field(number, content):
     """Return a field of bytes of a message of Protocol Buffers."""
     return bytes([number << 3 | 2, len(content)]) + content
 
 
-def record(event: bytes) -> bytes:
+def record(event):
     """Return an event as it is stored."""
     length = struct.pack("<Q", len(event))
     return b"".join(part + struct.pack("<I", _masked_checksum(part)) for part in (length, event))
 
 
-def scalar(tag: str, value: bytes) -> bytes:
+def scalar(tag, value):
     """Return a stored event of step 7 with one scalar, of which the value is a whole field."""
     summary = field(1, field(1, tag.encode()) + value)
     return record(b"\x09" + struct.pack("<d", 1.5) + b"\x10\x07" + field(5, summary))
@@ -79,26 +78,20 @@ SIMPLE = b"\x15" + struct.pack("<f", 0.1)
         field(8, b"\x08\x02" + field(4, struct.pack("<d", 0.1))),
     ],
 )
-def test_a_scalar_is_a_number_or_a_tensor_of_one(value: bytes) -> None:
+def test_a_scalar_is_a_number_or_a_tensor_of_one(value):
     rows = list(event_rows(NAME, io.BytesIO(scalar("step_time", value))))
     assert rows == [b'TensorBoard row: {"step": 7, "wall_time": 1.5, "values": {"step_time": 0.1}}\n']
 
 
-@pytest.mark.parametrize(
-    ("tags", "reason"),
-    [
-        (("tps", "loss"), "its tags: tps, loss; known are tags that end as in samples_per_sec"),
-        (("a/step_time", "b/step_time"), "a/step_time and b/step_time are both step_seconds"),
-    ],
-)
-def test_tags_that_do_not_tell_the_rate_are_refused_by_name(tags: tuple[str, ...], reason: str) -> None:
+@pytest.mark.parametrize("tags", [("tps", "loss"), ("a/step_time", "b/step_time")])
+def test_tags_that_do_not_tell_the_rate_are_refused_by_name(refused, tags):
     content = b"".join(scalar(tag, SIMPLE) for tag in tags)
-    with pytest.raises(LogError, match=reason):
+    with refused(LogError):
         list(event_rows(NAME, io.BytesIO(content)))
 
 
-def test_a_record_that_is_no_event_is_damage() -> None:
-    with pytest.raises(DamagedRecordError, match="the record at byte 0 is no event of TensorBoard"):
+def test_a_record_that_is_no_event_is_damage(refused):
+    with refused(DamagedRecordError):
         list(event_rows(NAME, io.BytesIO(record(b"\x0f"))))
 
 
@@ -119,5 +112,5 @@ def test_a_record_that_is_no_event_is_damage() -> None:
         ("tps", None),
     ],
 )
-def test_a_tag_means_only_what_it_says(tag: str, known: tuple[str, float] | None) -> None:
-    assert meaning(tag) == known
+def test_a_tag_means_only_what_it_says(tag, known):
+    assert tag_meaning(tag) == known

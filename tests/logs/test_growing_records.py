@@ -2,17 +2,15 @@
 
 import gzip
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlperf_study.ingest.identity import Extras, LogMetadata, LogRun
-from dlperf_study.ingest.run_reader import RunToRead, read_printed_run
-from dlperf_study.logs.growing_records import GrowingRecords
-from dlperf_study.logs.log_source import LogSource
-from dlperf_study.logs.records import COLUMNS, Records, make_records, merge_records
+from dlperf_study.dataset.ingestion.run_reader import RunToRead, read_printed_run
+from dlperf_study.readers.blocks import LogSource
+from dlperf_study.readers.metadata import Extras, LogMetadata, LogRun
+from dlperf_study.readers.records import COLUMNS, GrowingRecords, make_records, merge_records
 from tests.ingest.conftest import REQUIRED_METADATA
 
 #: What reading takes for its current block, however long the log is.
@@ -21,7 +19,7 @@ NUMBERS = st.sampled_from([0.0, 1.0, float("nan")])
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> list[Records]:
+def parts(draw):
     """Return the records of successive blocks; a column has one value in some, or is missing."""
     made, line = [], 1
     for size in draw(st.lists(st.integers(0, 4), max_size=5)):
@@ -34,7 +32,7 @@ def parts(draw: st.DrawFn) -> list[Records]:
 
 
 @given(parts())
-def test_records_that_grow_are_those_that_are_merged(blocks: list[Records]) -> None:
+def test_records_that_grow_are_those_that_are_merged(blocks):
     growing = GrowingRecords()
     for block in blocks:
         growing.append(block)
@@ -47,7 +45,7 @@ def test_records_that_grow_are_those_that_are_merged(blocks: list[Records]) -> N
         np.testing.assert_array_equal(grown.values[metric], column)
 
 
-def test_a_column_of_one_value_takes_no_memory() -> None:
+def test_a_column_of_one_value_takes_no_memory():
     growing = GrowingRecords()
     for first in (1, 1001):
         growing.append(make_records(np.arange(first, first + 1000), {"loss": np.full(1000, 7.0)}))
@@ -57,7 +55,7 @@ def test_a_column_of_one_value_takes_no_memory() -> None:
     assert grown.values["loss"].strides == (0,)
 
 
-def test_a_long_log_takes_about_as_much_memory_as_its_own_bytes(tmp_path: Path) -> None:
+def test_a_long_log_takes_about_as_much_memory_as_its_own_bytes(tmp_path):
     lines = 600_000
     noise = np.random.default_rng(0).uniform(0.99, 1.01, lines)
     log = tmp_path / "long.log.gz"

@@ -1,13 +1,11 @@
 """Runs of MLflow's file store: one of a few steps, as MLflow writes it, and what is wrong with others."""
 
-from pathlib import Path
-
 import pytest
 
-from dlperf_study.errors import LogError
-from dlperf_study.logs.log_reader import read_log
-from dlperf_study.logs.log_source import LogSource
-from dlperf_study.logs.mlflow_runs import MlflowRun
+from dlperf_study.core.errors import LogError
+from dlperf_study.readers.blocks import LogSource
+from dlperf_study.readers.log_reader import read_log
+from dlperf_study.readers.tracker_files import MlflowRun
 
 META = "lifecycle_stage: active\nrun_id: 6e9fbf7d8d964eae8de3201ab4975322\nstatus: 3\ntags: []\n"
 TIMES = "1795407925702 0.25 0\n1795407925716 0.5 1\n1795407925730 0.25 2\n"
@@ -15,7 +13,7 @@ LOSSES = "1795407925702 7.0 0\n1795407925716 6.5 1\n1795407925730 6.0 2\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "metrics" / "train").mkdir(parents=True)
     (tmp_path / "meta.yaml").write_text(META)
     (tmp_path / "metrics" / "step_time").write_text(TIMES)
@@ -23,13 +21,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path) -> MlflowRun:
+def run(folder):
     metrics = folder / "metrics"
     named = [(str(path.relative_to(metrics)), LogSource(path)) for path in metrics.rglob("*") if path.is_file()]
     return MlflowRun(folder / "meta.yaml", display_name="0/run/metrics", metrics=tuple(named))
 
 
-def test_the_metrics_of_a_run_are_one_log(folder: Path) -> None:
+def test_the_metrics_of_a_run_are_one_log(folder):
     log = read_log(run(folder))
     assert log.format.name == "mlflow"
     series = log.series("step_seconds")
@@ -40,26 +38,30 @@ def test_the_metrics_of_a_run_are_one_log(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "reason"),
+    ("file", "old", "new"),
     [
-        ("meta.yaml", "status: 3", "status: 1", "0/run/metrics: the run is not FINISHED and active .* but RUNNING"),
-        ("meta.yaml", "status: 3", "status: 5", "but KILLED and active"),
-        ("meta.yaml", "active", "deleted", "but FINISHED and deleted"),
-        ("meta.yaml", "status: 3", "", "0/run/meta.yaml: does not state status"),
-        ("meta.yaml", "tags: []", "tags: [", "0/run/meta.yaml: does not state status"),
-        ("metrics/step_time", " 0.25 2\n", " 0.", "step_time: line 3 is no time, value and step: '1795407925730 0.'"),
-        ("metrics/step_time", " 0.25 2\n", " 0.25 2", "step_time: truncated: line 3 does not end"),
-        ("metrics/step_time", " 0.5 1", " 0,5 1", "step_time: line 2 is no time, value and step"),
+        ("meta.yaml", "status: 3", "status: 1"),
+        ("meta.yaml", "status: 3", "status: 5"),
+        ("meta.yaml", "active", "deleted"),
+        ("meta.yaml", "status: 3", ""),
+        ("meta.yaml", "tags: []", "tags: ["),
+        ("metrics/step_time", " 0.25 2\n", " 0."),
+        ("metrics/step_time", " 0.25 2\n", " 0.25 2"),
+        ("metrics/step_time", " 0.5 1", " 0,5 1"),
     ],
 )
-def test_a_run_that_is_not_whole_is_refused(folder: Path, file: str, old: str, new: str, reason: str) -> None:
+def test_a_run_that_is_not_whole_is_refused(folder, refused, file, old, new):
     path = folder / file
     path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(LogError, match=reason):
+    with refused(LogError):
         read_log(run(folder))
 
 
-def test_metrics_of_unknown_meaning_are_named(folder: Path) -> None:
+def test_metrics_of_unknown_meaning_and_what_is_no_text_are_refused(folder, refused):
     (folder / "metrics" / "step_time").rename(folder / "metrics" / "tps")
-    with pytest.raises(LogError, match=r"no tag is known to be .*; its tags: (tps, train/loss|train/loss, tps)"):
+    (folder / "metrics" / "train" / "loss").unlink()
+    with refused(LogError):
+        read_log(run(folder))
+    (folder / "metrics" / "tps").write_bytes(b"\xff\xfe")
+    with refused(LogError):
         read_log(run(folder))

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlperf_study.logs.records import index_steps
+from dlperf_study.readers.parsed_log import index_steps
 
 PAIRS = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 5), st.floats(0, 9)), max_size=30)
 
 
 @given(PAIRS)
-def test_steps_are_the_pairs_of_epoch_and_step_in_order(pairs: list[tuple[int, int, float]]) -> None:
+def test_steps_are_the_pairs_of_epoch_and_step_in_order(pairs):
     epochs, steps = (np.array([pair[index] for pair in pairs], dtype=np.int64) for index in (0, 1))
     index, expected_pairs = index_steps(epochs, steps), sorted({pair[:2] for pair in pairs})
     assert list(zip(index.epoch.tolist(), index.step.tolist(), strict=True)) == expected_pairs

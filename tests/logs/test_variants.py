@@ -1,12 +1,9 @@
 """Lines as other versions, launchers and terminals print them; made from format strings, with invented numbers."""
 
-from pathlib import Path
-
 import pytest
 
-from dlperf_study.errors import LogError
-from dlperf_study.logs.log_reader import read_log
-from dlperf_study.logs.parsed_log import ParsedLog
+from dlperf_study.core.errors import LogError
+from dlperf_study.readers.log_reader import read_log
 from tests.logs.small_logs import errors
 
 #: What a log states about its run next to its lines of training, and the facts in it.
@@ -29,10 +26,7 @@ STATEMENTS = {
         "DLL 2021-03-23 11:48:38.8 - Epoch: 0 Iteration: 10  train.loss : 6.9  train.ips : 4.0 images/s",
         {"batch_size": "408", "model": "resnetv15"},
     ),
-    "Horovod": (
-        "Number of parameters: 25557032\nNumber of GPUs: 8\nIter #0: 4.0 img/sec per GPU",
-        {"world_size": "8"},
-    ),
+    "Horovod": ("Number of parameters: 25557032\nNumber of GPUs: 8\nIter #0: 4.0 img/sec per GPU", {"world_size": "8"}),
     "MLPerf": (
         ':::MLLOG {"time_ms": 1, "key": "seed", "value": 1}\n:::MLLOG {"time_ms": 1, "key": "seed", "value": 2}\n'
         ':::MLLOG {"time_ms": 1, "key": "global_batch_size", "value": 1024}\n'
@@ -43,7 +37,7 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_the_facts_of_a_log_are_those_of_training(name: str, tmp_path: Path) -> None:
+def test_the_facts_of_a_log_are_those_of_training(name, tmp_path):
     text, facts = STATEMENTS[name]
     path = tmp_path / "training.log"
     path.write_bytes(lines(text))
@@ -52,13 +46,13 @@ def test_the_facts_of_a_log_are_those_of_training(name: str, tmp_path: Path) -> 
 
 
 @pytest.fixture
-def log(tmp_path: Path, request: pytest.FixtureRequest) -> ParsedLog:
+def log(tmp_path, request):
     path = tmp_path / "training.log"
     path.write_bytes(request.param)
     return read_log(path)
 
 
-def lines(*printed: str) -> bytes:
+def lines(*printed):
     return "".join(f"{line}\n" for line in printed).encode()
 
 
@@ -170,12 +164,13 @@ CASES = [(name, text) for name, texts in VARIANTS.items() for text in texts]
 
 
 @pytest.mark.parametrize(("log", "name"), [(lines(text), name) for name, text in CASES], indirect=["log"])
-def test_other_versions_are_read_as_well(log: ParsedLog, name: str) -> None:
+def test_other_versions_are_read_as_well(log, name):
     assert log.format.name == name
     rows = log.series(log.rate_metric)
     assert list(rows.step) == [10]
     assert rows.values[log.rate_metric][0] in (0.25, 4.0)
-    assert [each for each in log.diagnostics if "when it is done" not in each.message] == []
+    # Of a program that prints something when it is done, the end is missing.
+    assert len(log.diagnostics) == bool(log.format.closing_metric)
 
 
 #: What other programs print: it looks like a format here, and means something else or has a different unit.
@@ -206,15 +201,15 @@ OTHER_PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", OTHER_PROGRAMS)
-def test_lines_of_other_programs_are_refused(name: str, tmp_path: Path) -> None:
+def test_lines_of_other_programs_are_refused(name, tmp_path):
     path = tmp_path / "training.log"
     path.write_bytes(lines(OTHER_PROGRAMS[name]))
-    with pytest.raises(LogError, match="no line of training"):
+    with pytest.raises(LogError):
         read_log(path)
 
 
 @pytest.mark.parametrize("log", [lines(text) for text in VARIANTS["plsc_2_4"]], indirect=True)
-def test_the_costs_of_a_step_are_read_in_either_order(log: ParsedLog) -> None:
+def test_the_costs_of_a_step_are_read_in_either_order(log):
     assert {name: column[0] for name, column in log.records.values.items()} == {
         "loss": 6.9,
         "reader_seconds": 0.1,
@@ -228,11 +223,8 @@ def test_the_costs_of_a_step_are_read_in_either_order(log: ParsedLog) -> None:
     [b'{"log":"INFO:root:Epoch[0] Batch [20]\\tSpeed: 4.00 samples/sec\\tacc=0.1\\n","stream":"stderr"}\n'],
     indirect=True,
 )
-def test_lines_that_docker_keeps_as_json_are_read_as_printed(log: ParsedLog) -> None:
-    assert (log.format.name, log.series("throughput").values["throughput"].tolist()) == (
-        "mxnet_speedometer",
-        [4],
-    )
+def test_lines_that_docker_keeps_as_json_are_read_as_printed(log):
+    assert (log.format.name, log.series("throughput").values["throughput"].tolist()) == ("mxnet_speedometer", [4])
 
 
 PRINTED = ["[Pass 0, train batch 1] loss 6.9, elapse 0.25 sec", "[Pass 0, train batch 2] loss 6.8, elapse 0.26 sec"]
@@ -249,7 +241,7 @@ PRINTED = ["[Pass 0, train batch 1] loss 6.9, elapse 0.25 sec", "[Pass 0, train 
     ],
     indirect=True,
 )
-def test_the_rank_that_a_launcher_names_is_read(log: ParsedLog) -> None:
+def test_the_rank_that_a_launcher_names_is_read(log):
     assert list(log.records.rank) == [3, 3]
 
 
@@ -268,6 +260,6 @@ def test_the_rank_that_a_launcher_names_is_read(log: ParsedLog) -> None:
     ids=["crlf", "cr", "colours", "utf-16", "utf-16-be", "binary", "bom", "no end"],
     indirect=True,
 )
-def test_terminals_and_encodings_change_nothing(log: ParsedLog) -> None:
+def test_terminals_and_encodings_change_nothing(log):
     assert list(log.records.values["step_seconds"]) == [0.25, 0.26]
     assert list(log.records.values["loss"]) == [6.9, 6.8]

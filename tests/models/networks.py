@@ -4,7 +4,7 @@ from importlib import import_module
 
 import numpy
 
-from dlperf_study import models
+from dlperf_study.programs import models
 from dlperf_study.study.configuration import Configuration
 
 #: Those that can share a process.
@@ -48,7 +48,7 @@ def tensor(values, library):
 
 
 def assign(parameter, values, library):
-    import_module(f"dlperf_study.models._{library}_layers").assign(parameter, values)
+    import_module(f"dlperf_study.programs.models._{library}_layers").assign(parameter, values)
 
 
 def parts(layer):

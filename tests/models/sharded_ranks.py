@@ -7,7 +7,7 @@ import numpy
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dlperf_study.models.arcface_resnet50 import Shard
+from dlperf_study.programs.models.arcface_resnet50 import Shard
 from tests.models.networks import assign, batch, build, gradients, trained
 
 RANKS = 2

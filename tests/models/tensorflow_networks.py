@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 import tensorflow as tf
 
-from dlperf_study import models
+from dlperf_study.programs import models
 from dlperf_study.study.configuration import Configuration
 
 SAMPLES, CLASSES = 4, 10

@@ -1,14 +1,18 @@
-"""The folder is the registry."""
+"""What holds for every model as it is declared, before any library builds it."""
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dlperf_study import models
-from dlperf_study.errors import StudyFileError
+from dlperf_study.core.errors import UnsupportedError
+from dlperf_study.programs import models
+from dlperf_study.study.configuration import Configuration
 from tests.models.networks import LIBRARIES
+
+CONFIGURATION = Configuration(study="s", cluster="c", framework="f", strategy="d", model="resnet50", image_size=32)
 
 
 def test_every_file_that_is_not_a_helper_is_a_model():
@@ -28,16 +32,39 @@ def test_a_model_has_the_name_of_its_file_and_names_its_sources(name):
     assert model.builders
 
 
-@pytest.mark.parametrize("name", ["vgg61", "base", "_counting"])
-def test_an_unknown_name_is_refused_with_the_choices(name):
-    with pytest.raises(StudyFileError, match=rf"'{name}'.*mobilenet_v2, .*resnet50"):
-        models.load(name)
-
-
 def test_loading_every_model_imports_no_framework():
     program = (
-        "import sys; from dlperf_study import models; [models.load(n) for n in models.names()];"
+        "import sys; from dlperf_study.programs import models; [models.load(n) for n in models.names()];"
         "print({'paddle', 'tensorflow', 'torch', 'numpy'} & set(sys.modules))"
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (finished.stdout, finished.stderr) == ("set()\n", "")
+
+
+def test_flops_are_six_for_a_multiply_accumulate_and_unknown_without_a_count():
+    resnet50 = models.load("resnet50")
+    assert resnet50.flops_per_sample(224, 1000) == 6 * 4_089_184_256
+    assert replace(models.load("resnet50"), forward_macs=None).flops_per_sample(224, 1000) is None
+    arcface = models.load("arcface_resnet50")
+    saved = arcface.flops_per_sample(112, 1000) - arcface.flops_per_sample(112, 1000, sample_ratio=0.1)
+    assert saved == 6 * 512 * 900
+
+
+REFUSED = (
+    ("resnet50", {"classifier": "sharded"}),
+    ("arcface_resnet50", {"classifier": "local"}),
+    ("arcface_resnet50", {"sample_ratio": 0.5}),
+    ("arcface_resnet50", {"sample_ratio": 0.0, "classifier": "sharded"}),
+    ("vgg16_cifar", {"image_size": 31}),
+)
+
+
+def test_what_a_model_cannot_do_is_refused_before_anything_is_built(snapshot):
+    with pytest.raises(UnsupportedError) as caught:
+        models.load("resnet50").builder("mxnet")
+    reasons = [str(caught.value)]
+    for model, changes in REFUSED:
+        with pytest.raises(UnsupportedError) as caught:
+            models.load(model).builder("paddle")(replace(CONFIGURATION, **changes), 0, 1)
+        reasons.append(str(caught.value))
+    assert reasons == snapshot

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy
 import pytest
 
-from dlperf_study import models
-from dlperf_study.models._base import replicated_parameters, trainable_parameters
+from dlperf_study.programs import models
+from dlperf_study.programs.models._base import replicated_parameters, trainable_parameters
 from tests.models.networks import (
     after_forward,
     batch,

@@ -11,9 +11,9 @@ import numpy
 import paddle
 import pytest
 
-from dlperf_study import models
-from dlperf_study.frameworks._tensorflow_devices import WITHOUT_KERAS_3
-from dlperf_study.models._tensorflow_layers import pooling_weights
+from dlperf_study.programs import models
+from dlperf_study.programs.frameworks._tensorflow import WITHOUT_KERAS_3
+from dlperf_study.programs.models._tensorflow_layers import pooling_weights
 from tests.models.networks import batch, built_with, gradients, parts, seeded, values
 from tests.models.test_torch_networks import running_means
 

@@ -118,9 +118,12 @@ def running_means(network):
     return [array.numpy() for name, array in network.state_dict().items() if name.endswith(("._mean", ".running_mean"))]
 
 
-def test_parameters_have_the_same_shapes_in_the_same_order(pair):
+def test_the_loss_the_shapes_and_the_running_means_are_the_same(pair):
     paddle, torch = pair
     assert torch.shapes == paddle.shapes
+    assert torch.loss == pytest.approx(paddle.loss, rel=1e-6)
+    for expected, actual in zip(paddle.running_means, torch.running_means, strict=True):
+        assert actual == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
 def test_parameters_start_from_the_same_distribution(pair):
@@ -132,11 +135,6 @@ def test_parameters_start_from_the_same_distribution(pair):
         assert abs(means[0] - means[1]) <= math.sqrt(2) * tolerance * deviation, (number, shape)
 
 
-def test_the_loss_is_the_same(pair):
-    paddle, torch = pair
-    assert torch.loss == pytest.approx(paddle.loss, rel=1e-6)
-
-
 def test_every_gradient_is_the_same(pair):
     """A bias before a batch norm has none but rounding, so errors are held against the largest gradient too."""
     paddle, torch = pair
@@ -144,9 +142,3 @@ def test_every_gradient_is_the_same(pair):
     for expected, actual in zip(paddle.gradients, torch.gradients, strict=True):
         allowed = 1e-5 * numpy.linalg.norm(expected) + 1e-9 * largest
         assert numpy.linalg.norm(actual - expected) <= allowed
-
-
-def test_batch_norms_keep_the_same_running_means(pair):
-    paddle, torch = pair
-    for expected, actual in zip(paddle.running_means, torch.running_means, strict=True):
-        assert actual == pytest.approx(expected, rel=1e-5, abs=1e-6)

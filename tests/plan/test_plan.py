@@ -6,11 +6,11 @@ from dataclasses import fields
 
 import pytest
 
-from dlperf_study.errors import EvidenceError, StudyFileError
-from dlperf_study.plan.batch_search import searched
-from dlperf_study.plan.plan import Entry, Plan, build_plan
-from dlperf_study.plan.plan_record import EntryRecord, PlanRecord
+from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.study.batch_search import searched
 from dlperf_study.study.grid import DenominatorRule
+from dlperf_study.study.plan import Entry, Plan, build_plan
+from dlperf_study.study.plan_record import EntryRecord, PlanRecord
 from tests.study.examples import anything_goes, cluster, study
 
 
@@ -18,16 +18,14 @@ def plan_of(example=None, machines=None, unsupported=anything_goes):
     return build_plan(example or study(), machines or cluster(), unsupported)
 
 
-def test_a_plan_keeps_the_order_of_the_study():
+def test_a_plan_keeps_the_order_of_the_study_and_its_own_factors_first():
     plan = plan_of()
     sizes = [(e.configuration.nodes, e.configuration.devices_per_node) for e in plan.entries]
     assert sizes == [(1, 1), (1, 4), (2, 1), (2, 4)]
-
-
-def test_factors_are_what_varies_the_studys_own_first():
     include = ({"nodes": [1], "devices_per_node": [1], "batch_per_device": [64], "compiler": ["xla"]},)
     assert plan_of(study(include=include)).factors == ("nodes", "devices_per_node", "batch_per_device", "compiler")
     assert plan_of(study(factors={"devices_per_node": [1, 2], "nodes": [1]})).factors == ("devices_per_node",)
+    assert {(entry.reference_identity, entry.is_reference) for entry in plan_of().entries} == {(None, False)}
 
 
 def test_every_entry_has_a_baseline_in_the_plan():
@@ -37,18 +35,16 @@ def test_every_entry_has_a_baseline_in_the_plan():
     assert [entry.is_baseline for entry in plan.entries] == [True, False, False, False]
 
 
-def test_a_baseline_that_is_not_in_the_plan_is_an_error():
-    with pytest.raises(StudyFileError) as caught:
+def test_a_baseline_or_reference_that_is_not_in_the_plan_is_an_error(refused):
+    with refused(StudyFileError):
         plan_of(study(baseline=(DenominatorRule({"nodes": 3}),)))
-    assert str(caught.value) == (
-        "example.yaml: baseline: the baseline of nodes 1, devices_per_node 1 is nodes 3, devices_per_node 1, "
-        "which is not in the study; add it to factors or include"
-    )
-
-
-def test_an_excluded_baseline_is_an_error():
-    with pytest.raises(StudyFileError, match="which is not in the study"):
+    with refused(StudyFileError):
         plan_of(study(exclude=({"nodes": [1], "devices_per_node": [1]},)))
+    with refused(StudyFileError):
+        plan_of(study(**COMPARED, reference=(DenominatorRule({"framework": "horovod_torch"}),)))
+    rules = (DenominatorRule({"framework": "paddle_collective"}, {"framework": ["torch_ddp"]}),)
+    with refused(StudyFileError):
+        plan_of(study(**COMPARED, reference=rules))
 
 
 COMPARED = {
@@ -69,93 +65,49 @@ def test_every_entry_of_a_comparison_has_a_reference_in_the_plan(tmp_path):
     assert Plan.read(tmp_path / "plan.json") == plan
 
 
-def test_without_a_comparison_no_entry_has_a_reference():
-    assert {(entry.reference_identity, entry.is_reference) for entry in plan_of().entries} == {(None, False)}
-
-
-def test_a_reference_that_is_not_in_the_plan_is_an_error():
-    with pytest.raises(StudyFileError) as caught:
-        plan_of(study(**COMPARED, reference=(DenominatorRule({"framework": "horovod_torch"}),)))
-    assert str(caught.value) == (
-        "example.yaml: reference: the reference of framework paddle_collective, devices_per_node 1 is framework "
-        "horovod_torch, devices_per_node 1, which is not in the study; add it to factors or include"
-    )
-
-
-def test_a_reference_no_rule_declares_is_an_error():
-    rules = (DenominatorRule({"framework": "paddle_collective"}, {"framework": ["torch_ddp"]}),)
-    with pytest.raises(StudyFileError, match="reference: no rule's where matches framework paddle_collective"):
-        plan_of(study(**COMPARED, reference=rules))
-
-
-def test_what_the_cluster_is_too_small_for_is_unsupported():
+def test_what_the_cluster_is_too_small_for_is_unsupported(snapshot):
     plan = plan_of(study(factors={"nodes": [1, 4], "devices_per_node": [1, 8]}), cluster(1, 2, "local"))
-    assert [entry.unsupported for entry in plan.entries] == [
-        None,
-        "needs 8 devices on 1 node; cluster local has 2 devices on 1 node",
-        "needs 4 devices on 4 nodes; cluster local has 2 devices on 1 node",
-        "needs 32 devices on 4 nodes; cluster local has 2 devices on 1 node",
-    ]
+    assert [entry.unsupported for entry in plan.entries] == snapshot
     assert plan.runnable == plan.entries[:1]
     assert plan.unsupported == plan.entries[1:]
 
 
-def test_too_many_nodes_do_not_hide_too_many_threads():
+def test_each_reason_of_too_many_is_told_and_nodes_do_not_add_up(snapshot):
     points = {"nodes": [1, 4], "threads_per_device": [1, 8]}
     plan = plan_of(study(factors=points), cluster(1, 2, "local"))
-    assert plan.entries[3].unsupported == (
-        "needs 4 devices on 4 nodes; cluster local has 2 devices on 1 node; "
-        "needs 8 threads on a node; cluster local has 2 cores"
-    )
-
-
-def test_devices_of_several_nodes_do_not_make_one_larger_node():
+    assert plan.entries[3].unsupported == snapshot
     plan = plan_of(study(factors={"nodes": [1], "devices_per_node": [1, 4]}), cluster(4, 2))
-    assert plan.entries[1].unsupported == "needs 4 devices on 1 node; cluster example has 8 devices on 4 nodes"
+    assert plan.entries[1].unsupported == snapshot
 
 
-def test_all_reasons_are_given():
+def test_all_reasons_are_given(snapshot):
     def refuse(configuration):
         return "not built" if configuration.devices_per_node == 4 else None
 
     plan = plan_of(machines=cluster(1, 8), unsupported=refuse)
-    assert [entry.unsupported for entry in plan.entries] == [
-        None,
-        "not built",
-        "needs 2 devices on 2 nodes; cluster example has 8 devices on 1 node",
-        "needs 8 devices on 2 nodes; cluster example has 8 devices on 1 node; not built",
-    ]
+    assert [entry.unsupported for entry in plan.entries] == snapshot
 
 
-def test_a_global_batch_that_cannot_be_shared_is_unsupported():
+def test_a_global_batch_that_cannot_be_shared_is_unsupported(snapshot):
     strong = study(
         scaling="strong",
         factors={"global_batch": [64, 65], "devices_per_node": [1, 2]},
         baseline=(DenominatorRule({"devices_per_node": 1}),),
     )
     plan = plan_of(strong)
-    assert [entry.unsupported for entry in plan.entries] == [
-        None,
-        None,
-        None,
-        "global_batch 65 can't be shared equally by 2 devices",
-    ]
+    assert [entry.unsupported for entry in plan.entries] == snapshot
     assert [entry.configuration.batch_per_device for entry in plan.entries] == [64, 32, 65, 0]
     assert plan.entries[1].baseline_identity == plan.entries[0].configuration.identity
 
 
-def test_global_batches_that_would_be_one_configuration_are_refused():
+def test_global_batches_that_would_be_one_configuration_are_refused(refused):
     uneven = study(
         scaling="strong",
         factors={"global_batch": [64, 65], "devices_per_node": [1, 3]},
         baseline=(DenominatorRule({"devices_per_node": 1}),),
     )
-    with pytest.raises(StudyFileError) as caught:
+    with refused(StudyFileError):
         plan_of(uneven)
-    assert str(caught.value) == (
-        "example.yaml: global_batch 64 and 65 can't be shared equally by 3 devices "
-        "and would be one configuration; exclude all but one"
-    )
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path):
@@ -175,14 +127,14 @@ def test_a_plan_keeps_order_and_precision(tmp_path):
     assert (plan_of().max_repeats, plan_of().largest_batch, read.largest_batch) == (None, None, 512)
 
 
-def test_the_largest_batch_is_searched_where_the_study_says(tmp_path):
+def test_the_largest_batch_is_searched_where_the_study_says(tmp_path, refused):
     plan = plan_of(study(largest_batch=8, largest_batch_where={"devices_per_node": [4]}), cluster(1, 4))
     plan.write(tmp_path / "plan.json")
     read = Plan.read(tmp_path / "plan.json")
     searched_devices = [each.configuration.devices_per_node for each in read.entries if each.is_searched]
     assert searched_devices == [4, 4]
     assert list(searched(read)) == [read.entries[1].configuration.identity]
-    with pytest.raises(StudyFileError, match=r"largest_batch.where \(nodes 7\) matches no configuration of the study"):
+    with refused(StudyFileError):
         plan_of(study(largest_batch=8, largest_batch_where={"nodes": [7]}))
 
 
@@ -193,21 +145,21 @@ def test_a_plan_names_each_identity(tmp_path):
     assert [entry["identity"] for entry in written["entries"]] == [e.configuration.identity for e in plan.entries]
 
 
-def test_a_missing_plan_is_an_error(tmp_path):
-    with pytest.raises(EvidenceError, match="there is no plan yet"):
+def test_a_missing_plan_is_an_error(tmp_path, refused):
+    with refused(EvidenceError):
         Plan.read(tmp_path / "plan.json")
 
 
 @pytest.mark.parametrize(("text", "message"), [("{", "is not JSON"), ("[]", "is not a JSON object")])
-def test_a_file_that_is_no_plan_is_an_error(tmp_path, text, message):
+def test_a_file_that_is_no_plan_is_an_error(tmp_path, text, message, refused):
     file = tmp_path / "plan.json"
     file.write_text(text)
-    with pytest.raises(EvidenceError, match=rf"plan\.json: {message}.*; plan the study again"):
+    with refused(EvidenceError):
         Plan.read(file)
 
 
 def test_every_key_of_a_plan_is_validated_when_it_is_read():
-    assert set(PlanRecord.__annotations__) - {"format"} == {field.name for field in fields(Plan)}
+    assert set(PlanRecord.__annotations__) - {"format"} == {field.name for field in fields(Plan)} - {"program"}
     in_file = {field.name for field in fields(Entry)} | {"identity"}
     assert set(EntryRecord.__annotations__) == in_file
 
@@ -222,7 +174,7 @@ def without(key):
         (lambda plan: {"format": 1}, "format is 1; this program reads format 4"),
         (without("title"), "title is missing"),
         (lambda plan: plan | {"scaling": "odd"}, "scaling is 'odd'; the choices are 'weak' or 'strong'"),
-        (lambda plan: plan | {"factors": ["x"]}, r"factors\[0\] is 'x'; the parameters are"),
+        (lambda plan: plan | {"factors": ["x"]}, "factors has 'x'"),
         (lambda plan: plan | {"max_repeats": 0}, "max_repeats is 0; it must be at least 1"),
         (lambda plan: plan | {"entries": plan["entries"] * 2}, "two of its .* entries are the same configuration"),
     ],
@@ -241,11 +193,8 @@ def test_a_damaged_plan_is_an_error(tmp_path, change, message):
         (without("baseline_identity"), r"entries\[0\].baseline_identity is missing"),
         (without("reference_identity"), r"entries\[0\].reference_identity is missing"),
         (lambda entry: entry | {"baseline_identity": "x"}, "the baseline of .* is 'x', which is no entry of the plan"),
-        (lambda entry: {**entry, "configuration": {**entry["configuration"], "seed": 9}}, "a different version"),
-        (
-            lambda entry: {**entry, "configuration": {**entry["configuration"], "repeats": 10**400}},
-            "repeats is 10+",
-        ),
+        (lambda entry: {**entry, "configuration": {**entry["configuration"], "seed": 9}}, "has the parameters of"),
+        (lambda entry: {**entry, "configuration": {**entry["configuration"], "repeats": 10**400}}, "repeats is 10+"),
     ],
 )
 def test_a_damaged_entry_is_an_error(tmp_path, change, message):
@@ -268,7 +217,7 @@ def test_five_hundred_configurations_are_planned_within_two_seconds():
 
 def test_processes_that_only_need_the_values_need_the_standard_library_alone():
     modules = ("study.configuration", "study.job", "study.grid", "study.study")
-    modules += ("cluster.cluster", "cluster.hardware", "plan.plan")
+    modules += ("machines.cluster", "machines.cluster.hardware", "study.plan")
     code = (
         "import sys; before = set(sys.modules); "
         + "; ".join(f"import dlperf_study.{module}" for module in modules)

@@ -4,14 +4,13 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-import pytest
 import yaml
 
 from benchmarks.large_plan import STUDY
-from dlperf_study.execution.driver import make_plan
+from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from dlperf_study.execution.pending import out_of_memory_reasons
+from dlperf_study.execution.planning import make_plan
 from dlperf_study.execution.progress import earlier_run_seconds
-from dlperf_study.paths import OUTPUTS_VARIABLE
 
 #: A configuration has about fifty parameters, each of which is looked at a few times.
 MOST_CALLS = 600
@@ -38,7 +37,7 @@ def calls_of_plan(folder: Path, batches: int) -> int:
     return calls
 
 
-def test_a_further_configuration_costs_few_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_further_configuration_costs_few_calls(tmp_path, monkeypatch):
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     calls_of_plan(tmp_path, 1)
     calls = (calls_of_plan(tmp_path, 101) - calls_of_plan(tmp_path, 1)) / 200

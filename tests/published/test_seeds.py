@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dlperf_study.published import load_source, printed_table, read_source
+from dlperf_study.audit.published import load_source, printed_table, read_source
 
 SEEDS = Path(__file__).parent / "seeds"
 Grid = list[list[str]]
@@ -76,12 +76,12 @@ def bar_tables(name: str) -> list[Grid]:
 
 
 @pytest.mark.parametrize("title", html_tables("000.html"))
-def test_vgg16_on_parameter_servers(title: str) -> None:
+def test_vgg16_on_parameter_servers(title):
     (table,) = [name for name, known in read_source("paddle_vgg16_cluster").tables.items() if known.title == title]
     assert printed("paddle_vgg16_cluster", table) == html_tables("000.html")[title]
 
 
-def test_vgg16_has_no_other_table() -> None:
+def test_vgg16_has_no_other_table():
     assert len(read_source("paddle_vgg16_cluster").tables) == len(html_tables("000.html")) == 4
 
 
@@ -93,13 +93,13 @@ every_dlperf = pytest.mark.parametrize(("source", "file", "tables"), DLPERF, ids
 
 
 @every_dlperf
-def test_tables_of_dlperf(source: str, file: str, tables: list[str]) -> None:
+def test_tables_of_dlperf(source, file, tables):
     assert [printed(source, table) for table in tables] == bar_tables(file)
     assert set(read_source(source).tables) == {*tables, "runs", "result"}
 
 
 @every_dlperf
-def test_run_lists_of_dlperf_line_by_line(source: str, file: str, tables: list[str]) -> None:
+def test_run_lists_of_dlperf_line_by_line(source, file, tables):
     """The extractor prints, for each log, all runs of its folder that it has read so far."""
     so_far: dict[str, list[str]] = {}
     lines = []
@@ -111,7 +111,7 @@ def test_run_lists_of_dlperf_line_by_line(source: str, file: str, tables: list[s
 
 
 @every_dlperf
-def test_results_of_dlperfs_extractor_number_by_number(source: str, file: str, tables: list[str]) -> None:
+def test_results_of_dlperfs_extractor_number_by_number(source, file, tables):
     (written,) = re.findall(r"\{'r50'.*?\}\}\}", text(file), re.DOTALL)
     cases = {
         case: {name: str(value) for name, value in one.items()}
@@ -126,14 +126,14 @@ def lines_of_tables(source: str, *tables: str) -> Iterator[str]:
         yield from (" ".join(row) for row in printed(source, table))
 
 
-def test_elasticdls_tables() -> None:
+def test_elasticdls_tables():
     minikube = ("minikube_resnet50", "minikube_mobilenet_v2")
     asi = ("cpu_mobilenet_v2", "cpu_resnet50", "gpu_mobilenet_v2", "gpu_resnet50")
     expected = [line for line in text("003.txt").splitlines() if re.match(r"Workers |\d( \(local\))? [\d-]", line)]
     assert list(lines_of_tables("elasticdl_allreduce_wiki", *minikube, *asi)) == expected
 
 
-def test_elasticdls_profiles_and_its_arithmetic() -> None:
+def test_elasticdls_profiles_and_its_arithmetic():
     """Log lines are the cells of the profiles; of the arithmetic the column's label begins the line."""
     logged, computed = [], []
     for model in ("resnet50", "mobilenet_v2"):
@@ -145,7 +145,7 @@ def test_elasticdls_profiles_and_its_arithmetic() -> None:
     assert sorted(computed) == sorted(line for line in lines if "=" in line)
 
 
-def test_no_line_of_elasticdls_page_with_a_number_is_left() -> None:
+def test_no_line_of_elasticdls_page_with_a_number_is_left():
     read = re.compile(r"Workers |\d( \(local\))? [\d-]|\[|.*=")
     others = [line for line in text("003.txt").splitlines() if not read.match(line)]
     assert {line for line in others if re.search(r"\d", line)} <= {
@@ -154,12 +154,12 @@ def test_no_line_of_elasticdls_page_with_a_number_is_left() -> None:
     }
 
 
-def test_tensorpacks_tables() -> None:
+def test_tensorpacks_tables():
     tables = ("p100_replicated", "p100_parameter_server")
     assert [printed("tensorpack_multigpu", table) for table in tables] == bar_tables("004.txt")
 
 
-def test_tensorpacks_results() -> None:
+def test_tensorpacks_results():
     """The page's text has lost the line ends between one result and the options of the next."""
     lines = [
         row + cell for table in ("v100_tf1", "v100_tf2") for row, _, cell in rendered("tensorpack_multigpu", table)

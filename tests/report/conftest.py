@@ -1,18 +1,24 @@
-"""Constructed studies, collected, and a browser without a network."""
+"""Constructed studies, collected once each."""
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
-from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.study.study import question_names
+from dlperf_study.study.study import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 ALONE = Recipe(computation_seconds=0.080)
 TOGETHER = Recipe(computation_seconds=0.080, exposed_seconds=0.024, exchange_seconds=0.048, rank_advantage=0.05)
+
+
+#: The datasets of this process by what they were made from, and the folder of their evidence.
+_DATASETS: dict[str, Dataset] = {}
+_FOLDER = TemporaryDirectory(prefix="dlperf_study_reports_")
 
 
 def mixed_entries() -> list[Planned]:
@@ -36,14 +42,28 @@ def mixed_entries() -> list[Planned]:
 def write_titled(paths: StudyPaths, planned: list[Planned], **changes: Any) -> Dataset:
     """Write a study with a title and questions, and collect it."""
     plan = write_study(paths, planned)
-    given = {"questions": question_names(), "published": ("tensorpack_multigpu",), **changes}
+    given = {"questions": QUESTIONS, "published": ("tensorpack_multigpu",), **changes}
     replace(plan, title="Constructed & shown", **given).write(paths.plan_file)
     return collect(paths)
 
 
+def study(*planned: Planned, **changes: Any) -> Dataset:
+    """Return a titled study, the same to all tests that plan the same. Look, don't touch: replace what is to differ."""
+    made_from = repr((planned, changes))
+    if made_from not in _DATASETS:
+        paths = StudyPaths(Path(_FOLDER.name) / str(len(_DATASETS)) / "example")
+        _DATASETS[made_from] = write_titled(paths, list(planned), **changes)
+    return _DATASETS[made_from]
+
+
+def on_devices(*counts: int, recipe: Recipe = ALONE, **changes: Any) -> Dataset:
+    """Return a study of one configuration on each of these numbers of devices."""
+    return study(*(Planned(configuration(devices_per_node=count), recipe) for count in counts), **changes)
+
+
 @pytest.fixture(scope="session")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return write_titled(StudyPaths(tmp_path_factory.mktemp("outputs") / "example"), mixed_entries())
+def mixed() -> Dataset:
+    return study(*mixed_entries())
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@ import math
 import pandas as pd
 import pytest
 
-from dlperf_study.analysis.statistics import Bounded
 from dlperf_study.report import formatting
 
 
@@ -15,30 +14,30 @@ from dlperf_study.report import formatting
         (0.8706, 0.80, 0.95, ("0.87", "[0.80, 0.95]")),
         (12345.0, 11000.0, 14000.0, ("12\u202f300", "[11\u202f000, 14\u202f000]")),
         (0.0, -0.31, 0.32, ("0.00", "[\u22120.31, 0.32]")),
-        (0.0001, -0.004, 3.2, ("0.0", "[0.0, 3.2]")),
+        (0.0001, -0.004, 3.2, ("0.0", "[\u22120.004, 3.2]")),
+        (0.0001, 0.0, 3.2, ("0.0", "[0, 3.2]")),
+        (1.31, 0.036, 8.7, ("1.3", "[0.04, 8.7]")),
+        (36.87, 0.09, 15000.0, ("37", "[0.09, 15\u202f000]")),
         (10.036215, 10.036214, 10.036216, ("10.036", "[10.036, 10.036]")),
     ],
 )
-def test_digits_follow_the_width_of_the_interval(
-    value: float, low: float, high: float, written: tuple[str, str]
-) -> None:
-    assert formatting.with_interval(value, low, high) == written
+def test_digits_follow_the_width_of_the_interval(value, low, high, written):
+    assert formatting.format_bounded(value, low, high) == written
 
 
 @pytest.mark.parametrize(
     ("value", "low", "high", "decision", "written"),
     [
-        (29.4, 4.9, 120.1, 0, ("29", "[5, 120]")),
-        (29.4, -4.9, 120.1, 0, ("29", "[\u22125, 120]")),
-        (0.94, 0.79, 0.9951, 1, ("0.940", "[0.790, 0.995]")),
-        (1.3, 1.0004, 1.6, 1, ("1.3000", "[1.0004, 1.6000]")),
+        (29.4, 4.9, 120.1, 0, ("30", "[5, 120]")),
+        (29.4, -4.9, 120.1, 0, ("30", "[\u22125, 120]")),
+        (0.94, 0.79, 0.9951, 1, ("0.94", "[0.79, 0.995]")),
+        (1.4, 1.04, 2.0627, 1, ("1.4", "[1.04, 2.1]")),
+        (1.4, 1.0003, 2.0227, 1, ("1.4", "[1.0, 2.0]")),
         (1.3, 1.0, 1.6, 1, ("1.30", "[1.00, 1.60]")),
     ],
 )
-def test_no_end_is_rounded_onto_the_decision(
-    value: float, low: float, high: float, decision: float, written: tuple[str, str]
-) -> None:
-    assert formatting.with_interval(value, low, high, decision) == written
+def test_an_end_that_rounding_puts_on_the_decision_has_one_decimal_more(value, low, high, decision, written):
+    assert formatting.format_bounded(value, low, high, decision) == written
 
 
 @pytest.mark.parametrize(
@@ -49,11 +48,11 @@ def test_no_end_is_rounded_onto_the_decision(
         ((0.0206, math.nan, math.nan), "20.6 ms, alone"),
     ],
 )
-def test_a_sentence_has_the_value_in_its_unit_and_the_interval_if_there_is_one(value: Bounded, written: str) -> None:
+def test_a_sentence_has_the_value_in_its_unit_and_the_interval_if_there_is_one(value, written):
     assert formatting.value_text(value, " ms", size=1e-3, no_interval=", alone") == written
 
 
-def test_a_value_of_a_row_has_an_interval_where_its_column_has_one() -> None:
+def test_a_value_of_a_row_has_an_interval_where_its_column_has_one():
     row = pd.Series({"throughput": 2.0, "throughput_low": 1.0, "throughput_high": 3.0, "final_loss": 0.5})
     assert formatting.bounded_value(row, "throughput") == (2.0, 1.0, 3.0)
     assert formatting.bounded_value(row, "final_loss") == (0.5, None, None)
@@ -64,36 +63,33 @@ def test_a_value_of_a_row_has_an_interval_where_its_column_has_one() -> None:
 @pytest.mark.parametrize(
     ("value", "written"), [(0.0, "0"), (-2.26, "\u22122.26"), (0.012345, "0.0123"), (1234567.0, "1\u202f230\u202f000")]
 )
-def test_a_bare_value_has_three_digits(value: float, written: str) -> None:
+def test_a_bare_value_has_three_digits(value, written):
     assert formatting.plain(value) == written
 
 
 @pytest.mark.parametrize(("value", "written"), [(22780.126, "22\u202f780.13"), (366.0, "366.00"), (0.51234, "0.512")])
-def test_the_rate_of_a_run_has_the_decimals_of_published_tables(value: float, written: str) -> None:
+def test_the_rate_of_a_run_has_the_decimals_of_published_tables(value, written):
     assert formatting.rate(value) == written
 
 
-def test_a_count_keeps_all_its_digits() -> None:
+def test_counts_keep_their_digits_and_ratios_the_interval_of_their_right_side():
     assert formatting.integer(23_528_522) == "23\u202f528\u202f522"
+    assert formatting.ratio(3.3, 2.5, 5.0) == ("10 : 3.0", "10 : [2.0, 4.0]")
 
 
 @pytest.mark.parametrize(
     ("value", "written"), [(10 / 3, "10 : 3"), (100.0, "10 : 0.1"), (0.5, "10 : 20"), (0.04, "10 : 250")]
 )
-def test_ratios_have_ten_on_the_left(value: float, written: str) -> None:
+def test_ratios_have_ten_on_the_left(value, written):
     assert formatting.ratio(value) == (written, "")
     assert formatting.ratio(value, math.nan, math.nan) == (written, "")
 
 
-def test_the_interval_of_a_ratio_is_that_of_its_right_side() -> None:
-    assert formatting.ratio(3.3, 2.5, 5.0) == ("10 : 3.0", "10 : [2.0, 4.0]")
-
-
 @pytest.mark.parametrize("value", [None, math.nan, pd.NA, "", math.inf])
-def test_what_holds_no_value_is_missing(value: object) -> None:
+def test_what_holds_no_value_is_missing(value):
     assert formatting.is_missing(value)
 
 
 @pytest.mark.parametrize("value", [0, 0.0, "0", False])
-def test_zero_is_a_value(value: object) -> None:
+def test_zero_is_a_value(value):
     assert not formatting.is_missing(value)

@@ -3,15 +3,14 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from dlperf_study.paths import SELFTEST, StudyPaths
-from dlperf_study.plan.plan import Plan
-from dlperf_study.report import report_inputs
-from dlperf_study.report.report_inputs import inputs_digest, is_current, record_inputs
-from dlperf_study.writing import write_atomically
+from dlperf_study.core.paths import SELFTEST, StudyPaths
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.dataset import inputs
+from dlperf_study.dataset.inputs import is_report_current, record_report, report_digest
+from dlperf_study.study.plan import Plan
 from tests.evidence_factory import Planned, change, configuration, write_plan, write_run
 
 ASKED = configuration(devices_per_node=2)
@@ -26,8 +25,8 @@ def current(paths: StudyPaths) -> StudyPaths:
     for folder in (paths.report, paths.tables, paths.dataset):
         folder.mkdir()
     paths.report_page.touch()
-    record_inputs(paths, inputs_digest(paths))
-    assert is_current(paths)
+    record_report(paths, report_digest(paths))
+    assert is_report_current(paths)
     return paths
 
 
@@ -54,23 +53,23 @@ CHANGES: dict[str, Callable[[StudyPaths], object]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_after_a_change_it_is_not(current: StudyPaths, name: str) -> None:
+def test_after_a_change_it_is_not(current, name):
     CHANGES[name](current)
-    assert not is_current(current)
+    assert not is_report_current(current)
 
 
-def test_the_same_plan_written_again_changes_nothing(current: StudyPaths) -> None:
+def test_the_same_plan_written_again_changes_nothing(current):
     Plan.read(current.plan_file).write(current.plan_file)
-    assert is_current(current)
+    assert is_report_current(current)
 
 
-def test_a_change_of_the_package_does(current: StudyPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_inputs, "PROJECT", tmp_path)
+def test_a_change_of_the_package_does(current, tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "PACKAGE_FOLDER", tmp_path / "dlperf_study")
     module = tmp_path / "dlperf_study" / "module.py"
     write_atomically(module, json.dumps("one"))
-    record_inputs(current, inputs_digest(current))
+    record_report(current, report_digest(current))
     compiled = module.parent / "__pycache__" / "module.pyc"
     write_atomically(compiled, "compiled")
-    assert is_current(current)
+    assert is_report_current(current)
     write_atomically(module, json.dumps("other"))
-    assert not is_current(current)
+    assert not is_report_current(current)

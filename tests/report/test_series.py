@@ -1,9 +1,8 @@
 import pytest
 
-from dlperf_study.paths import StudyPaths
 from dlperf_study.report.series import all_groups, all_series, level_label
 from tests.evidence_factory import Planned, configuration
-from tests.report.conftest import ALONE, write_titled
+from tests.report.conftest import ALONE, study
 
 Parameters = dict[str, object]
 
@@ -12,10 +11,10 @@ def named(**changes: object) -> Parameters:
     return {"framework": "paddle_collective", "strategy": "all_reduce", **changes}
 
 
-def groups_of(paths: StudyPaths, pairs: list[tuple[Parameters, Parameters]]) -> list[tuple[str, list[str]]]:
+def groups_of(pairs: list[tuple[Parameters, Parameters]]) -> list[tuple[str, list[str]]]:
     """Return heading and labels of each group, from pairs of a configuration and its reference."""
     planned = [Planned(configuration(**own), ALONE, reference=configuration(**other)) for own, other in pairs]
-    return [(group.label, list(group.rows["label"])) for group in all_groups(write_titled(paths, planned))]
+    return [(group.label, list(group.rows["label"])) for group in all_groups(study(*planned))]
 
 
 COMPILED = {"precision": "amp_bf16", "compiler": "torch_compile"}
@@ -33,81 +32,64 @@ COMPILED = {"precision": "amp_bf16", "compiler": "torch_compile"}
         ),
     ],
 )
-def test_a_default_goes_without_saying_where_something_else_names_the_series(
-    paths: StudyPaths, levels: list[Parameters], labels: list[str]
-) -> None:
+def test_a_default_goes_without_saying_where_something_else_names_the_series(levels, labels):
     planned = [Planned(configuration(**named(), **changes), ALONE) for changes in levels]
-    assert [series.label for series in all_series(write_titled(paths, planned))] == labels
+    assert [series.label for series in all_series(study(*planned))] == labels
 
 
-def test_a_group_is_named_by_what_all_share_and_a_row_by_how_it_differs(paths: StudyPaths) -> None:
+def test_a_group_is_named_by_what_all_share_and_a_row_by_how_it_differs(snapshot):
     ours = named()
     others = [
         named(framework="horovod_torch"),
         named(framework="paddle_ps", strategy="async", servers=1),
         named(framework="torch_ddp", devices_per_node=2),
     ]
-    assert groups_of(paths, [(others[0], ours), (ours, ours), *((other, ours) for other in others[1:])]) == [
-        (
-            "ResNet-50 · 1 device",
-            [
-                "PaddlePaddle collective · all-reduce",
-                "Horovod (PyTorch)",
-                "PaddlePaddle parameter server · asynchronous · 1 server",
-                "PyTorch DDP · 2 devices",
-            ],
-        )
-    ]
+    [group] = groups_of([(others[0], ours), (ours, ours), *((other, ours) for other in others[1:])])
+    assert group == snapshot
 
 
-def test_groups_that_differ_in_a_factor_say_so(paths: StudyPaths) -> None:
+def test_groups_that_differ_in_a_factor_say_so():
     pairs = [
         (named(framework=name, batch_per_device=batch), named(batch_per_device=batch))
         for batch in (32, 64)
         for name in ("paddle_collective", "torch_ddp")
     ]
-    assert groups_of(paths, pairs) == [
-        (f"ResNet-50 · Batch per device {batch} · 1 device", ["PaddlePaddle collective", "PyTorch DDP"])
-        for batch in (32, 64)
-    ]
+    labels = [label for label, members in groups_of(pairs) if members == ["PaddlePaddle collective", "PyTorch DDP"]]
+    assert [label.split(" · ")[1] for label in labels] == ["Batch per device 32", "Batch per device 64"]
 
 
-def test_a_share_of_a_core_is_named_and_so_is_none() -> None:
+def test_a_share_of_a_core_is_named_and_so_is_none():
     assert [level_label("cpu_limit", limit) for limit in (0.0, 0.3)] == ["no CPU limit", "CPU limit 0.3"]
 
 
-def test_a_reference_alone_is_called_by_its_framework(paths: StudyPaths) -> None:
-    assert groups_of(paths, [(named(), named())]) == [("ResNet-50 · 1 device", ["PaddlePaddle collective"])]
+def test_a_reference_alone_is_called_by_its_framework():
+    assert groups_of([(named(), named())]) == [("ResNet-50 · 1 device", ["PaddlePaddle collective"])]
 
 
-def test_other_differences_are_those_without_framework_and_strategy(paths: StudyPaths) -> None:
+def test_other_differences_are_those_without_framework_and_strategy():
     ours, served = named(), named(framework="paddle_ps", strategy="async", servers=1)
     spread = named(framework="torch_ddp", nodes=2, precision="amp_fp16")
     planned = [Planned(configuration(**one), ALONE, reference=configuration(**ours)) for one in (ours, served, spread)]
-    [group] = all_groups(write_titled(paths, planned))
+    [group] = all_groups(study(*planned))
     assert list(group.rows["other_differences"]) == ["fp32", "1 server", "amp fp16 · 2 nodes"]
 
 
-def test_devices_of_several_nodes_differ_from_those_of_one(paths: StudyPaths) -> None:
+def test_devices_of_several_nodes_differ_from_those_of_one():
     pairs = [(named(framework=name, nodes=2), named(nodes=2)) for name in ("paddle_collective", "torch_ddp")]
     wider = (named(framework="torch_ddp", nodes=2, devices_per_node=2), named(nodes=2))
-    assert groups_of(paths, [*pairs, wider]) == [
-        (
-            "ResNet-50 · 2 devices on 2 nodes",
-            ["PaddlePaddle collective", "PyTorch DDP", "PyTorch DDP · 4 devices"],
-        )
-    ]
+    [(label, members)] = groups_of([*pairs, wider])
+    assert (label, members[2]) == ("ResNet-50 · 2 devices on 2 nodes", "PyTorch DDP · 4 devices")
 
 
-def test_groups_of_one_model_are_its_own(paths: StudyPaths) -> None:
+def test_groups_of_one_model_are_its_own():
     both = [configuration(model=model) for model in ("resnet50", "mobilenet_v2")]
-    dataset = write_titled(paths, [Planned(one, ALONE, reference=one) for one in both])
+    dataset = study(*(Planned(one, ALONE, reference=one) for one in both))
     assert [group.label for group in all_groups(dataset, "mobilenet_v2")] == ["MobileNetV2 · 1 device"]
     assert len(all_groups(dataset)) == 2
 
 
-def test_without_references_there_is_no_group(paths: StudyPaths) -> None:
-    assert all_groups(write_titled(paths, [Planned(configuration(), ALONE)])) == []
+def test_without_references_there_is_no_group():
+    assert all_groups(study(Planned(configuration(), ALONE))) == []
 
 
 @pytest.mark.parametrize(
@@ -125,5 +107,5 @@ def test_without_references_there_is_no_group(paths: StudyPaths) -> None:
         ("precision", "amp_fp16_o2", "amp fp16 O2"),
     ],
 )
-def test_a_level_is_understood_alone(factor: str, value: str, label: str) -> None:
+def test_a_level_is_understood_alone(factor, value, label):
     assert level_label(factor, value) == label

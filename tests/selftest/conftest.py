@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlperf_study.paths import OUTPUTS_VARIABLE
+from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from tests.command_line import CLUSTER, PATIENCE_SECONDS, first_in_line, machine_is_free, wait_for
 
 

@@ -2,9 +2,10 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
-from dlperf_study.paths import StudyPaths
 from dlperf_study.study.configuration import Configuration
 from tests.evidence_factory import Planned, Recipe, configuration, write_lines, write_study
 
@@ -26,8 +27,8 @@ def pair_dataset(
     share of the step.
     """
     study = f"selftest_pairs_{number:02d}"
-    reference, again = (configuration(study=study, replica=index) for index in (0, 1))
-    slowed = configuration(study=study, replica=1, planted_slowdown=slowdown)
+    reference, again = (configuration(study=study, replica=index, seed=number) for index in (0, 1))
+    slowed = configuration(study=study, replica=1, planted_slowdown=slowdown, seed=number)
     measured = slowdown if measured is None else measured
     waits = {reference: 0.0, again: 0.0, slowed: slowdown if waited is None else waited}
     planned = [
@@ -51,6 +52,28 @@ def straggler_dataset(factor: float, equal_factor: float = 1.0) -> Dataset:
         Planned(slowed, Recipe(rank_advantage=1 - 1 / factor, noise=0.001)),
     ]
     return _collected(study, planned, {equal: 0.0, slowed: 0.2})
+
+
+def steps_dataset() -> Dataset:
+    """Return the collected study of steps that sleep for 50 ms, and of which those of a slower rank 1 sleep for 60."""
+    study, seconds = "selftest_steps", {0: 0.050, 10: 0.060}
+    paths, planned = StudyPaths.of(study), []
+    for longer, own in seconds.items():
+        settings = json.dumps({"longer": longer, "milliseconds": 50})
+        program = {"own_program": "known_steps", "settings": settings, "program_digest": "d" * 64}
+        recipe = Recipe(computation_seconds=own, exposed_seconds=0.0, noise=0.0001)
+        planned.append(Planned(configuration(study=study, devices_per_node=2, **program), recipe))
+    replace(write_study(paths, planned), study=study).write(paths.plan_file)
+    for log in paths.folder.rglob("rank-00000.jsonl"):
+        write_lines(log, [_shortened(json.loads(line)) for line in log.read_text().splitlines()])
+    return collect(paths)
+
+
+def _shortened(line: dict[str, Any]) -> dict[str, Any]:
+    """Return the line of a rank that sleeps for 50 ms in each step."""
+    if line.get("name") != "training":
+        return line
+    return line | {"step_seconds": [0.050] * line["steps"], "seconds": 0.050 * line["steps"]}
 
 
 def link_dataset(exchange_seconds: float, latency_seconds: float = 1e-5) -> Dataset:

@@ -4,24 +4,24 @@ import shutil
 
 import pytest
 
-from dlperf_study.paths import PROJECT
-from dlperf_study.selftest import analysis_code as module
-from dlperf_study.selftest.analysis_code import analysis_code
+from dlperf_study.core.paths import PROJECT
+from dlperf_study.selftest import evaluation as module
+from dlperf_study.selftest.evaluation import analysis_code
 
 
 @pytest.mark.parametrize(
     ("file", "is_other"),
     [
-        ("analysis/statistics.py", True),
+        ("metrics/statistics.py", True),
         ("dataset/dataset.py", True),
         ("evidence/run.py", True),
         ("report/formatting.py", False),
-        ("worker/planted.py", False),
+        ("programs/worker/planted.py", False),
     ],
 )
 def test_the_code_that_makes_verdicts(tmp_path, monkeypatch, file, is_other):
     shutil.copytree(PROJECT / "dlperf_study", tmp_path / "dlperf_study", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(module, "PROJECT", tmp_path)
+    monkeypatch.setattr(module, "PACKAGE_FOLDER", tmp_path / "dlperf_study")
     assert analysis_code.__wrapped__() == analysis_code()
     with open(tmp_path / "dlperf_study" / file, "a", encoding="utf-8") as source:
         source.write("# changed")

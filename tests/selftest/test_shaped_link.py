@@ -2,12 +2,11 @@
 
 import pytest
 
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.execution.driver import make_plan
-from dlperf_study.execution.selftest_studies import study_file
-from dlperf_study.execution.shaped_link import BITS_PER_SECOND, link_obstacle, run_on_shaped_link
-from dlperf_study.paths import StudyPaths
-from dlperf_study.selftest.checks import check_link
+from dlperf_study.execution.planning import make_plan
+from dlperf_study.execution.selftest_studies import BITS_PER_SECOND, link_obstacle, run_on_shaped_link, study_file
+from dlperf_study.selftest.known_truths import check_link
 from dlperf_study.selftest.result import Status
 from tests.command_line import LIMIT_SECONDS
 from tests.requirements import need

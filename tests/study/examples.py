@@ -3,7 +3,7 @@
 from pathlib import Path
 from textwrap import dedent
 
-from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.study import Study

@@ -26,9 +26,6 @@ def changed(parameter: Parameter) -> Configuration:
 
 def test_an_identity_of_the_first_release_is_still_the_same():
     assert configuration().identity == FIRST_IDENTITY
-
-
-def test_only_parameters_that_exist_are_identified_by_their_default():
     assert PARAMETERS.keys() >= IDENTIFIED_BY_DEFAULT
 
 

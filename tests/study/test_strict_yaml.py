@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlperf_study.errors import StudyFileError
+from dlperf_study.core.errors import StudyFileError
 from dlperf_study.study.strict_yaml import MAX_VALUES, read_mapping
 from tests.study.examples import write
 
@@ -39,32 +39,10 @@ def test_what_only_yaml_1_1_takes_for_something_else_is_a_string(tmp_path, text)
 
 
 @pytest.mark.parametrize("text", ["010", "-010", "08", "00"])
-def test_a_number_with_a_leading_zero_is_refused(tmp_path, text):
-    with pytest.raises(
-        StudyFileError, match=f"line 2, column 4: b: {text} starts with a zero, so YAML 1.1 and 1.2 read"
-    ):
+def test_a_number_with_a_leading_zero_is_refused(tmp_path, text, refused):
+    with refused(StudyFileError):
         read(tmp_path, f"a: 1\nb: {text}\n")
     assert read(tmp_path, f"a: '{text}'") == {"a": text}
-
-
-@pytest.mark.parametrize("text", [".inf", "-.Inf", ".nan", "1e999"])
-def test_a_number_must_be_finite(tmp_path, text):
-    with pytest.raises(StudyFileError, match="is not a finite number"):
-        read(tmp_path, f"a: {text}")
-
-
-@pytest.mark.parametrize("number", ["9" * 5000, "0." + "1" * 5000])
-def test_a_number_of_too_many_digits_is_refused(tmp_path, number):
-    with pytest.raises(StudyFileError, match=r"a number of 500\d digits; the most are 40"):
-        read(tmp_path, f"a: {number}")
-
-
-@pytest.mark.parametrize(
-    "text", ["!!int '8'", "!!set {b}", "!!timestamp x", "!!python/name:os.system", "! 5", "!!map {}"]
-)
-def test_tags_are_refused(tmp_path, text):
-    with pytest.raises(StudyFileError, match=r"line 1, column 4: a: a tag \(.*values are plain strings, numbers, true"):
-        read(tmp_path, f"a: {text}")
 
 
 def in_flow(levels):
@@ -75,45 +53,42 @@ def in_blocks(levels):
     return "".join(f"{' ' * level}a:\n" for level in range(levels))
 
 
-@pytest.mark.parametrize("text", [in_flow(5000), in_blocks(2000)], ids=["flow", "blocks"])
-def test_too_deeply_nested_values_are_one_message(tmp_path, text):
-    with pytest.raises(StudyFileError, match="lists and mappings nested more than 20 deep"):
-        read(tmp_path, text)
-
-
-def test_values_nested_as_deeply_as_in_any_study_are_read(tmp_path):
-    assert read(tmp_path, in_flow(10))
-
-
 LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]\n" for k in range(1, 10))
 MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{k}: &a{k} {{<<: [{', '.join([f'*a{k - 1}'] * 10)}]}}\n" for k in range(1, 10))
-WIDE = "a: [" + "1, " * MAX_VALUES + "]"
+#: Numbers that are not finite or too long, tags, nesting without end, too many values, and values that hold themselves.
+REFUSED = {
+    **{text: f"a: {text}" for text in (".inf", "-.Inf", ".nan", "1e999")},
+    "a number of many digits": f"a: {'9' * 5000}",
+    "a fraction of many digits": f"a: 0.{'1' * 5000}",
+    **{tag: f"a: {tag}" for tag in ("!!int '8'", "!!set {b}", "!!timestamp x", "!!python/name:os.system", "! 5")},
+    "!!map": "a: !!map {}",
+    "deep in flow": in_flow(5000),
+    "deep in blocks": in_blocks(2000),
+    "many aliases": LAUGHS,
+    "many merges": MERGES,
+    "a long list": f"a: [{'1, ' * MAX_VALUES}]",
+    "a list in itself": "a: &a [*a]",
+    "a mapping in itself": "a: &a {b: *a}",
+    "a mapping merged into itself": "a: &a {<<: *a}",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
+def test_a_value_that_is_none_of_a_study_is_refused(tmp_path, text, refused):
+    with refused(StudyFileError):
+        read(tmp_path, text)
 
 
 @pytest.mark.timeout(20)
-def test_a_file_of_many_bytes_is_not_parsed(tmp_path):
-    with pytest.raises(StudyFileError, match="has more than 4,194,304 bytes"):
+def test_a_file_of_many_bytes_is_not_parsed(tmp_path, refused):
+    with refused(StudyFileError):
         read(tmp_path, "title: " + "a " * (25 << 20))
 
 
-@pytest.mark.parametrize("text", [LAUGHS, MERGES, WIDE], ids=["aliases", "merges", "a long list"])
-def test_too_many_values_are_one_message(tmp_path, text):
-    with pytest.raises(StudyFileError, match="more than 100,000 values, those that anchors repeat included"):
-        read(tmp_path, text)
-
-
-@pytest.mark.parametrize("text", ["a: &a [*a]", "a: &a {b: *a}", "a: &a {<<: *a}"])
-def test_a_value_can_not_hold_itself(tmp_path, text):
-    with pytest.raises(StudyFileError, match="an anchor named within itself"):
-        read(tmp_path, text)
-
-
-def test_an_anchor_may_be_repeated_and_merged(tmp_path):
+def test_anchors_may_be_repeated_and_merged_and_merged_over(tmp_path):
     text = "base: &base {x: 1, y: 2}\nagain: *base\nmerged: {<<: *base, y: 3}\n"
     assert read(tmp_path, text) == {"base": {"x": 1, "y": 2}, "again": {"x": 1, "y": 2}, "merged": {"x": 1, "y": 3}}
-
-
-def test_a_key_that_is_merged_over_is_not_a_duplicate(tmp_path):
-    """Also when the mapping that is merged into another has itself merged a third, further down in the file."""
+    # Also when the mapping that is merged into another has itself merged a third, further down in the file.
     text = "z: &z {x: 1}\ndeep: {deeper: {a: &a {<<: *z, x: 2}}}\nb: {<<: *a}\n"
     assert read(tmp_path, text)["b"] == {"x": 2}
+    assert read(tmp_path, in_flow(10))

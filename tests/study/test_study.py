@@ -1,6 +1,6 @@
 import pytest
 
-from dlperf_study.errors import StudyFileError
+from dlperf_study.core.errors import StudyFileError
 from dlperf_study.study.grid import DenominatorRule
 from tests.study.examples import study
 
@@ -9,11 +9,8 @@ def levels(points, *names):
     return [tuple(point[name] for name in names) for point in points]
 
 
-def test_the_grid_is_the_product_with_the_last_factor_fastest():
+def test_the_grid_is_complete_and_the_last_factor_the_fastest():
     assert levels(study().points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 1), (2, 4)]
-
-
-def test_points_are_complete():
     point = study().points[0]
     assert (point["image_size"], point["servers"], point["precision"]) == (224, 0, "fp32")
 
@@ -26,30 +23,21 @@ def test_include_adds_the_product_of_its_lists_to_the_fixed_values():
     ]
 
 
-def test_exclude_drops_what_matches_all_keys():
+def test_exclude_drops_what_matches_all_keys_also_by_default():
     points = study(exclude=({"nodes": [2], "devices_per_node": [1, 8]},)).points
     assert levels(points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 4)]
-
-
-def test_exclude_matches_defaults_too():
     with pytest.raises(StudyFileError, match="exclude leaves no configuration"):
         list(study(exclude=({"servers": [0]},)).points)
 
 
-def test_an_exclude_that_matches_nothing_is_an_error():
-    with pytest.raises(StudyFileError) as caught:
+def test_what_matches_nothing_or_everything_twice_is_an_error(refused):
+    with refused(StudyFileError):
         list(study(exclude=({"nodes": [2]}, {"nodes": [3, 5], "servers": [0]})).points)
-    assert str(caught.value) == (
-        "example.yaml: exclude[1] (nodes 3 or 5, servers 0) matches no configuration of the study"
-    )
-
-
-def test_an_include_that_duplicates_is_an_error():
-    with pytest.raises(StudyFileError) as caught:
+    with refused(StudyFileError):
         list(study(include=({"nodes": [2], "devices_per_node": [4], "servers": [0]},)).points)
-    assert str(caught.value) == (
-        "example.yaml: duplicate point in include[0]: nodes 2, devices_per_node 4, servers 0 is already in factors"
-    )
+    example = study(**SERIES, baseline=(PS_RULE,))
+    with refused(StudyFileError):
+        example.denominator_of(example.points[0], "baseline")
 
 
 def test_a_baseline_is_the_same_point_with_the_values_put_in():
@@ -76,25 +64,13 @@ def test_each_series_has_its_own_baseline():
     assert baselines == [0, 0, 2, 2, 2]
 
 
-def test_a_point_no_rule_matches_is_an_error():
-    example = study(**SERIES, baseline=(PS_RULE,))
-    with pytest.raises(StudyFileError) as caught:
-        example.denominator_of(example.points[0], "baseline")
-    assert str(caught.value) == (
-        "example.yaml: baseline: no rule's where matches framework paddle_collective, strategy all_reduce, "
-        "devices_per_node 1, servers 0"
-    )
-
-
-def test_a_baseline_with_another_baseline_is_an_error():
+def test_a_baseline_with_another_baseline_is_an_error(refused):
     rules = (
         DenominatorRule({"devices_per_node": 1}, {"devices_per_node": [4]}),
         DenominatorRule({"nodes": 2}, {"devices_per_node": [1]}),
     )
     example = study(baseline=rules)
-    with pytest.raises(
-        StudyFileError, match="the baseline of nodes 1, devices_per_node 4 has a different baseline itself"
-    ):
+    with refused(StudyFileError):
         example.denominator_of(example.points[1], "baseline")
 
 

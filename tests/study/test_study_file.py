@@ -2,10 +2,10 @@
 
 import pytest
 
+from dlperf_study.core.resources import PARAMS
 from dlperf_study.study.configuration import FIELD_NAMES, parameters_of, study_parameters
 from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.parameter import Scope
-from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDIES, STUDY, write
 
@@ -89,7 +89,7 @@ def test_an_exponent_without_a_point_is_a_number(tmp_path):
 
 def test_a_study_gives_all_parameters_but_those_of_the_plan():
     given = {*study_parameters()} - {"global_batch"} | {*parameters_of(Scope.MEASUREMENT)}
-    assert given == {*FIELD_NAMES} - {"study", "cluster", "quick"}
+    assert given == {*FIELD_NAMES} - {"study", "cluster", "quick", "own_program", "settings", "program_digest"}
 
 
 def test_every_study_and_its_quick_variant_can_be_read():

@@ -10,42 +10,42 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.errors import BusyError
-from dlperf_study.supervision.locks import lock, runtime_folder
+from dlperf_study.core.errors import BusyError
+from dlperf_study.machines.supervision.locks import lock, runtime_folder
 
-HOLD = "import sys; from pathlib import Path; from dlperf_study.supervision.locks import lock\n"
+HOLD = "import sys; from pathlib import Path; from dlperf_study.machines.supervision.locks import lock\n"
 HOLD += "with lock(Path(sys.argv[1]), 'measuring', 'would mix'): print('held', flush=True); sys.stdin.read()"
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_is_not_followed(tmp_path, refused):
     target = tmp_path / "precious"
     target.write_text("of somebody")
     (tmp_path / "lock").symlink_to(target)
-    with pytest.raises(BusyError, match="lock: a lock can't be a link; remove it"):
+    with refused(BusyError):
         lock(tmp_path / "lock", "measuring", "would mix").__enter__()
     assert target.read_text() == "of somebody"
 
 
-def test_only_this_user_can_read_and_write_it(tmp_path: Path) -> None:
+def test_only_this_user_can_read_and_write_it(tmp_path):
     with lock(tmp_path / "lock", "measuring", "would mix"):
         assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
     assert runtime_folder().stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"pid": 1}', b"\x00\xff"])
-def test_damaged_content_is_no_traceback(tmp_path: Path, content: bytes) -> None:
+def test_damaged_content_is_no_traceback(tmp_path, content, refused):
     path, pipe = tmp_path / "lock", subprocess.PIPE
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
         path.write_bytes(content)
-        with pytest.raises(BusyError, match="a process that has not said what it does is busy on this machine"):
+        with refused(BusyError):
             lock(path, "measuring", "would mix").__enter__()
         holder.kill()
 
 
-def test_a_process_that_holds_a_lock_for_a_moment_and_says_nothing_stops_nobody(tmp_path: Path) -> None:
+def test_a_process_that_holds_a_lock_for_a_moment_and_says_nothing_stops_nobody(tmp_path):
     path = tmp_path / "lock"
     holder = path.open("w")
     fcntl.flock(holder, fcntl.LOCK_EX)
@@ -56,20 +56,20 @@ def test_a_process_that_holds_a_lock_for_a_moment_and_says_nothing_stops_nobody(
     release.join()
 
 
-def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
     uid = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: uid + 4321)
     folder = Path("/tmp") / f"dlperf_study-{uid + 4321}"
     folder.symlink_to(tmp_path)
     try:
-        with pytest.raises(BusyError, match="must be a folder of this user"):
+        with pytest.raises(BusyError, match=folder.name):
             runtime_folder()
     finally:
         folder.unlink()
 
 
 @pytest.mark.parametrize("has_another_start", [True, False])
-def test_a_holder_is_named_only_if_the_process_with_its_id_is_that_one(tmp_path: Path, has_another_start: bool) -> None:
+def test_a_holder_is_named_only_if_the_process_with_its_id_is_that_one(tmp_path, has_another_start, snapshot):
     path = tmp_path / "lock"
     with lock(path, "measuring", "would mix"):
         content = json.loads(path.read_text())
@@ -78,5 +78,4 @@ def test_a_holder_is_named_only_if_the_process_with_its_id_is_that_one(tmp_path:
         path.write_text(json.dumps(content))
         with pytest.raises(BusyError) as busy:
             lock(path, "measuring", "would mix").__enter__()
-    assert (f"the last that did, {pid}, is gone;" in str(busy.value)) == has_another_start
-    assert str(busy.value).startswith(f"process {pid} is measuring on this machine;") == (not has_another_start)
+    assert str(busy.value).replace(pid, "{pid}") == snapshot

@@ -3,12 +3,12 @@
 import os
 import shutil
 import subprocess
-from pathlib import Path
+import sys
 
 import psutil
 import pytest
 
-from dlperf_study.supervision.processes import (
+from dlperf_study.machines.supervision.processes import (
     DRIVER_MARK,
     end,
     end_survivors,
@@ -30,18 +30,18 @@ from tests.command_line import wait_for
         (245, "exited with code 245: a process of its own was ended by SIGSEGV"),
     ],
 )
-def test_how_a_process_ended_in_words(code: int, words: str) -> None:
+def test_how_a_process_ended_in_words(code, words):
     assert ending_words(code) == words
 
 
-def test_a_process_that_has_the_id_of_a_dead_one_is_another() -> None:
+def test_a_process_that_has_the_id_of_a_dead_one_is_another():
     pid, _, started = this_process().partition("-")
     assert is_running(f"{pid}-{started}")
     assert not is_running(f"{pid}-{int(started) - 1}")
     assert is_running(pid)
 
 
-def test_the_name_of_a_command_may_contain_anything(tmp_path: Path) -> None:
+def test_the_name_of_a_command_may_contain_anything(tmp_path):
     """The system puts it, in parentheses, before the start time."""
     program = tmp_path / "a) 1 (b"
     shutil.copy("/bin/sleep", program)
@@ -58,7 +58,7 @@ def ticks_of(*seconds: int) -> list[int]:
     return [second * os.sysconf("SC_CLK_TCK") for second in seconds]
 
 
-def test_a_survivor_is_ended_when_another_process_has_the_id_of_its_owner() -> None:
+def test_a_survivor_is_ended_when_another_process_has_the_id_of_its_owner():
     name, _, host = new_mark().rpartition("@")
     pid, started, unique = name.split("-")
     mark = f"{pid}-{int(started) - 1}-{unique}@{host}"
@@ -67,10 +67,27 @@ def test_a_survivor_is_ended_when_another_process_has_the_id_of_its_owner() -> N
         assert survivor.wait(5) == -9
 
 
-def test_only_a_process_that_was_still_there_is_named_as_ended() -> None:
+def test_only_a_process_that_was_still_there_is_named_as_ended():
     """Two drivers may find the same survivor; the one that comes too late has ended nothing."""
     with subprocess.Popen(["sleep", "60"]) as sleeping, subprocess.Popen(["sleep", "61"]) as killed:
         processes = [psutil.Process(each.pid) for each in (killed, sleeping)]
         killed.kill()
         killed.wait()
         assert end(processes) == [f"{sleeping.pid}: sleep 60"]
+
+
+#: A process of a parent that has ended, with a session and an environment of its own: no mark finds it.
+DAEMON = """
+import subprocess, psutil
+from dlperf_study.core.signals import adopt_orphans
+from dlperf_study.machines.supervision.processes import end_children
+adopt_orphans()
+subprocess.run(["sh", "-c", "setsid sleep 100 &"], env={"PATH": "/usr/bin:/bin"})
+[daemon] = psutil.Process().children()
+print(len(end_children()), psutil.Process().children()[0].status() if daemon.is_running() else "ended")
+"""
+
+
+def test_a_daemon_is_adopted_and_ended():
+    done = subprocess.run([sys.executable, "-c", DAEMON], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) in (("1 zombie", ""), ("1 ended", ""))

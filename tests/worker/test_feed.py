@@ -7,14 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from dlperf_study import data_sources
-from dlperf_study.data_sources._base import Consumer, DataSource
-from dlperf_study.errors import RunError
-from dlperf_study.frameworks._base import Trainer
-from dlperf_study.frameworks._stopwatches import EventStopwatch, HostStopwatch
+from dlperf_study.core.errors import RunError
+from dlperf_study.programs import data_sources
+from dlperf_study.programs.data_sources._base import Consumer, DataSource
+from dlperf_study.programs.frameworks._base import EventStopwatch, HostStopwatch, Trainer
+from dlperf_study.programs.worker.feed import Feed
+from dlperf_study.programs.worker.windows import measure, settle_in
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.worker.feed import Feed
-from dlperf_study.worker.windows import measure, settle_in
 from tests.evidence_factory import configuration
 
 WAIT_SECONDS, WORK_SECONDS, STEPS = 0.004, 0.002, 5
@@ -45,7 +44,7 @@ class EchoTrainer:
     def __init__(self, stopwatch: Callable[[], Any] = HostStopwatch) -> None:
         self.stopwatch = stopwatch
 
-    def on_device(self, images: Any, labels: Any) -> Any:
+    def transfer_batch(self, images: Any, labels: Any) -> Any:
         return images
 
     def loss_scaling(self) -> None:
@@ -67,7 +66,7 @@ class EchoTrainer:
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> DataSource:
     """A data source of slow batches, under the name that a configuration has."""
-    slow = DataSource(name="slow", open=SlowBatches)
+    slow = DataSource(name="slow", display_name="", open=SlowBatches)
     monkeypatch.setattr(data_sources, "load", lambda name: slow)
     return slow
 
@@ -166,7 +165,7 @@ def test_a_source_is_opened_for_the_rank_and_the_library_of_its_tensors(monkeypa
         consumers.append(consumer)
         return SlowBatches(asked, consumer)
 
-    slow = replace(DataSource(name="slow", open=open_for))
+    slow = replace(DataSource(name="slow", display_name="", open=open_for))
     monkeypatch.setattr(data_sources, "load", lambda name: slow)
     feed(EchoTrainer())
     assert consumers == [Consumer(0, 1, "none")]

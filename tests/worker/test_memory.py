@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from dlperf_study.worker.memory import MemoryMeter
+from dlperf_study.programs.worker.resources import MemoryMeter
 
 MIB = 2**20
 
@@ -24,7 +24,7 @@ class CountingAllocator:
 #: In a process of its own: libraries that others have loaded may keep what is freed.
 FILLING = """
 import numpy as np
-from dlperf_study.worker.memory import MemoryMeter
+from dlperf_study.programs.worker.resources import MemoryMeter
 
 def fill(mebibytes):
     np.ones(mebibytes * 2**20, np.int8)
@@ -37,16 +37,13 @@ print(meter.peaks()["process_bytes"])
 """
 
 
-def test_the_peak_of_the_process_is_that_of_the_window_alone() -> None:
+def test_the_peak_of_the_process_is_that_of_the_window_alone():
     """What was freed before the window is not in it, and what was freed within is."""
     done = subprocess.run([sys.executable, "-c", FILLING], capture_output=True, text=True, check=True)
     at_start, peak = map(int, done.stdout.split())
     assert 190 * MIB < peak - at_start < 300 * MIB
 
 
-def test_the_counters_of_the_library_start_with_the_window() -> None:
+def test_the_counters_of_the_library_start_with_the_window():
     assert MemoryMeter(CountingAllocator).peaks()["allocated_bytes"] == 1
-
-
-def test_a_library_that_counts_nothing_has_no_peak() -> None:
     assert set(MemoryMeter(None).peaks()) == {"process_bytes"}

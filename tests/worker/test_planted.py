@@ -6,10 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from dlperf_study.evidence.rank_log_writer import RankLogWriter
-from dlperf_study.frameworks._base import Drain, Trainer
+from dlperf_study.evidence.writers import RankLogWriter
+from dlperf_study.programs.frameworks._base import Trainer
+from dlperf_study.programs.worker.planted import SlowedTrainer, plant_slowdown, planted_wait
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.worker.planted import SlowedTrainer, planted_wait, with_planted_slowdown
+from dlperf_study.study.exchange import Drain
 from tests.evidence_factory import configuration
 
 STEPS, STEP_SECONDS, SHARE = 20, 0.004, 0.25
@@ -36,7 +37,7 @@ class SleepingTrainer:
 
 def slowed(**changes: Any) -> Trainer:
     planted: Configuration = replace(configuration(study="selftest_x", planted_slowdown=SHARE), **changes)
-    return with_planted_slowdown(cast(Trainer, SleepingTrainer()), planted)
+    return plant_slowdown(cast(Trainer, SleepingTrainer()), planted)
 
 
 @pytest.mark.parametrize("step", ["train_step", "computation_step"])
@@ -61,15 +62,12 @@ def test_one_rank_or_all_are_slowed(slowed_rank, is_slowed):
     assert (planted_wait(trainer)["waited_seconds"] > 0) == is_slowed
 
 
-def test_everything_else_is_the_trainers_own():
+def test_no_other_study_is_slowed_and_everything_else_is_the_trainers_own():
     trainer = slowed()
     assert isinstance(trainer, SlowedTrainer)
     assert (trainer.rank, trainer.world_size, trainer.exchange_kind) == (1, 2, "all_reduce")
-
-
-def test_no_other_study_is_slowed():
     trainer = cast(Trainer, SleepingTrainer())
-    assert with_planted_slowdown(trainer, configuration()) is trainer
+    assert plant_slowdown(trainer, configuration()) is trainer
     assert planted_wait(trainer) is None
 
 

@@ -9,15 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.cluster.software import (
+from dlperf_study.core.code_identity import (
+    COMMON_ROOTS,
     DRIVER_CODE_VARIABLE,
     PACKAGE_FOLDER,
-    code_identity,
+    driver_code_of,
     require_code_of_driver,
 )
-from dlperf_study.errors import RunError
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.core.errors import RunError
+from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from tests.frameworks.launching import configuration
+
+#: Of a configuration that trains VGG-16.
+ROOTS = (*COMMON_ROOTS, "dlperf_study.programs.models.vgg16")
 
 
 @pytest.fixture
@@ -28,7 +32,9 @@ def second_checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def worker(folder: Path, run: Path, program: str = "-m dlperf_study.worker") -> "subprocess.CompletedProcess[str]":
+def worker(
+    folder: Path, run: Path, program: str = "-m dlperf_study.programs.worker"
+) -> "subprocess.CompletedProcess[str]":
     """Start a worker in a checkout, for a driver that runs the code of this one."""
     run.mkdir()
     # An unknown framework is the first that a worker would complain about after the check.
@@ -36,34 +42,37 @@ def worker(folder: Path, run: Path, program: str = "-m dlperf_study.worker") -> 
     environment = {
         CONFIGURATION_VARIABLE: str(run / "configuration.json"),
         RUN_VARIABLE: str(run),
-        DRIVER_CODE_VARIABLE: code_identity(),
+        DRIVER_CODE_VARIABLE: driver_code_of(ROOTS),
     }
     command = [sys.executable, *program.split(" ", 1)]
     return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
 
 
-def test_a_copy_of_the_same_code_is_the_same_code(second_checkout: Path, tmp_path: Path) -> None:
+def test_a_copy_is_the_same_code_whatever_else_and_whatever_comments_are_in_it(second_checkout, tmp_path):
+    (second_checkout / "dlperf_study" / "programs" / "models" / "resnet50.py").unlink()
+    file = second_checkout / "dlperf_study" / "programs" / "models" / "vgg16.py"
+    file.write_text(file.read_text() + "\n# A comment.\n")
     done = worker(second_checkout, tmp_path / "run")
     assert "framework is 'none_such'" in done.stderr
     assert "other measuring code" not in done.stderr
 
 
-def test_a_worker_of_other_code_fails_and_names_both_folders(second_checkout: Path, tmp_path: Path) -> None:
-    file = second_checkout / "dlperf_study" / "models" / "vgg16.py"
-    file.write_text(file.read_text() + "\n# changed\n")
+def test_a_worker_of_other_code_fails_and_names_both_folders(second_checkout, tmp_path):
+    file = second_checkout / "dlperf_study" / "programs" / "models" / "vgg16.py"
+    file.write_text(file.read_text() + "\nCHANGED = 1\n")
     done = worker(second_checkout, tmp_path / "run")
     assert done.returncode == 1
     message = done.stderr.splitlines()[-1]
     assert message.startswith(
-        f"dlperf_study.errors.RunError: other measuring code: the driver runs that in {PACKAGE_FOLDER}, "
+        f"dlperf_study.core.errors.RunError: other measuring code: the driver runs that in {PACKAGE_FOLDER}, "
         f"this process that in {second_checkout / 'dlperf_study'}"
     )
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["configuration.json"]
 
 
-def test_a_kernel_of_other_code_fails_before_it_starts_anything(second_checkout: Path, tmp_path: Path) -> None:
-    file = second_checkout / "dlperf_study" / "worker" / "windows.py"
-    file.write_text(file.read_text() + "\n# changed\n")
+def test_a_kernel_of_other_code_fails_before_it_starts_anything(second_checkout, tmp_path):
+    file = second_checkout / "dlperf_study" / "programs" / "worker" / "windows.py"
+    file.write_text(file.read_text() + "\nCHANGED = 1\n")
     program = (
         "-c from dlperf_study.execution.repetitions import ConfigurationRuns; "
         "from tests.frameworks.launching import configuration; ConfigurationRuns(configuration())"
@@ -74,8 +83,8 @@ def test_a_kernel_of_other_code_fails_before_it_starts_anything(second_checkout:
     assert str(second_checkout / "dlperf_study") in done.stderr.splitlines()[-1]
 
 
-def test_code_that_changes_while_a_study_runs_is_named_as_such() -> None:
+def test_code_that_changes_while_a_study_runs_is_named_as_such():
     with pytest.raises(RunError, match="has changed since the study started; start it again"):
-        require_code_of_driver({DRIVER_CODE_VARIABLE: f"0ther {PACKAGE_FOLDER}"})
-    require_code_of_driver({DRIVER_CODE_VARIABLE: code_identity()})
+        require_code_of_driver({DRIVER_CODE_VARIABLE: f"0ther {','.join(ROOTS)} {PACKAGE_FOLDER}"})
+    require_code_of_driver({DRIVER_CODE_VARIABLE: driver_code_of(ROOTS)})
     require_code_of_driver({})

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from dlperf_study.evidence.rank_log_writer import TimedWindow, WarmupEnd
-from dlperf_study.frameworks._base import Trainer
+from dlperf_study.evidence.lines import WarmupEnd
+from dlperf_study.evidence.writers import TimedWindow
+from dlperf_study.programs.frameworks._base import Trainer
+from dlperf_study.programs.worker.feed import Feed
+from dlperf_study.programs.worker.warmup import BLOCK_STEPS, difference_of_blocks, training_steps, warm_up
 from dlperf_study.study.configuration import MAX_STEPS, Configuration
-from dlperf_study.worker.feed import Feed
-from dlperf_study.worker.warmup import BLOCK_STEPS, difference_of_blocks, training_steps, warm_up
 
 STEADY = (0.1,)
 #: A start-up: the first step is slow, and each of the next ones is a little faster, until the twelfth.
@@ -50,7 +51,7 @@ class TimedRank:
     def __init__(self, seconds: Sequence[float], job: "Job") -> None:
         self._seconds, self._job, self.steps = list(seconds), job, 0
 
-    def on_device(self, images: Any, labels: Any) -> None:
+    def transfer_batch(self, images: Any, labels: Any) -> None:
         return None
 
     def loss_scaling(self) -> None:
@@ -113,7 +114,7 @@ def warmup_of(seconds: Sequence[float], **changes: Any) -> TimedWindow:
     return warmup
 
 
-def test_a_warmup_ends_when_two_blocks_are_alike() -> None:
+def test_a_warmup_ends_when_two_blocks_are_alike():
     warmup = warmup_of(STARTUP)
     assert warmup.ended_by is WarmupEnd.STEADY
     assert len(warmup.step_seconds) == 2 + 4 * BLOCK_STEPS
@@ -121,16 +122,15 @@ def test_a_warmup_ends_when_two_blocks_are_alike() -> None:
     assert warmup.losses == [float(k + 1) for k in range(len(warmup.step_seconds))]
 
 
-def test_steps_that_get_slower_are_not_alike_either() -> None:
+def test_requested_steps_suffice_where_they_are_alike_or_have_no_time():
+    warmup = warmup_of(STEADY, warmup_steps=2 * BLOCK_STEPS)
+    assert (len(warmup.step_seconds), warmup.ended_by) == (2 * BLOCK_STEPS, WarmupEnd.STEADY)
+    warmup = warmup_of(STARTUP, max_warmup_seconds=0.0)
+    assert (len(warmup.step_seconds), warmup.ended_by) == (2, WarmupEnd.STEPS)
     assert len(warmup_of((*[0.1] * 7, 0.2)).step_seconds) > len(warmup_of(STEADY).step_seconds)
 
 
-def test_requested_steps_suffice_where_they_are_alike() -> None:
-    warmup = warmup_of(STEADY, warmup_steps=2 * BLOCK_STEPS)
-    assert (len(warmup.step_seconds), warmup.ended_by) == (2 * BLOCK_STEPS, WarmupEnd.STEADY)
-
-
-def test_a_warmup_has_at_least_the_requested_steps_and_none_beyond_its_time() -> None:
+def test_a_warmup_has_at_least_the_requested_steps_and_none_beyond_its_time():
     shrinking = [0.5 * 0.9**k for k in range(100)]
     warmup = warmup_of(shrinking, max_warmup_seconds=4.0)
     assert warmup.ended_by is WarmupEnd.LIMIT
@@ -139,33 +139,25 @@ def test_a_warmup_has_at_least_the_requested_steps_and_none_beyond_its_time() ->
     assert (len(slow.step_seconds), slow.ended_by) == (2, WarmupEnd.LIMIT)
 
 
-def test_without_a_time_the_warmup_is_what_was_requested() -> None:
-    warmup = warmup_of(STARTUP, max_warmup_seconds=0.0)
-    assert (len(warmup.step_seconds), warmup.ended_by) == (2, WarmupEnd.STEPS)
-
-
-def test_ranks_warm_up_until_the_last_of_them_is_steady() -> None:
+def test_ranks_warm_up_until_the_last_of_them_is_steady():
     (first, first_steps), (second, second_steps) = Job(STEADY, STARTUP).measure(asked(measured_seconds=5.0))
     assert len(first.step_seconds) == len(second.step_seconds) == len(warmup_of(STARTUP).step_seconds)
     assert (first.ended_by, first_steps) == (second.ended_by, second_steps)
 
 
-def test_ranks_measure_as_many_steps_as_the_fastest_of_them_needs() -> None:
+def test_ranks_measure_as_many_steps_as_the_fastest_needs_and_a_study_may_request():
     ranks = Job((0.5,), (0.25,)).measure(asked(measured_seconds=5.0))
     assert [steps for _, steps in ranks] == [20, 20]
-
-
-@pytest.mark.parametrize(("seconds", "steps"), [(0.0, 3), (0.2, 3), (0.35, 4), (2.0, 20), (86400.0, 864_000)])
-def test_a_window_has_the_steps_or_the_time_whichever_is_longer(seconds: float, steps: int) -> None:
-    [(_, measured)] = Job(STEADY).measure(asked(measured_seconds=seconds))
-    assert measured == steps
-
-
-def test_a_window_has_no_more_steps_than_a_study_may_request() -> None:
     [(_, measured)] = Job((1e-6,)).measure(asked(measured_seconds=86400.0))
     assert measured == MAX_STEPS
 
 
-def test_fewer_than_two_blocks_are_not_alike() -> None:
+@pytest.mark.parametrize(("seconds", "steps"), [(0.0, 3), (0.2, 3), (0.35, 4), (2.0, 20), (86400.0, 864_000)])
+def test_a_window_has_the_steps_or_the_time_whichever_is_longer(seconds, steps):
+    [(_, measured)] = Job(STEADY).measure(asked(measured_seconds=seconds))
+    assert measured == steps
+
+
+def test_fewer_than_two_blocks_are_not_alike():
     assert difference_of_blocks([0.1] * (2 * BLOCK_STEPS - 1)) == math.inf
     assert difference_of_blocks([9.0, *[0.2] * BLOCK_STEPS, *[0.1] * BLOCK_STEPS]) == pytest.approx(1.0)

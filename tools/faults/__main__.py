@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from dlperf_study.paths import PROJECT
-from dlperf_study.writing import write_atomically
+from dlperf_study.core.paths import PROJECT
+from dlperf_study.core.writing import write_atomically
 from tools.faults.clusters import CLUSTERS
 from tools.faults.fault import FAULTS, Fault
 from tools.faults.performance import HEADING, performed

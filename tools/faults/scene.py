@@ -12,9 +12,9 @@ from typing import Any
 
 import psutil
 
-from dlperf_study.paths import RunPaths
-from dlperf_study.supervision.processes import GUARD, marked
-from dlperf_study.wording import counted
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.machines.supervision.processes import GUARD, marked
 from tests.clusters.namespaces import DAEMONS, Host
 from tests.clusters.slurm import Slurm
 from tests.clusters.ssh_hosts import SshHosts
@@ -32,8 +32,8 @@ _ARGUMENTS: dict[str, Callable[[Sequence[str]], bool]] = {
     "guard": lambda argv: GUARD in argv and "python" in Path(argv[0]).name,
     "ssh": lambda argv: Path(argv[0]).name == "ssh",
     "launcher": lambda argv: "paddle.distributed.launch" in argv,
-    "rank": lambda argv: list(argv[1:]) == ["-u", "-m", "dlperf_study.worker"],
-    "job program": lambda argv: "dlperf_study.slurm.allocation" in argv,
+    "rank": lambda argv: list(argv[1:]) == ["-u", "-m", "dlperf_study.programs.worker"],
+    "job program": lambda argv: "dlperf_study.machines.slurm.allocation" in argv,
 }
 
 

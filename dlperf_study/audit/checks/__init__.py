@@ -1,8 +1,145 @@
-"""One file a check: its name is the check's. The folder is the registry, and every check in it is run."""
+"""A check of the audit, the diagnostics it gives about numbers of a table, and all checks there are.
 
-from dlperf_study.audit.audit_check import Check
-from dlperf_study.errors import TableError
-from dlperf_study.registry import Registry
+The files of this folder have the checks by theme; every ``@check`` function in them is run.
+"""
 
-_CHECKS = Registry[Check](__name__, "CHECK", "check", TableError)
-names, load = _CHECKS.names, _CHECKS.load
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dlperf_study.audit.result_cell import ResultCell
+from dlperf_study.audit.results import Results
+from dlperf_study.core.errors import Severity, TableError
+from dlperf_study.core.part_search import cached_by_parts
+from dlperf_study.core.registry import part_modules
+from dlperf_study.core.wording import unknown_name
+
+#: Runs of one configuration that are further apart are a warning.
+FAR_APART = 0.03
+
+
+@dataclass(frozen=True)
+class AuditDiagnostic:
+    """What may be wrong about the numbers in ``cells``; ``computation`` is the evidence, in words and numbers.
+
+    ``explanations`` are what may make the numbers right nevertheless. ``check`` is the name of the check; the audit
+    fills it in.
+    """
+
+    severity: Severity
+    cells: tuple[ResultCell, ...]
+    computation: str
+    explanations: tuple[str, ...] = ()
+    check: str = ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the numbers."""
+        return [cell.key for cell in self.cells]
+
+    @property
+    def diagnosed(self) -> tuple[str, ...]:
+        """The keys of the numbers that may be wrong, and of their summaries; not the baselines of their ratios.
+
+        Empty for a note without an explanation: it says what could not be checked.
+        """
+        if self.severity is Severity.NOTE and not self.explanations:
+            return ()
+        baselines = {cell.baseline for cell in self.cells}
+        keys: dict[str, None] = {}
+        for cell in self.cells:
+            if cell.key not in baselines:
+                keys[cell.key] = None
+                keys[str(cell.get("runs_of") or cell.key)] = None
+        return tuple(keys)
+
+
+#: Yields one result for each item examined: a diagnostic, or None where nothing is wrong.
+Examination = Callable[[Results], Iterator[AuditDiagnostic | None]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A question to a table of results. ``examines``: what is counted, in the plural.
+
+    ``compares``: it compares numbers of the table with each other, and not each with a limit or a list.
+    """
+
+    name: str
+    question: str
+    examines: str
+    examine: Examination
+    compares: bool = True
+
+
+def check(question: str, examines: str, compares: bool = True) -> Callable[[Examination], Check]:
+    """Return a decorator that makes a function the check of its name."""
+
+    def declare(examine: Examination) -> Check:
+        return Check(examine.__name__, question, examines, examine, compares)
+
+    return declare
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """A check that was run: how many items it examined, and its diagnostics."""
+
+    check: Check
+    examined: int
+    diagnostics: tuple[AuditDiagnostic, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the check."""
+        return self.check.name
+
+    def count(self, severity: Severity) -> int:
+        """Return the number of diagnostics of a severity."""
+        return sum(diagnostic.severity is severity for diagnostic in self.diagnostics)
+
+
+def diagnostics_of(check_results: Iterable[AuditResult]) -> list[AuditDiagnostic]:
+    """Return the diagnostics of all checks."""
+    return [diagnostic for result in check_results for diagnostic in result.diagnostics]
+
+
+def most_severe_first(diagnostics: Iterable[AuditDiagnostic]) -> list[AuditDiagnostic]:
+    """Return diagnostics by severity, errors first; the order within a severity stays."""
+    order = list(reversed(Severity))
+    return sorted(diagnostics, key=lambda diagnostic: order.index(diagnostic.severity))
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all checks, in alphabetical order."""
+    return tuple(_checks())
+
+
+def load(name: str) -> Check:
+    """Return the check of that name; raises TableError, with the valid names, for an unknown one."""
+    if name not in _checks():
+        raise TableError(unknown_name("check is", name, "checks", names()))
+    return _checks()[name]
+
+
+def load_all() -> tuple[Check, ...]:
+    """Return all checks, in the order of their names."""
+    return tuple(_checks().values())
+
+
+@cached_by_parts
+def _checks() -> Mapping[str, Check]:
+    """Return the checks of all files of this folder, and of the user's; raises TableError for one that is no check."""
+    checks: dict[str, Check] = {}
+    for location, module in part_modules(__name__, "file of checks", TableError):
+        declared = [part for part in vars(module).values() if isinstance(part, Check)]
+        if not declared:
+            raise TableError(f"{location.source}: it has no function with the decorator @check")
+        for part in declared:
+            if checks.setdefault(part.name, part) is not part:
+                raise TableError(f"{location.source}: there is a check {part.name!r} already")
+    return dict(sorted(checks.items()))
+
+
+def texts_phrase(cells: Iterable[ResultCell]) -> str:
+    """Return the printed texts of some cells."""
+    return ", ".join(cell.text for cell in cells)

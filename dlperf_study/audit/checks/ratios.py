@@ -1,4 +1,7 @@
-"""Every ratio, computed again: rate / baseline rate, and for an efficiency also × baseline devices / devices."""
+"""Every ratio, computed again: rate / baseline rate, and for an efficiency also × baseline devices / devices.
+
+Also the way all ratios of a table are rounded, and efficiencies from the speedups of the same point.
+"""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -6,18 +9,21 @@ from itertools import islice
 from operator import truediv
 from statistics import mean
 
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check
+from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
 from dlperf_study.audit.result_cell import (
     EFFICIENCY,
     RATES_OF_DEVICE,
     RELATIVE,
+    ROUNDINGS,
     SPEEDUP,
+    THROUGHPUT,
+    TRUNCATED,
     ResultCell,
     quotient,
     values_of,
 )
 from dlperf_study.audit.results import Results, device_share, recomputed
-from dlperf_study.diagnostic import Severity
+from dlperf_study.core.errors import Severity
 
 #: How many quotients that would print like the ratio are named at most.
 MOST_ALTERNATIVES = 3
@@ -27,9 +33,12 @@ _TRUNCATED = "both rates may have been cut off and not rounded when they were pr
 _OTHER_RATES = "the ratio may have been made from rates that are not in the table: means, other runs, older tables"
 _ELSEWHERE = "the source may print the rate elsewhere"
 _FEWER_DIGITS = "it may have been typed with fewer digits"
+_SAME_DIGIT = "within a unit of the last digit both are right"
+_OTHER_BASELINE = "they may be relative to different baselines, or to another number of devices"
 
 
-def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
+@check("Does every printed ratio follow from its own numbers?", "ratios")
+def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every ratio."""
     for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
         baseline = results.baseline_of(ratio)
@@ -43,7 +52,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
             computation = f"{ratio.text} can't be recomputed: there is no rate, or more than one, at its point"
             yield AuditDiagnostic(Severity.NOTE, (ratio,), computation, (_ELSEWHERE,))
         else:
-            yield _compare(results, ratio, rate, baseline)
+            yield _compare_with_rates(results, ratio, rate, baseline)
 
 
 def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
@@ -65,7 +74,9 @@ def _per_cent_suspicion(ratio: ResultCell) -> str:
     return f". It looks like per cent: an efficiency of 1 is linear, and {ratio.text}% has its sign"
 
 
-def _compare(results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> AuditDiagnostic | None:
+def _compare_with_rates(
+    results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell
+) -> AuditDiagnostic | None:
     cells = (ratio, rate, baseline)
     expected = recomputed(ratio, rate, baseline)
     devices = _devices_phrase(ratio, baseline)
@@ -154,4 +165,42 @@ def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCe
     return bool(ratio.printed.roundings_from(numerator.printed.exact / denominator.printed.exact * share))
 
 
-CHECK = Check("Does every printed ratio follow from its own numbers?", "ratios", examine)
+@check("Are all ratios of a table rounded in one way?", "columns of ratios")
+def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every metric of every table with ratios that fit a rounding."""
+    # The possible roundings of each ratio of a column.
+    columns: dict[tuple[object, ...], dict[ResultCell, tuple[str, ...]]] = {}
+    for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
+        rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.baseline_of(ratio)
+        if ratio.printed.computed or rate is None or baseline is None or not baseline.printed.is_positive:
+            continue
+        expected = recomputed(ratio, rate, baseline)
+        if fitting := ratio.printed.roundings_from(expected, results.finest_step(ratio)):
+            columns.setdefault((*ratio.table, ratio.metric), {})[ratio] = fitting
+    for column in columns.values():
+        if set(ROUNDINGS).intersection(*column.values()):
+            yield None
+            continue
+        truncated = [ratio for ratio, fitting in column.items() if fitting == (TRUNCATED,)]
+        rounded = [ratio for ratio, fitting in column.items() if TRUNCATED not in fitting]
+        computation = f"{texts_phrase(truncated)} fit only if cut off, {texts_phrase(rounded)} only if rounded"
+        yield AuditDiagnostic(Severity.NOTE, (*truncated, *rounded), computation, (_SAME_DIGIT,))
+
+
+@check("Do efficiency and speedup agree?", "efficiencies with a speedup")
+def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every efficiency that has a speedup over the same baseline."""
+    for ratio, speedup in results.pairs(EFFICIENCY, SPEEDUP):
+        devices, baseline_devices = ratio.world_size, results.baseline_devices(ratio)
+        if results.baseline_of(ratio) is not results.baseline_of(speedup):
+            continue
+        if not devices or not baseline_devices or baseline_devices != results.baseline_devices(speedup):
+            continue
+        share = Fraction(baseline_devices, devices)
+        low, high = speedup.printed.bounds(truncated=True)
+        if ratio.printed.overlaps(low * share, high * share):
+            yield None
+        else:
+            expected = float(speedup.printed.exact * share)
+            computation = f"{speedup.text} × {baseline_devices} / {devices} = {expected:.4g}, printed {ratio.text}"
+            yield AuditDiagnostic(Severity.ERROR, (ratio, speedup), computation, (_OTHER_BASELINE,))

@@ -1,14 +1,15 @@
-"""The stages of a task: parts and their whole, and work that should not depend on the number of devices."""
+"""The time of a task: its stages, parts and their whole, and the share of communication with the speedup it allows."""
 
 from collections.abc import Iterator
 from fractions import Fraction
 
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.result_cell import ResultCell, values_of
+from dlperf_study.audit.checks import AuditDiagnostic, check
+from dlperf_study.audit.published.source import terms_of
+from dlperf_study.audit.result_cell import COMMUNICATION, EXCHANGE, ROUNDINGS, SPEEDUP, TASK, ResultCell, values_of
 from dlperf_study.audit.results import Results, grouped
-from dlperf_study.diagnostic import Severity
+from dlperf_study.core.errors import Severity
 
-TASK, BATCHES, EXCHANGE = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
+COMPUTATION_TO_COMMUNICATION, BATCHES = "computation_to_communication", "batch_process_seconds"
 UPDATE, PASSES, COPY = "apply_gradients_seconds", "forward_backward_seconds", "tensor_numpy_seconds"
 #: Each stage, and what it is a part of: none can take longer. In ElasticDL the exchange begins with the copy.
 STAGE_TOTALS = ((BATCHES, TASK), (EXCHANGE, TASK), (COPY, TASK), (UPDATE, TASK), (PASSES, TASK), (COPY, EXCHANGE))
@@ -16,6 +17,8 @@ STAGE_TOTALS = ((BATCHES, TASK), (EXCHANGE, TASK), (COPY, TASK), (UPDATE, TASK),
 CONSECUTIVE_STAGES = (EXCHANGE, UPDATE, PASSES)
 #: How many times as long the same computation may take on another number of devices.
 MOST_CHANGE = 1.5
+#: A speedup may be this much below what its communication allows without a note.
+LOSS = 0.05
 _OTHER_TASKS = ("they may be of different tasks",)
 _COPY_SEPARATE = (
     "this table may count copying apart from the exchange; then its exchange is not that of other tables",
@@ -25,20 +28,27 @@ _ASYNCHRONOUS = (
     "a device computes while the program goes on: its time counts in whichever stage first waits for a result, "
     "so stage times taken on the host do not say where time goes",
 )
+_OTHER_RUNS = ("share and times may be of different runs",)
+_OVERLAP = ("communication may overlap computation, or computation be faster on more devices",)
+_OTHER_LOSSES = (
+    "slower computation next to other workers, or waiting that the profile does not count as communication, "
+    "may be the rest",
+)
 
 
-def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
+@check("Do the stages of a task add up?", "stage times")
+def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every stage of a task, every sum of stages, and every stage along a series."""
     for metric, total_metric in STAGE_TOTALS:
         for part, total in results.pairs(metric, total_metric):
             yield _compare_with_total(part, total)
     for task in results.of(TASK):
-        stages = []
+        parts = []
         for metric in CONSECUTIVE_STAGES:
             if stage := results.at_same_point(task, metric):
-                stages.append(stage)
-        if len(stages) == len(CONSECUTIVE_STAGES):
-            yield _compare_sum(task, stages)
+                parts.append(stage)
+        if len(parts) == len(CONSECUTIVE_STAGES):
+            yield _compare_sum(task, parts)
     for metric in (UPDATE, PASSES):
         for cells in grouped(results.of(metric), lambda cell: cell.series).values():
             if len(cells) < 2:
@@ -64,18 +74,64 @@ def _compare_with_total(part: ResultCell, total: ResultCell) -> AuditDiagnostic 
     return AuditDiagnostic(Severity.ERROR, (part, total), computation, _OTHER_TASKS)
 
 
-def _compare_sum(task: ResultCell, stages: list[ResultCell]) -> AuditDiagnostic | None:
+def _compare_sum(task: ResultCell, parts: list[ResultCell]) -> AuditDiagnostic | None:
     low, high, total = Fraction(0), Fraction(0), 0.0
-    for stage in stages:
+    for stage in parts:
         stage_low, stage_high = stage.printed.bounds(truncated=True)
         low += stage_low
         high += stage_high
         total += stage.value
     if task.printed.overlaps(low, high):
         return None
-    computation = f"{' + '.join(stage.text for stage in stages)} = {total:.4g} s, printed {task.text}"
+    computation = f"{' + '.join(stage.text for stage in parts)} = {total:.4g} s, printed {task.text}"
     severity = Severity.ERROR if low > task.printed.bounds(truncated=True)[1] else Severity.NOTE
-    return AuditDiagnostic(severity, (task, *stages), computation, _OTHER_STAGES)
+    return AuditDiagnostic(severity, (task, *parts), computation, _OTHER_STAGES)
 
 
-CHECK = Check("Do the stages of a task add up?", "stage times", examine)
+@check("Does the share of communication fit the times and the speedup?", "shares")
+def shares(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every share or ratio and the times it comes from, and every share and its speedup."""
+    for share in results.of(COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
+        for task in results.same_configuration(share, TASK):
+            for exchange in results.same_configuration(share, EXCHANGE):
+                if 0 < exchange.printed.exact < task.printed.exact:
+                    yield _compare_with_times(share, task, exchange)
+    for share, speedup in results.pairs(COMMUNICATION, SPEEDUP):
+        if share.world_size and share.world_size > 1 and share.value <= 1:
+            yield _compare_with_speedup(share, speedup, share.world_size)
+
+
+def _compare_with_times(share: ResultCell, task: ResultCell, exchange: ResultCell) -> AuditDiagnostic | None:
+    task_seconds, exchange_seconds = task.printed.exact, exchange.printed.exact
+    computation_seconds = task_seconds - exchange_seconds
+    terms = terms_of(share.text)
+    if terms:
+        expected = terms[0] * exchange_seconds / computation_seconds
+        fits = terms[1] in [rounding(expected) for rounding in ROUNDINGS.values()]
+        formula = f"({task.text} − {exchange.text}) : {exchange.text} = {terms[0]} : {float(expected):.3g}"
+    else:
+        is_share = share.metric == COMMUNICATION
+        expected = exchange_seconds / task_seconds if is_share else computation_seconds / exchange_seconds
+        fits = bool(share.printed.roundings_from(expected))
+        formula = f"{exchange.text} of {task.text} are {float(expected):.4g}"
+    if fits:
+        return None
+    cells = (share, task, exchange)
+    return AuditDiagnostic(Severity.ERROR, cells, f"{formula}, printed {share.text}", _OTHER_RUNS)
+
+
+def _compare_with_speedup(share: ResultCell, speedup: ResultCell, devices: int) -> AuditDiagnostic | None:
+    smallest_share, largest_share = share.printed.bounds(truncated=True)
+    low, high = devices * (1 - largest_share), devices * (1 - smallest_share)
+    allowed = float(devices * (1 - share.printed.exact))
+    computation = (
+        f"with {share.text} of the time in communication, {devices} devices can be at most "
+        f"{allowed:.3g} times as fast as one; printed {speedup.text}"
+    )
+    if speedup.printed.bounds()[0] > high:
+        return AuditDiagnostic(Severity.WARNING, (share, speedup), computation, _OVERLAP)
+    if speedup.printed.bounds()[1] < low * Fraction(1 - LOSS):
+        if allowed:
+            computation += f", so {1 - speedup.value / allowed:.0%} more is lost"
+        return AuditDiagnostic(Severity.NOTE, (share, speedup), computation, _OTHER_LOSSES)
+    return None

@@ -199,7 +199,7 @@ def _condition(bare: str, everything: str, unit: str) -> Meaning | None:
 
 
 def _rate(bare: str, everything: str, unit: str) -> Meaning | None:
-    remaining, is_of_device = _without_device(everything)
+    remaining, is_of_device = _split_off_device(everything)
     match = _RATE.search(remaining)
     if not match:
         return None
@@ -228,7 +228,7 @@ def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
 
 
 def _flops(bare: str, everything: str, unit: str) -> Meaning | None:
-    remaining, is_of_device = _without_device(everything)
+    remaining, is_of_device = _split_off_device(everything)
     match = _FLOPS.search(remaining)
     if not match or not (is_of_device or "per second" in remaining or "tflops" in remaining):
         return None
@@ -254,7 +254,7 @@ def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
     return Meaning(Use.METRIC, THROUGHPUT, "not declared, read as samples/s", "not declared, read as the job")
 
 
-def _without_device(text: str) -> tuple[str, bool]:
+def _split_off_device(text: str) -> tuple[str, bool]:
     """Return a text without ``per device``, and whether it was there."""
     without = re.sub(r"\bper device\b|\bsingle device\b", " ", text)
     return " ".join(without.split()), without != text

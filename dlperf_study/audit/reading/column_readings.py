@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from dlperf_study.audit.reading.column_names import DEVIATION, Meaning, Use, meaning_of, unit_in_name, words_of
-from dlperf_study.audit.reading.grid import Grid
-from dlperf_study.audit.reading.numbers import is_no_number, require_one_sign, written_number
+from dlperf_study.audit.reading.files import Grid
+from dlperf_study.audit.reading.numbers import is_no_number, number_of, require_one_sign, written_number
 from dlperf_study.audit.result_cell import (
     CONFIGURATION,
     EFFICIENCY,
@@ -19,8 +20,8 @@ from dlperf_study.audit.result_cell import (
     TOKENS_OF_DEVICE,
 )
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
-from dlperf_study.columns import COLUMNS
-from dlperf_study.errors import TableError
+from dlperf_study.core.errors import TableError
+from dlperf_study.metrics.columns import COLUMNS
 
 #: Columns of numbers that checks use, besides metrics and the conditions that tell configurations apart.
 _USED = {
@@ -56,6 +57,10 @@ _UNNAMED_RATE_OF_DEVICE = re.compile(r"(?:train(?:ing)? )?(?:throughput|speed|ra
 #: The scope of a batch in a table that counts no devices.
 NO_DEVICES = "not declared, no column counts devices"
 OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
+_UNITS = {"s": 1, "ms": 1e3, "us": 1e6}
+#: How far the quotient may be from a unit: the times of most tables are within 3 % of batch / rate.
+_NEAR = 0.1
+_RATE_AND_BATCH = ((THROUGHPUT, "global_batch"), (SAMPLES_OF_DEVICE, "batch_per_device"))
 
 
 @dataclass(frozen=True)
@@ -102,12 +107,12 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
         count = sum(map(bool, map(written_number, fields)))
         readings.append(ColumnReading(grid.name, header, position, _meaning(header, fields, count, decimal), count))
     has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
-    readings = [replace(reading, meaning=_with_batch(reading.meaning, has_devices)) for reading in readings]
-    readings = [_with_rate_of_device(reading, readings) for reading in readings]
+    readings = [replace(reading, meaning=_declare_batch(reading.meaning, has_devices)) for reading in readings]
+    readings = [_declare_rate_of_device(reading, readings) for reading in readings]
     if any(reading.meaning.name in BASELINE_RATIOS for reading in readings if reading.is_metric):
         readings = [_as_baseline(reading) for reading in readings]
     if not any(reading.meaning.use is Use.RUN for reading in readings):
-        readings = [_without_runs(reading) for reading in readings]
+        readings = [_drop_deviation(reading) for reading in readings]
     if _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
         not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
         readings = [replace(each, meaning=not_training) if each.is_metric else each for each in readings]
@@ -168,7 +173,7 @@ def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
     return next(iter(units), "") if len(meanings) == 1 else ""
 
 
-def _with_batch(meaning: Meaning, has_devices: bool) -> Meaning:
+def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:
     """Return the meaning of a batch that may be of a device or of the job; on one device both are the same."""
     if meaning.name != "batch":
         return meaning
@@ -177,7 +182,7 @@ def _with_batch(meaning: Meaning, has_devices: bool) -> Meaning:
     return replace(meaning, name="global_batch", scope=NO_DEVICES)
 
 
-def _with_rate_of_device(reading: ColumnReading, readings: Sequence[ColumnReading]) -> ColumnReading:
+def _declare_rate_of_device(reading: ColumnReading, readings: Sequence[ColumnReading]) -> ColumnReading:
     """Return a rate of a device whose name does not say what is counted, as of what the one rate of the job counts."""
     rates = [each for each in readings if each.meaning.name in _RATES_OF_DEVICE and each.is_metric]
     if len(rates) != 1 or not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(words_of(reading.header)):
@@ -186,7 +191,7 @@ def _with_rate_of_device(reading: ColumnReading, readings: Sequence[ColumnReadin
     return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rates[0].meaning.name], unit, "one device"))
 
 
-def _without_runs(reading: ColumnReading) -> ColumnReading:
+def _drop_deviation(reading: ColumnReading) -> ColumnReading:
     """Return a column of a table without runs: a standard deviation can't be computed there."""
     if reading.meaning.use is not Use.SUMMARY or reading.meaning.name != DEVIATION:
         return reading
@@ -208,3 +213,35 @@ def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
             reading = replace(reading, meaning=Meaning(Use.NONE, reason=f"{repeated} means the same"))
         unique.append(reading)
     return unique
+
+
+def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str) -> list[ColumnReading]:
+    """Return the readings with the unit of each step time, or without that column if the rates do not tell it."""
+    return [
+        _infer_time_unit(grid, readings, reading, decimal) if reading.meaning.reason else reading
+        for reading in readings
+    ]
+
+
+def _infer_time_unit(grid: Grid, readings: Sequence[ColumnReading], time: ColumnReading, decimal: str) -> ColumnReading:
+    quotients = list(_quotients(grid, readings, time, decimal))
+    for unit, per_second in _UNITS.items():
+        if quotients and abs(median(quotients) / per_second - 1) < _NEAR:
+            scope = f"unit inferred: {unit} as batch / rate"
+            return replace(time, meaning=replace(time.meaning, unit=unit, scope=scope, reason=""))
+    return replace(time, meaning=Meaning(Use.NONE, reason=time.meaning.reason))
+
+
+def _quotients(grid: Grid, readings: Sequence[ColumnReading], time: ColumnReading, decimal: str) -> Iterator[float]:
+    """Yield time × rate / batch of each row that has the three: 1 if the time is in seconds."""
+    positions = {reading.meaning.name: reading.position for reading in readings}
+    for rate, batch in _RATE_AND_BATCH:
+        if rate not in positions or batch not in positions:
+            continue
+        for row in grid.rows:
+            time_rate_batch = [
+                number_of(row.fields[position], decimal)
+                for position in (time.position, positions[rate], positions[batch])
+            ]
+            if all(time_rate_batch):
+                yield time_rate_batch[0] * time_rate_batch[1] / time_rate_batch[2]

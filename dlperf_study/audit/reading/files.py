@@ -1,26 +1,80 @@
-"""The tables of a file: CSV, Markdown or Excel, as the end of its name says."""
+"""The tables of a file as grids of text: CSV, Markdown or Excel, as the end of its name says."""
 
 import codecs
 import csv
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 import pandas as pd
 
-from dlperf_study.audit.reading.grid import Grid, GridRow
-from dlperf_study.audit.reading.markdown import markdown_grids
-from dlperf_study.audit.reading.table_errors import MOST_ERRORS, TableErrors
-from dlperf_study.errors import TableError
-from dlperf_study.wording import counted, first_of
+from dlperf_study.audit.reading.numbers import MOST_ERRORS, TableErrors
+from dlperf_study.core.errors import TableError
+from dlperf_study.core.wording import counted, first_of
 
+#: The name of the column with the names of the columns of a table that is read across.
+COLUMN_NAME = "column of the table"
 MARKDOWN, EXCEL = (".md", ".markdown"), (".xlsx",)
 #: Separators other than the comma, as people call them.
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 #: What a file begins with that gzip has compressed.
 _GZIP = b"\x1f\x8b"
+_SEPARATOR = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?")
+_HEADING = re.compile(r"#{1,6}\s+(.*)")
+#: A bar that separates no cells is written with a backslash.
+_BAR = re.compile(r"(?<!\\)\|")
+#: Footnotes, tags, links and emphasis are no part of a text.
+_FOOTNOTE, _TAG, _LINK = re.compile(r"\[\^[^\]]*\]"), re.compile(r"<[^<>]+>"), re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_EMPHASIS = re.compile(r"\*\*|__|`|(?<!\\)\*")
+_FENCE = ("```", "~~~")
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """The fields of one row, stripped; empty where nothing is written. ``line`` is its line of the file."""
+
+    line: int
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A header and the rows below it; ``heading`` is the text above the table, empty if there is none.
+
+    ``number`` counts the tables of a file from 1. ``is_marked_up``: it is of a page for people to read, so its line
+    numbers are those of that page, and a table without results may be in it.
+    """
+
+    number: int
+    heading: str
+    header: tuple[str, ...]
+    rows: tuple[GridRow, ...]
+    is_marked_up: bool = False
+
+    @property
+    def name(self) -> str:
+        """The table in messages."""
+        return f"table {self.number}" + (f" ({self.heading})" if self.heading else "")
+
+    def column(self, position: int) -> list[str]:
+        """Return the fields of a column that are not empty."""
+        return [row.fields[position] for row in self.rows if row.fields[position]]
+
+    def columns(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the name of each column and its fields."""
+        for position, name in enumerate(self.header):
+            yield name, self.column(position)
+
+    def transposed(self, first_column: str) -> "Grid":
+        """Return the table with its columns as rows; ``first_column`` is the name of the column with their names."""
+        (_, *names), *columns = zip(self.header, *map(attrgetter("fields"), self.rows), strict=True)
+        rows = [GridRow(self.rows[0].line, fields) for fields in columns]
+        heading = f"{self.heading}: {self.header[0]}" if self.heading else self.header[0]
+        return Grid(self.number, heading, (first_column, *names), tuple(rows), self.is_marked_up)
 
 
 @dataclass(frozen=True)
@@ -37,7 +91,7 @@ class TableFormat:
 def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> list[Grid]:
     """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
     if path.suffix.lower() in EXCEL:
-        return _with_rows(_excel_grids(path), "sheet with a table")
+        return _require_rows(_excel_grids(path), "sheet with a table")
     stored = path.read_bytes()
     if stored.startswith(_GZIP):
         raise TableError("is compressed with gzip: unpack it, and audit what is in it")
@@ -47,7 +101,7 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
         kind = "Markdown page" if path.suffix.lower() in MARKDOWN else "CSV table"
         raise TableError(f"not a {kind}: {error}") from None
     if path.suffix.lower() in MARKDOWN:
-        return _with_rows(markdown_grids(content), "table: a header, a line of dashes and rows, all with |,")
+        return _require_rows(markdown_grids(content), "table: a header, a line of dashes and rows, all with |,")
     return [_csv_grid(content, "\t" if path.suffix.lower() == ".tsv" else table_format.separator, errors)]
 
 
@@ -65,7 +119,7 @@ def _require_separator(header: GridRow) -> None:
             raise TableError(f"its fields seem to be separated by {noun}: {declared}")
 
 
-def _with_rows(grids: list[Grid], wanted: str) -> list[Grid]:
+def _require_rows(grids: list[Grid], wanted: str) -> list[Grid]:
     filled = [grid for grid in grids if grid.rows]
     if not filled:
         raise TableError(f"there is no {wanted} in it")
@@ -84,7 +138,7 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:
         raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
-    heading, (header, *rows) = _without_comments(lines)
+    heading, (header, *rows) = _split_off_comments(lines)
     # Decimal commas would be reported as wrong numbers of fields, line by line.
     _require_separator(header)
     if len(header.fields) == 1 and rows and all(len(row.fields) == len(rows[0].fields) > 1 for row in rows):
@@ -93,14 +147,13 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
 
     def complete_row(row: GridRow) -> GridRow:
         if len(row.fields) != len(header.fields):
-            count = counted(len(row.fields), "field")
-            raise TableError(f"line {row.line} has {count}, and the header has {len(header.fields)}")
+            raise _wrong_length(header, row)
         return row
 
     return Grid(1, heading, header.fields, tuple(errors.parse_each(rows, complete_row)))
 
 
-def _without_comments(lines: list[GridRow]) -> tuple[str, list[GridRow]]:
+def _split_off_comments(lines: list[GridRow]) -> tuple[str, list[GridRow]]:
     """Return the comments above the header, and the lines from the header on, which may itself begin with #."""
     first = 0
     while first + 1 < len(lines) and lines[first].fields[0].startswith("#"):
@@ -153,3 +206,59 @@ def _filled_rows(rows: Iterable[tuple[object, ...]]) -> Iterable[GridRow]:
         fields = tuple("" if pd.isna(value) else str(value).strip() for value in values)
         if any(fields):
             yield GridRow(int(str(position)) + 1, fields)
+
+
+def markdown_grids(text: str) -> list[Grid]:
+    """Return the tables of a page; raises TableError for a row with more cells than its header."""
+    grids: list[Grid] = []
+    for heading, start, lines in _blocks(text.splitlines()):
+        header, *rows = [GridRow(start + offset, _cells(line)) for offset, line in enumerate(lines) if offset != 1]
+        complete = [_as_long_as(header, row) for row in rows]
+        grids.append(Grid(len(grids) + 1, heading, header.fields, tuple(complete), is_marked_up=True))
+    return grids
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
+    """Yield the heading above each table, the number of its first line, and its lines."""
+    heading, position, is_code = "", 0, False
+    while position < len(lines):
+        line = lines[position].strip()
+        if line.startswith(_FENCE):
+            is_code = not is_code
+        if match := _HEADING.fullmatch(line):
+            heading = plain_text(match[1])
+        following = lines[position + 1].strip() if position + 1 < len(lines) else ""
+        if is_code or "|" not in line or not _SEPARATOR.fullmatch(following):
+            position += 1
+            continue
+        end = position
+        while end < len(lines) and "|" in lines[end]:
+            end += 1
+        yield heading, position + 1, list(lines[position:end])
+        position = end
+
+
+def _cells(line: str) -> tuple[str, ...]:
+    stripped = line.strip().removeprefix("|")
+    if stripped.endswith("|") and not stripped.endswith("\\|"):
+        stripped = stripped[:-1]
+    return tuple(map(plain_text, _BAR.split(stripped)))
+
+
+def _as_long_as(header: GridRow, row: GridRow) -> GridRow:
+    """Return a row with empty cells where its line ends early, as a page shows it."""
+    missing = len(header.fields) - len(row.fields)
+    if missing < 0:
+        raise _wrong_length(header, row)
+    return GridRow(row.line, row.fields + ("",) * missing)
+
+
+def _wrong_length(header: GridRow, row: GridRow) -> TableError:
+    count = counted(len(row.fields), "field")
+    return TableError(f"line {row.line} has {count}, and the header has {len(header.fields)}")
+
+
+def plain_text(cell: str) -> str:
+    """Return the text of a cell without its markup: ``**8**[^1]`` is 8."""
+    cell = _LINK.sub(r"\1", _TAG.sub("", _FOOTNOTE.sub("", cell)))
+    return _EMPHASIS.sub("", cell).replace("\\|", "|").replace("\\*", "*").strip()

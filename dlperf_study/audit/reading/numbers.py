@@ -1,11 +1,17 @@
-"""Numbers as people write them in cells: with separators, a unit, a sign of approximation or a deviation."""
+"""Numbers as people write them in cells, and the errors of cells, which are reported in one message.
+
+A number may have separators, a unit, a sign of approximation or a deviation.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
-from dlperf_study.errors import TableError
-from dlperf_study.published.source_lines import UNIT_FACTORS
+from dlperf_study.audit.published.source import UNIT_FACTORS
+from dlperf_study.core.errors import TableError
+from dlperf_study.core.wording import first_of
 
 #: What is written where there is no number, in lower case.
 NO_NUMBERS = ("-", "–", "—", "n/a", "na", "nan", "none", "null", "/", "oom", "tbd", "?")
@@ -27,6 +33,10 @@ _ENDS = re.compile(r"[.,]$")
 #: The longest unit after a number; what is longer is a text that begins with a number.
 _LONGEST_UNIT = 24
 _UNIT = re.compile(r"[%x×µA-Za-z][%A-Za-z/ ._·-]*")
+#: How many errors are reported at most.
+MOST_ERRORS = 10
+Item = TypeVar("Item")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ def number_of(field: str, decimal: str) -> float:
         return 0.0
 
 
-def without_commas(field: str) -> str:
+def drop_thousands_commas(field: str) -> str:
     """Return a number without the commas between its thousands; any other field as it is.
 
     Raises:
@@ -112,3 +122,35 @@ def without_commas(field: str) -> str:
         readings = f"{field.replace(',', '')} or {field.replace(',', '.')}"
         raise TableError(f"{field!r}, which may be {readings}: write it without the comma, or declare the decimal sign")
     return field.replace(",", "")
+
+
+class TableErrors:
+    """The errors of a table, each once."""
+
+    def __init__(self) -> None:
+        """Begin without any error."""
+        self._messages: dict[str, None] = {}
+
+    def parse_each(self, items: Iterable[Item], parse: Callable[[Item], Value]) -> Iterator[Value]:
+        """Yield what ``parse`` returns for each item; collect its TableErrors, and leave out those items."""
+        for item in items:
+            try:
+                value = parse(item)
+            except TableError as error:
+                self._messages[str(error)] = None
+            else:
+                yield value
+
+    def raise_all(self) -> None:
+        """Raise one TableError with the messages of all errors, if there are any."""
+        if self._messages:
+            raise TableError(first_of(list(self._messages), MOST_ERRORS, "; "))
+
+
+@contextmanager
+def error_prefix(prefix: str) -> Iterator[None]:
+    """Add a prefix to the message of a TableError."""
+    try:
+        yield
+    except TableError as error:
+        raise TableError(f"{prefix}{error}") from None

@@ -1,4 +1,7 @@
-"""The rows of a table with the columns of this package: one row, or one of each variant that has columns of its own."""
+"""The rows of a table with the columns of this package: a row for each variant or run that has columns of its own.
+
+The heading of the table and the label of a row say some of their conditions.
+"""
 
 import math
 import re
@@ -7,16 +10,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from dlperf_study.audit.reading.column_names import Use, words_of
+from dlperf_study.audit.published.source import NO_NUMBER
+from dlperf_study.audit.reading.column_names import DEVIATION, Use, meaning_of, unit_in_name, words_of
 from dlperf_study.audit.reading.column_readings import BASELINE_RATIOS, NO_DEVICES, ColumnReading, is_canonical
-from dlperf_study.audit.reading.context import facts_of_label
-from dlperf_study.audit.reading.grid import Grid, GridRow
+from dlperf_study.audit.reading.files import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
-from dlperf_study.audit.result_cell import RATES, RELATIVE, SPEEDUP
-from dlperf_study.columns import COLUMNS
-from dlperf_study.errors import TableError
-from dlperf_study.published.source_lines import NO_NUMBER
+from dlperf_study.audit.result_cell import RATES, RELATIVE, SPEEDUP, STANDARD_DEVIATION, UNNAMED
+from dlperf_study.core.errors import TableError
+from dlperf_study.metrics.columns import COLUMNS
 
+#: ``on 256 H100s``, ``8 x A100``: a number of devices by their name; ``64 GPUs`` has none.
+_DEVICES = re.compile(
+    r"\b(?P<devices>\d+)\s*(?:[x×]\s*)?(?:NVIDIA\s+|AMD\s+)?"
+    r"(?P<name>[ABHVP]\d{2,3}|GB\d{3}|MI\d{3}X?|L40S?|T4|RTX\s?\w+|TPU\s?v\d\w*|GPUs?|devices|cards)s?\b",
+    re.IGNORECASE,
+)
+_ANY_DEVICE = re.compile(r"GPUs?|devices|cards", re.IGNORECASE)
+_MODEL = re.compile(r"\bmodel:\s*(?P<model>\S.*)", re.IGNORECASE)
+#: ``2x8`` is two nodes of eight devices, in a label like ``A100 (2x8)``.
+_NODES = re.compile(r"\((?P<nodes>\d+)\s*[x×]\s*(?P<devices>\d+)\)")
 #: The column with the line number of a row; the header is line 1.
 LINE = "line of the file"
 #: The condition that tells the columns of one metric apart.
@@ -32,6 +44,27 @@ _REFERENCE, _BASELINE = "reference_identity", "baseline_identity"
 _BASELINE_RATE = "rate of the baseline"
 #: A ratio of 1 as tables print it.
 _ONE = re.compile(r"1(?:\.0*)?(?: ?[x×])?|100(?:\.0*)?%")
+
+
+def facts_of_heading(heading: str) -> dict[str, str]:
+    """Return the number and the name of the devices, and the model, if a heading says them."""
+    facts = {}
+    if match := _MODEL.search(heading):
+        facts["model"] = match["model"].strip()
+    matches = list(_DEVICES.finditer(heading))
+    if len(matches) == 1:
+        facts["world_size"] = matches[0]["devices"]
+        name = matches[0]["name"]
+        if not _ANY_DEVICE.fullmatch(name):
+            facts["device_name"] = name
+    return facts
+
+
+def facts_of_label(label: str) -> Mapping[str, str]:
+    """Return the devices from the label of a row: ``8xH100``, or nodes and devices of a node, ``A100 (2x8)``."""
+    if match := _NODES.search(label):
+        return {"nodes": match["nodes"], "devices_per_node": match["devices"]}
+    return facts_of_heading(label) if _DEVICES.fullmatch(label) else {}
 
 
 class RowReader:
@@ -162,7 +195,7 @@ class RowReader:
             raise TableError(f"{self._grid.name}: {name} is {error}") from None
 
 
-def with_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of a table with the row that the ratios of each are relative to, where a column has its rate.
 
     It is the only row with this rate whose own ratios are 1.
@@ -178,3 +211,47 @@ def with_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         baseline = {_BASELINE: next(iter(baselines))} if len(baselines) == 1 else {}
         named.append({name: field for name, field in row.items() if name != _BASELINE_RATE} | baseline)
     return named
+
+
+def metric_of_runs(readings: Sequence[ColumnReading], heading: str) -> str:
+    """Return the metric that run columns repeat: as their names, the heading or the one column of rates say."""
+    of_runs = [reading for reading in readings if reading.meaning.use in (Use.RUN, Use.SUMMARY)]
+    for naming in (*(unit_in_name(reading.header) for reading in of_runs), unit_in_name(heading), heading):
+        meaning = meaning_of(naming, (), "")
+        if naming and meaning.use is Use.METRIC:
+            return meaning.name
+    rates = {reading.meaning.name for reading in readings if reading.meaning.use is Use.METRIC} & {*RATES}
+    return rates.pop() if len(rates) == 1 else UNNAMED
+
+
+def run_cells(
+    row: GridRow, readings: Sequence[ColumnReading], conditions: dict[str, Any], metric: str, source: str, decimal: str
+) -> Iterator[dict[str, Any]]:
+    """Yield the summaries, runs and deviations of a row as rows of a long table; ``conditions`` are those of the row.
+
+    The runs are those of the first summary: a mean, a median, or the result that the row has in a column of its own.
+    """
+    label = str(conditions["identity"])
+    summaries = [reading for reading in readings if reading.meaning.use is Use.SUMMARY]
+    means = [reading for reading in summaries if reading.meaning.name != DEVIATION]
+    shared = conditions | {"source": source, "row": label}
+    row_key = f"{source}/{label}/{metric}"
+    has_own_column = any(reading.is_metric and reading.meaning.name == metric for reading in readings)
+    summary_key = f"{row_key}/{means[0].meaning.name}" if means and has_own_column else row_key
+    for position, reading in enumerate(means):
+        key = summary_key if position == 0 else f"{row_key}/{reading.meaning.name}"
+        yield shared | _cell(reading, row, metric, key, decimal) | {"estimator": reading.meaning.name}
+    for reading in readings:
+        key = f"{row_key}/{reading.header}"
+        if reading.meaning.use is Use.RUN:
+            yield shared | _cell(reading, row, metric, key, decimal) | {"estimator": "run", "runs_of": summary_key}
+        elif reading.meaning.use is Use.SUMMARY and reading.meaning.name == DEVIATION:
+            yield shared | _cell(reading, row, STANDARD_DEVIATION, key, decimal) | {"runs_of": summary_key}
+
+
+def _cell(reading: ColumnReading, row: GridRow, metric: str, key: str, decimal: str) -> dict[str, Any]:
+    field = row.fields[reading.position]
+    written = written_number(field)
+    is_missing = not field or is_no_number(field)
+    plain = plain_digits(written.digits, decimal) if written else field
+    return {"cell": key, "column": reading.header, "metric": metric, "value": NO_NUMBER if is_missing else plain}

@@ -6,18 +6,13 @@ from functools import partial
 
 from matplotlib.figure import Figure as Drawing
 
-from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report import context
-from dlperf_study.report.alt_text import alt_text
 from dlperf_study.report.figures import drawings
-from dlperf_study.report.figures.drift_figure import drift
 from dlperf_study.report.figures.factor_figure import factors
-from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.history_figure import history
-from dlperf_study.report.figures.scaling_drawing import scaling as draw_scaling
-from dlperf_study.report.figures.steps_drawing import MOST_PANELS, STEP_PIECES
-from dlperf_study.report.figures.steps_drawing import steps as draw_steps
+from dlperf_study.report.figures.figure import Figure, alt_text
+from dlperf_study.report.figures.page_figures import drift, history
 from dlperf_study.report.figures.style import Width
 from dlperf_study.report.formatting import display_name
 from dlperf_study.report.series import Series, all_groups, all_series
@@ -34,7 +29,7 @@ _NOT_COMPARED = "No configuration of this model was measured that has a referenc
 _NO_RANKS = "No configuration of this model has a measured computation of several ranks."
 #: By figure: how many configurations a page shows, and which.
 _LEFT_OUT = {
-    "steps": (MOST_PANELS, "whose steps vary most"),
+    "steps": (drawings.MOST_PANELS, "whose steps vary most"),
     "stragglers": (drawings.MOST_ROWS, "whose ranks differ most"),
 }
 #: The figures that show computation times.
@@ -57,7 +52,7 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
         "Bars: intervals; an open marker has none.",
     )
     caption = _Caption(" ".join(filter(None, explanations)), _summary(dataset, ratios=True))
-    return _per_model(dataset, "scaling", "scaling", caption, draw_scaling, _ONE_SIZE)
+    return _per_model(dataset, "scaling", "scaling", caption, drawings.scaling, _ONE_SIZE)
 
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
@@ -92,10 +87,10 @@ def steps(dataset: Dataset) -> Iterator[Figure]:
     step = context.page_wording(dataset).step
     explanation = (
         f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted. "
-        f"Of more than {2 * STEP_PIECES} steps a line has the extremes of {STEP_PIECES} pieces."
+        f"Of more than {2 * drawings.STEP_PIECES} steps a line has the extremes of {drawings.STEP_PIECES} pieces."
     )
     caption = _Caption(explanation)
-    return _per_model(dataset, "steps", "step by step", caption, draw_steps, _NO_STEPS)
+    return _per_model(dataset, "steps", "step by step", caption, drawings.steps, _NO_STEPS)
 
 
 def stragglers(dataset: Dataset) -> Iterator[Figure]:

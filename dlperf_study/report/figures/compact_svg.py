@@ -56,7 +56,7 @@ def data_uri(svg: str) -> str:
     Where a reader prefers dark pages the drawing is dark too.
     """
     drawing, theme = _themed(_HEAD.sub("", svg).replace("\n", " "))
-    drawing, classes = _without_repetition(drawing)
+    drawing, classes = _remove_repetition(drawing)
     rules = f"{theme}{classes}text{{font-family:{', '.join(FONTS)}}}"
     drawing = re.sub(r"(<svg[^>]*>)", lambda start: f"{start[0]}<style>{rules}</style>", drawing, count=1)
     if "'" not in drawing:
@@ -64,15 +64,15 @@ def data_uri(svg: str) -> str:
     return "data:image/svg+xml," + quote(drawing, safe=_SAFE)
 
 
-def _without_repetition(drawing: str) -> tuple[str, str]:
+def _remove_repetition(drawing: str) -> tuple[str, str]:
     """Return a drawing without fonts, names of groups, and spaces that only a reader needs, and its rules of styles."""
     shortened = _NEEDLESS.sub("", _STYLE.sub(_short_style, drawing))
     shortened = _PATH.sub(_short_path, _COORDINATE.sub(partial(_rounded, decimals=1), shortened))
-    classed, rules = _with_classes(_with_short_names(shortened.replace("xlink:href", "href")))
-    return re.sub("> +<", "><", _without_plain_groups(classed)), rules
+    classed, rules = _replace_styles(_shorten_names(shortened.replace("xlink:href", "href")))
+    return re.sub("> +<", "><", _remove_plain_groups(classed)), rules
 
 
-def _with_classes(drawing: str) -> tuple[str, str]:
+def _replace_styles(drawing: str) -> tuple[str, str]:
     """Return a drawing with a class for each style that it has several times, and the rules of these classes."""
     counts = Counter(style[0] for style in _STYLE.finditer(drawing))
     classes = {style: f"s{index}" for index, (style, count) in enumerate(counts.items()) if count > 1}
@@ -84,13 +84,13 @@ def _with_classes(drawing: str) -> tuple[str, str]:
     return _STYLE.sub(classed, drawing), "".join(rules)
 
 
-def _with_short_names(drawing: str) -> str:
+def _shorten_names(drawing: str) -> str:
     """Return a drawing whose markers and clipping areas have names of few letters."""
     names = {name: f"n{index}" for index, name in enumerate(dict.fromkeys(_NAME.findall(drawing)))}
     return _NAME_OR_USE.sub(lambda name: f"{name[1]}{names.get(name[2], name[2])}", drawing)
 
 
-def _without_plain_groups(drawing: str) -> str:
+def _remove_plain_groups(drawing: str) -> str:
     """Return a drawing without the groups that say nothing."""
     is_kept, parts = [], []
     for part in _GROUP.split(_EMPTY_GROUP.sub("", drawing)):

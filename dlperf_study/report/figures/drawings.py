@@ -1,17 +1,22 @@
 """The drawings: from the series of one model to a matplotlib figure, or to None where there is nothing to draw."""
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.figures import charts
-from dlperf_study.report.figures.category_rows import CategoryRows
-from dlperf_study.report.figures.direct_labels import legend_below
-from dlperf_study.report.figures.style import EXCHANGE, PALETTE, SOFT, Width
-from dlperf_study.report.formatting import unit_of
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.report.context import completed_runs
+from dlperf_study.report.figures import charts, line_charts
+from dlperf_study.report.figures.charts import CategoryRows
+from dlperf_study.report.figures.line_charts import LineBlock, legend_below
+from dlperf_study.report.figures.style import EXCHANGE, FAINT, PALETTE, SOFT, Width, colour, quantity_axes, wrapped
+from dlperf_study.report.formatting import is_missing, unit_of
 from dlperf_study.report.series import Group, Series, devices_label, joined, short_labels
 
 #: How many rows a page has, all models together.
@@ -33,7 +38,8 @@ def overview(dataset: Dataset, series: list[Series], width: Width) -> Drawing | 
 def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
     """Draw each step as computation and exposed communication, with the pure communication as a thin line."""
     rows = configuration_rows(series)
-    if rows["exchange_seconds"].isna().all() and not (rows["input_seconds"] > 0).any():
+    has_parts = rows["exchange_seconds"].notna().any() or (rows["input_seconds"] > 0).any()
+    if rows["exposed_seconds"].isna().all() or not has_parts:
         return None
     unit = unit_of("step_seconds", rows["step_seconds"])
     drawing, axes, layout = charts.category_panel(dataset, width, list(rows["label"]))
@@ -42,7 +48,8 @@ def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawi
         rows[["step_seconds", "exposed_seconds", "exchange_seconds"]].to_numpy(float).T / unit.size
     )
     bounds = rows[["exposed_seconds_low", "exposed_seconds_high"]].to_numpy(float).T / unit.size
-    interval_ends = step - exposed + bounds
+    # What is exposed may be below 0 by chance, but no step ends before it begins.
+    interval_ends = np.maximum(step - exposed + bounds, 0.0)
     exchange_start = step - np.maximum(exposed, 0.0)
     style: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": unit_of("exchange_seconds", []).label}
     axes.hlines(rows["y"], exchange_start, exchange_start + exchange, **style)
@@ -127,3 +134,156 @@ def configuration_rows(series: list[Series]) -> pd.DataFrame:
         parts.append(line.measured.assign(position=line.position, series=label, label=labels))
     rows = pd.concat(parts)
     return rows.assign(y=range(len(rows)))
+
+
+def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
+    """Draw the rate, speedup and efficiency against devices, one line per series."""
+    lines = [line for line in series if len(line.measured)]
+    devices = sorted({size for line in lines for size in line.measured["world_size"]})
+    if len(devices) < 2:
+        return None
+    names = dict(zip((line.label for line in lines), short_labels(lines), strict=True))
+    details = {line.label: line_charts.baseline_label(line) for line in lines}
+    columns = (dataset.rate, "speedup", "efficiency")
+    blocks = LineBlock.of(lines, columns, names, details, width)
+    drawing = charts.page(dataset, width, line_charts.blocks_inches(blocks))
+    rows = line_charts.panels_of_blocks(drawing, blocks)
+    for block, panels in zip(blocks, rows, strict=True):
+        block.draw(panels, _draw_line)
+        _draw_ideal(panels, block.lines, devices)
+    # Panels of one column share their limits, so all lines come first.
+    for block, panels in zip(blocks, rows, strict=True):
+        for column, panel in zip(columns, panels, strict=True):
+            line_charts.device_axes(panel, devices, logarithmic_y=column != "efficiency")
+        block.name_lines(panels)
+    legend_below(drawing, drawing.axes, width, named=names)
+    return drawing
+
+
+def _draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> None:
+    line_charts.interval_line(panel, line, column, shift_points=shift_points)
+    if line.measured["exchange_seconds"].notna().any():
+        line_charts.bound_line(panel, line.measured, column, colour(line.position))
+
+
+def _draw_ideal(axes: Sequence[Axes], lines: Sequence[Series], devices: Sequence[int]) -> None:
+    """Draw what perfect scaling gives: a rate per line from its baseline on, which may be a point of another line."""
+    rates_panel, speedup, efficiency = axes
+    all_baseline_devices = set()
+    for line in lines:
+        rows = line.measured.dropna(subset=["speedup"])
+        # The number of devices that efficiency was computed with.
+        all_devices = (rows["efficiency"] * rows["world_size"] / rows["speedup"]).round().astype(int)
+        for (rate, baseline_devices), points in rows.groupby([f"baseline_{line.rate}", all_devices]):
+            sizes = sorted({baseline_devices, *points["world_size"]})
+            rates = [rate * size / baseline_devices for size in sizes]
+            line_charts.ideal_line(rates_panel, sizes, rates, colour(line.position))
+        all_baseline_devices.update(all_devices)
+    for baseline_devices in sorted(all_baseline_devices):
+        line_charts.ideal_line(speedup, devices, [size / baseline_devices for size in devices])
+    line_charts.ideal_line(efficiency, devices, [1.0] * len(devices))
+
+
+#: How many panels are next to each other, and how many letters of a label fit above one.
+_COLUMNS, _LETTERS = {"page": 3, "column": 2}, {"page": 36, "column": 24}
+_LINE_INCHES, _PANEL_INCHES = 0.125, 1.05
+#: The windows of measured runs and of ingested logs that are drawn step by step.
+STEP_WINDOWS = ("warmup", "training", "left_out")
+#: How many panels a page has, all models together, and of how many pieces a panel can show the extremes.
+MOST_PANELS, STEP_PIECES = 24, 60
+_PIECES = {"page": STEP_PIECES, "column": STEP_PIECES // 2}
+#: How many parts the ticks of such a panel divide its steps into at most.
+STEP_TICKS = 4
+#: From this ratio of the longest to the shortest step on, the axis is marked at powers of two.
+_WIDE = 4
+
+
+def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
+    """Draw a panel per measured configuration, of many only those whose steps vary most: every step of every run.
+
+    Relative to the median of the run.
+    """
+    rows = _most_varying(dataset, configuration_rows(series).dropna(subset="step_seconds"))
+    if rows.empty:
+        return None
+    titles = []
+    for row in rows.itertuples():
+        titles.append("\n".join(filter(None, (wrapped(row.series, _LETTERS[width.name]), devices_label(row)))))
+    columns = _COLUMNS[width.name]
+    panel_rows = math.ceil(len(rows) / columns)
+    height = 0.4 + panel_rows * (_PANEL_INCHES + _LINE_INCHES * max(title.count("\n") + 1 for title in titles))
+    drawing, axes = charts.panels(dataset, width, panel_rows, columns, height, share_y=True)
+    runs = _relative_runs(dataset, tuple(rows["identity"]))
+    for panel, title, of_configuration in zip(axes, titles, runs, strict=False):
+        panel.set_title(title, fontweight="normal")
+        _draw_steps(panel, of_configuration, _PIECES[width.name])
+    for panel in axes[: len(rows)]:
+        _relative_axes(panel)
+    for panel in axes[len(rows) :]:
+        panel.set_visible(False)
+    drawing.supxlabel("Step (measured from 0)", fontsize=7)
+    drawing.supylabel("Step time / median", fontsize=7)
+    return drawing
+
+
+def _most_varying(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the configurations of which a run has the most varying steps, in the order of the rows."""
+    most = most_of_model(dataset, MOST_PANELS)
+    if len(rows) <= most:
+        return rows
+    variations = completed_runs(dataset).groupby("identity")["step_variation"].max()
+    most_varying = rows["identity"].map(variations).fillna(0.0).nlargest(most)
+    return rows[rows.index.isin(most_varying.index)]
+
+
+def _draw_steps(panel: Axes, runs: list[pd.Series], pieces: int) -> None:
+    """Draw the runs of one configuration, and the warm-up grey."""
+    first_step = min((run.index.min() for run in runs), default=0)
+    if first_step < 0:
+        panel.axvspan(first_step - 0.5, -0.5, color=FAINT, linewidth=0)
+    for position, run in enumerate(_thinned(run, pieces) for run in runs):
+        panel.plot(run.index, run.to_numpy(), linewidth=0.8, color=colour(position))
+
+
+def _thinned(run: pd.Series, count: int) -> pd.Series:
+    """Return the shortest and the longest step of each piece of a long run: a panel has no room for more."""
+    if len(run) <= 2 * count:
+        return run
+    pieces = pd.Series(run.to_numpy()).groupby(np.arange(len(run)) * count // len(run))
+    return run.iloc[np.union1d(pieces.idxmin(), pieces.idxmax())]
+
+
+# Both widths show the same runs.
+@kept_with_dataset
+def _relative_runs(dataset: Dataset, identities: tuple[str, ...]) -> list[list[pd.Series]]:
+    """Return the relative steps of each run of each of the configurations."""
+    is_shown = dataset.steps["identity"].isin(identities) & dataset.steps["window"].isin(STEP_WINDOWS)
+    steps_by_identity = dict(list(dataset.steps[is_shown].groupby("identity", observed=True)))
+    warmups = dataset.configurations.set_index("identity")["warmup_steps"]
+    return [list(_relative_steps(steps_by_identity[name], warmups[name])) for name in identities]
+
+
+def _relative_steps(steps: pd.DataFrame, warmup_steps: Any) -> Iterator[pd.Series]:
+    """Yield, per run, step times over the median of those that count, numbered from minus the warm-up."""
+    for _, run in steps.groupby("repetition"):
+        counts = run["window"] == "training"
+        if is_missing(warmup_steps):
+            # Ingested logs do not say how many steps came before the first one that counts.
+            index = run["step"] - run.loc[counts, "step"].min()
+        else:
+            is_warmup = run["window"] == "warmup"
+            index = run["step"] - is_warmup * is_warmup.groupby(run["rank"]).sum().max()
+        slowest = run.groupby(index)["seconds"].max()
+        yield slowest / run[counts].groupby(index[counts])["seconds"].max().median()
+
+
+def _relative_axes(axes: Axes) -> None:
+    quantity_axes(axes)
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    is_wide = high > _WIDE * low
+    axes.yaxis.set_major_locator(FixedLocator([0.25, 0.5, 1, 2, 4, 8, 16]) if is_wide else MaxNLocator(5))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    # Ingested logs count to hundreds of thousands, and the panels are narrow.
+    axes.xaxis.set_major_locator(MaxNLocator(STEP_TICKS, integer=True))

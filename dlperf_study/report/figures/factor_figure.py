@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
 
-from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.report import context
-from dlperf_study.report.figures.charts import labelled_page
-from dlperf_study.report.figures.direct_labels import EndLabel, draw_end_labels, labels_inches, parted
+from dlperf_study.report.figures.charts import QUICK, labelled_page
 from dlperf_study.report.figures.figure import Figure
+from dlperf_study.report.figures.line_charts import EndLabel, draw_end_labels, labels_inches, parted
 from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
 from dlperf_study.report.formatting import display_name, level_name
 from dlperf_study.report.series import (
@@ -26,7 +26,7 @@ from dlperf_study.report.series import (
     ordered_levels,
     varying_factors,
 )
-from dlperf_study.report.tables.cells import measured_column
+from dlperf_study.report.tables.table_builders import measured_column
 
 #: The height of a panel at least, that of its title and ticks, and how many panels are next to each other.
 _PANEL_INCHES, _MARGIN_INCHES, _COLUMNS = 1.6, 0.5, {"page": 2, "column": 1}
@@ -49,54 +49,84 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
     for name in filter("model".__ne__, varying_factors(dataset)):
         rows = _comparable_rows(dataset, name)
         if not rows.empty:
-            title = f"{COLUMNS[dataset.rate].label} by {COLUMNS[name].words}"
+            title = f"{COLUMNS[dataset.rate].label} by {column_named(name).words}"
             caption = f"{EXPLANATION} {context.repetition(dataset)} {context.conditions(dataset)}"
-            draw = partial(factor_drawing, rows, dataset.rate, name, _SETTING, "model", is_quick=dataset.plan.quick)
+            draw = FactorChart(rows, dataset.rate, name, _SETTING, "model", is_quick=dataset.plan.quick).drawing
             alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
             yield Figure(f"factor-{name}".replace("_", "-"), title, caption, draw, page_caption=EXPLANATION, alt=alt)
 
 
-def factor_drawing(
-    rows: pd.DataFrame, metric: str, x: str, colour_by: str, panel_by: str, width: Width, is_quick: bool = False
-) -> Drawing:
-    """Return a drawing of the column ``metric`` over the levels of ``x``: a mark for each row, a bar for its interval.
+@dataclass(frozen=True)
+class FactorChart:
+    """The column ``metric`` of ``rows`` over the levels of ``x``: a mark for each row, a bar for its interval.
 
-    ``colour_by``, ``panel_by``: columns whose levels have a colour or a panel of their own; empty for none. Of more
-    colours than a panel can name, each panel has a part. There is no line between levels, because nothing was measured
-    there.
+    ``hue``, ``col``: columns whose levels have a colour or a panel of their own; empty for none. There is no line
+    between levels, because nothing was measured there.
     """
-    panels = list(_panels(rows, x, colour_by, panel_by))
-    columns = min(len(panels), _COLUMNS[width.name])
-    lines = -(-len(panels) // columns)
-    inches = max(_PANEL_INCHES, *(labels_inches(panel.names, width) for panel in panels))
-    names = [level_name(x, level) for level in _levels(rows, x)]
-    height = inches + _MARGIN_INCHES + (_LETTER_HEIGHT_INCHES * max(map(len, names)) if _are_long(names) else 0.0)
-    drawing = labelled_page(is_quick, width, height * lines)
-    grid = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
-    for axes, panel in zip(grid, panels, strict=False):
-        panel.draw(axes, metric)
-    for axes in grid[len(panels) :]:
-        axes.remove()
-    drawing.supxlabel(label_of(x), fontsize=7)
-    drawing.supylabel(label_of(metric), fontsize=7)
-    lowest, highest = grid[0].get_ylim()
+
+    rows: pd.DataFrame
+    metric: str
+    x: str
+    hue: str = ""
+    col: str = ""
+    is_quick: bool = False
+
+    def drawing(self, width: Width) -> Drawing:
+        """Return a drawing for a width; of more colours than a panel can name, each panel has a part."""
+        panels = list(_panels(self.rows, self.x, self.hue, self.col))
+        columns = min(len(panels), _COLUMNS[width.name])
+        lines = -(-len(panels) // columns)
+        inches = max(_PANEL_INCHES, *(labels_inches(panel.names, width) for panel in panels))
+        names = [level_name(self.x, level) for level in _levels(self.rows, self.x)]
+        height = inches + _MARGIN_INCHES + (_LETTER_HEIGHT_INCHES * max(map(len, names)) if _are_long(names) else 0.0)
+        drawing = labelled_page(self.is_quick, width, height * lines)
+        grid = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
+        for axes, panel in zip(grid, panels, strict=False):
+            panel.draw(axes, self.metric)
+        for axes in grid[len(panels) :]:
+            axes.remove()
+        drawing.supxlabel(label_of(self.x), fontsize=7)
+        drawing.supylabel(label_of(self.metric), fontsize=7)
+        _leave_headroom(grid[0])
+        for axes, panel in zip(grid, panels, strict=False):
+            draw_end_labels(axes, panel.end_labels(self.metric), inches, width)
+        return drawing
+
+    def draw_on(self, axes: Axes) -> None:
+        """Draw all colours on axes of somebody else, whose style they have; a legend names the colours."""
+        colours = _levels(self.rows, self.hue)
+        marks = {position: _of(self.rows, self.hue, level) for position, level in enumerate(colours)}
+        panel = _Panel(
+            QUICK if self.is_quick else "", marks, _names(self.hue, colours), self.x, _levels(self.rows, self.x)
+        )
+        panel.draw(axes, self.metric)
+        axes.set_xlabel(label_of(self.x))
+        axes.set_ylabel(label_of(self.metric))
+        _leave_headroom(axes)
+        handles = []
+        for position, name in enumerate(panel.names):
+            handles.append(Line2D([], [], color=colour(position), marker=marker(position), linestyle="", label=name))
+        if handles:
+            axes.legend(handles=handles)
+
+
+def _leave_headroom(axes: Axes) -> None:
+    """Let the vertical axis begin at 0 or below, and end above the highest mark."""
+    lowest, highest = axes.get_ylim()
     # An open mark has no interval whose bar would keep it away from the edge.
-    grid[0].set_ylim(min(0.0, lowest), highest + _HEADROOM * (highest - min(0.0, lowest)))
-    for axes, panel in zip(grid, panels, strict=False):
-        draw_end_labels(axes, panel.end_labels(metric), inches, width)
-    return drawing
+    axes.set_ylim(min(0.0, lowest), highest + _HEADROOM * (highest - min(0.0, lowest)))
 
 
-def _panels(rows: pd.DataFrame, x: str, colour_by: str, panel_by: str) -> "Iterator[_Panel]":
+def _panels(rows: pd.DataFrame, x: str, hue: str, col: str) -> "Iterator[_Panel]":
     """Yield the panels: positions and colours are those of all, so that a colour has one meaning."""
-    colours, levels = _levels(rows, colour_by), _levels(rows, x)
-    for panel in _levels(rows, panel_by):
-        of_panel = _of(rows, panel_by, panel)
-        shown = [level for level in colours if len(_of(of_panel, colour_by, level))]
+    colours, levels = _levels(rows, hue), _levels(rows, x)
+    for panel in _levels(rows, col):
+        of_panel = _of(rows, col, panel)
+        shown = [level for level in colours if len(_of(of_panel, hue, level))]
         for part in parted(shown):
-            marks = {colours.index(level): _of(of_panel, colour_by, level) for level in part}
-            title = level_label(panel_by, panel) if panel_by else ""
-            yield _Panel(title, marks, _names(colour_by, part), x, levels)
+            marks = {colours.index(level): _of(of_panel, hue, level) for level in part}
+            title = level_label(col, panel) if col else ""
+            yield _Panel(title, marks, _names(hue, part), x, levels)
 
 
 @dataclass(frozen=True)
@@ -157,7 +187,7 @@ def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, x_values: list[floa
 
 def label_of(name: str) -> str:
     """Return the label of a column with its unit."""
-    column = COLUMNS[name]
+    column = column_named(name)
     return f"{column.label} ({column.unit})" if column.unit else column.label
 
 

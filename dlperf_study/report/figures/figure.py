@@ -1,19 +1,81 @@
 """A figure of the report: a drawing for each width with one caption, as SVG and PDF."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html import escape
+from itertools import islice
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from matplotlib.figure import Figure as Drawing
 
-from dlperf_study.paths import StudyPaths
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.wording import in_sentence
+from dlperf_study.core.writing import naming
+from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.figures.compact_svg import compact_svg, data_uri
 from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS, Width, publication_style
-from dlperf_study.report.links import anchor_link, downloads
-from dlperf_study.writing import naming
+from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.section import anchor_link, downloads
+from dlperf_study.report.series import Series, devices_label, joined, short_labels
+from dlperf_study.report.tables.table import Cell, Table
+from dlperf_study.report.tables.table_builders import measured_column
+
+#: The columns that a figure of each name shows, and which figures begin with the rate.
+_COLUMNS = {
+    "overview": (),
+    "scaling": ("speedup", "efficiency"),
+    "communication": ("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds"),
+    "comparison": ("throughput", "relative_throughput", "step_seconds"),
+    "steps": ("step_seconds",),
+    "stragglers": ("load_balance",),
+}
+_OF_RATES = ("overview", "scaling")
+#: So many configurations are read out.
+MOST_CONFIGURATIONS = 30
+
+
+def alt_text(dataset: Dataset, name: str, title: str, lines: Sequence[Series]) -> str:
+    """Return the title of a figure and, of each configuration that was measured, the numbers with their intervals."""
+    total = sum(len(line.measured) for line in lines)
+    configurations = list(islice(_configurations(dataset, name, lines), MOST_CONFIGURATIONS))
+    if not configurations:
+        return f"{title}."
+    more = f"; and {total - len(configurations)} more" if total > len(configurations) else ""
+    return f"{title}. {'; '.join(configurations)}{more}."
+
+
+def alt_text_of_table(title: str, table: Table) -> str:
+    """Return the title of a figure and the rows of the table that has its numbers."""
+    rows = []
+    for row in table.rows[:MOST_CONFIGURATIONS]:
+        cells = zip(table.headings, row, strict=True)
+        values = [f"{in_sentence(heading.label)} {_printed(cell, heading.unit)}" for heading, cell in cells]
+        rows.append(", ".join(values))
+    more = f"; and {len(table.rows) - len(rows)} more" if len(table.rows) > len(rows) else ""
+    return f"{title}. {'; '.join(rows)}{more}." if rows else f"{title}."
+
+
+def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Iterator[str]:
+    rate = (dataset.rate,) if name in _OF_RATES else ()
+    columns = list(map(partial(measured_column, dataset), (*rate, *_COLUMNS[name])))
+    for line, label in zip(lines, short_labels(list(lines)), strict=True):
+        for row in map(dataset.configuration_rows.__getitem__, line.measured["identity"]):
+            values = []
+            for column in columns:
+                cell = column.cell(row)
+                if cell.text != MISSING:
+                    values.append(f"{in_sentence(column.heading.label)} {_printed(cell, column.heading.unit)}")
+            yield f"{joined(label, devices_label(row))}: {', '.join(values)}"
+
+
+def _printed(cell: Cell, unit: str) -> str:
+    return f"{cell.printed} {unit}".rstrip()
+
 
 #: Dates would make two renderings of one dataset differ.
 _METADATA: dict[str, dict[str, Any]] = {
@@ -82,6 +144,16 @@ class Figure:
                     svg_file.write_bytes(self.svg(width))
                 self.write_pdf(paths.figures, width)
         return replace(self, is_saved=True)
+
+    def savefig(self, file: str | PathLike[str] | IO[bytes], **options: Any) -> None:
+        """Write the drawing for a page as matplotlib's method of this name does, into the format that a name ends with.
+
+        Raises EvidenceError where there is nothing to draw.
+        """
+        if self.drawing is None:
+            raise EvidenceError(f"{self.title}: {self.empty}")
+        with publication_style():
+            self.drawing.savefig(file, **options)
 
     def write_pdf(self, folder: Path, width: Width) -> str:
         """Write the drawing, which there must be, as PDF into a folder; return the name of the file."""

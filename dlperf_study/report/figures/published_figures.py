@@ -9,20 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.figure import SubFigure
 
-from dlperf_study.analysis.published_points import SCALING_RATIOS, Published
-from dlperf_study.analysis.same_question import SameQuestion
-from dlperf_study.analysis.scaling import differences_from_baseline
+from dlperf_study.audit.published.points import SCALING_RATIOS, Published
+from dlperf_study.audit.published.same_question import SameQuestion
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.scaling import differences_from_baseline
 from dlperf_study.report import context
-from dlperf_study.report.alt_text import alt_text_of_table
 from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.figures import charts, line_charts
-from dlperf_study.report.figures.direct_labels import legend_below
-from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.line_charts import LineBlock
+from dlperf_study.report.figures.figure import Figure, alt_text_of_table
+from dlperf_study.report.figures.line_charts import LineBlock, legend_below
 from dlperf_study.report.figures.style import Width
 from dlperf_study.report.formatting import display_name, listed
-from dlperf_study.report.series import Series, joined, titled_published_labels
+from dlperf_study.report.series import Series, joined, published_of, titled_published_labels
 from dlperf_study.report.tables.published_tables import next_to_ours
 
 OURS = "ours"
@@ -62,7 +60,7 @@ class _Part:
 
 def speedups(dataset: Dataset) -> Figure:
     """Return speedup and efficiency against devices, for each source and model of which something is measured here."""
-    published = Published.read(dataset.plan.published)
+    published = published_of(dataset)
     parts = []
     for (source, model), points in published.points.groupby(["source", "model"], sort=False):
         lines = _published_lines(published, points)

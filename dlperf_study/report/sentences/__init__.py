@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.history.changes import MeasurementComparison
+from dlperf_study.dataset.history import MeasurementComparison
 from dlperf_study.report import context
-from dlperf_study.report.sentences import quality_sentences, resource_sentences, source_sentences, step_sentences
-from dlperf_study.report.sentences.history_sentences import change_sentences
-from dlperf_study.report.sentences.page_sentences import MOST_SENTENCES, PageSentences
-from dlperf_study.report.sentences.ratio_sentences import on_ratios, reference_claims, speedup_claims
+from dlperf_study.report.sentences import quality_sentences, source_sentences, step_sentences
+from dlperf_study.report.sentences.names import MOST_SENTENCES, PageSentences
+from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims, speedup_claims
+from dlperf_study.report.tables.history_tables import change_sentences
 from dlperf_study.selftest.result import SelftestResult
 from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
-from dlperf_study.wording import counted
 
 __all__ = [
     "audit",
@@ -33,14 +33,14 @@ Texts = Iterator[str]
 
 def summary(dataset: Dataset) -> PageSentences:
     """Return the answers to the questions of the study, in its order: several of the first, one of each other."""
-    if nothing := quality_sentences.why_nothing(dataset):
+    if nothing := quality_sentences.no_conclusion_reason(dataset):
         return PageSentences.of(dataset, [nothing, *_quality(dataset)])
     answering = {name: _SENTENCES[name] for name in dataset.plan.questions if name in _SENTENCES}
     if "scaling" in answering:
         answering["scaling"] = _speedups
     if {"scaling", "communication"} <= answering.keys():
         # How long a step waits for gradients is in the sentences on speedups.
-        answering["communication"] = step_sentences.on_batches
+        answering["communication"] = step_sentences.batch_sentences
     answers = [list(dict.fromkeys(filter(None, answer(dataset)))) for answer in answering.values()]
     answers = [answer for answer in answers if answer] or [list(_throughputs(dataset))]
     first_answer, *other_answers = answers
@@ -81,17 +81,17 @@ def runs(dataset: Dataset) -> PageSentences:
 
 def published(dataset: Dataset) -> PageSentences:
     """Return how much of what was published has a measured number next to it."""
-    return PageSentences.of(dataset, source_sentences.on_published(dataset))
+    return PageSentences.of(dataset, source_sentences.published_sentences(dataset))
 
 
 def replication(dataset: Dataset) -> PageSentences:
     """Return the question of the original, and how much of it is answered here."""
-    return PageSentences.of(dataset, source_sentences.on_replication(dataset))
+    return PageSentences.of(dataset, source_sentences.replication_sentences(dataset))
 
 
 def audit(dataset: Dataset) -> PageSentences:
     """Return whether anything contradicts itself."""
-    return PageSentences.of(dataset, source_sentences.on_audit(dataset))
+    return PageSentences.of(dataset, source_sentences.audit_sentences(dataset))
 
 
 def history(comparison: MeasurementComparison) -> PageSentences:
@@ -101,12 +101,12 @@ def history(comparison: MeasurementComparison) -> PageSentences:
 
 def selftest(result: SelftestResult) -> PageSentences:
     """Return whether the instrument finds what is known."""
-    return PageSentences(tuple(source_sentences.on_selftest(result)))
+    return PageSentences(tuple(source_sentences.selftest_sentences(result)))
 
 
 def _page(dataset: Dataset, sentences: Iterable[str]) -> PageSentences:
     """Return the findings of a page; of a study in which nothing can be concluded only that, and why."""
-    nothing = quality_sentences.why_nothing(dataset)
+    nothing = quality_sentences.no_conclusion_reason(dataset)
     return PageSentences.of(dataset, [nothing] if nothing else sentences)
 
 
@@ -114,44 +114,44 @@ def _speedups(dataset: Dataset) -> Texts:
     claims = speedup_claims(dataset)
     if not claims:
         yield "Nothing can be said of scaling: every configuration is its own baseline."
-    yield from on_ratios(claims)
+    yield from claim_sentences(claims)
 
 
 def _scaling(dataset: Dataset) -> Texts:
     yield from _speedups(dataset)
-    yield from step_sentences.on_losses(dataset)
+    yield from step_sentences.loss_sentences(dataset)
 
 
 def _communication(dataset: Dataset) -> Texts:
-    exchanges, batches = step_sentences.on_gradients(dataset), step_sentences.on_batches(dataset)
+    exchanges, batches = step_sentences.gradient_sentences(dataset), step_sentences.batch_sentences(dataset)
     is_alone = (context.measured(dataset)["exposed_seconds"].fillna(0) == 0).all()
     yield from (*batches, *exchanges) if is_alone else (*exchanges, *batches)
-    yield from step_sentences.on_losses(dataset)
+    yield from step_sentences.loss_sentences(dataset)
 
 
 def _comparison(dataset: Dataset) -> Texts:
     claims = reference_claims(dataset)
     if not claims:
         yield "Nothing is compared: no configuration has a reference that is another program."
-    yield from on_ratios(claims)
+    yield from claim_sentences(claims)
 
 
 def _runs(dataset: Dataset) -> Texts:
-    yield from quality_sentences.on_runs(dataset)
-    yield from quality_sentences.on_missing_configurations(dataset)
+    yield from quality_sentences.run_sentences(dataset)
+    yield from quality_sentences.missing_configuration_sentences(dataset)
 
 
 def _quality(dataset: Dataset) -> Texts:
     yield from _runs(dataset)
-    yield from quality_sentences.on_steadiness(dataset)
-    yield from quality_sentences.on_drift(dataset)
-    yield from quality_sentences.on_warnings(dataset)
+    yield from quality_sentences.steadiness_sentences(dataset)
+    yield from quality_sentences.drift_sentences(dataset)
+    yield from quality_sentences.warning_sentences(dataset)
 
 
 def _resources(dataset: Dataset) -> Texts:
-    yield from resource_sentences.on_energy(dataset)
-    yield from resource_sentences.on_memory(dataset)
-    yield from resource_sentences.on_clocks(dataset)
+    yield from quality_sentences.energy_sentences(dataset)
+    yield from quality_sentences.memory_sentences(dataset)
+    yield from quality_sentences.clock_sentences(dataset)
 
 
 def _throughputs(dataset: Dataset) -> Texts:
@@ -165,9 +165,9 @@ _SENTENCES: dict[str, Callable[[Dataset], Texts]] = {
     "scaling": _scaling,
     "communication": _communication,
     COMPARISON: _comparison,
-    PUBLISHED: source_sentences.on_published,
-    "audit": source_sentences.on_audit,
+    PUBLISHED: source_sentences.published_sentences,
+    "audit": source_sentences.audit_sentences,
     "quality": _quality,
     "resources": _resources,
-    REPLICATION: source_sentences.on_replication,
+    REPLICATION: source_sentences.replication_sentences,
 }

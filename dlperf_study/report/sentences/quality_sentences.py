@@ -1,35 +1,38 @@
-"""Sentences on whether the runs can be trusted: which completed, were steady, and whether the machine drifted."""
+"""Sentences on whether the runs can be trusted, and on what they took besides time: energy, memory, limited clocks."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from dlperf_study.analysis.drift import round_effects
-from dlperf_study.analysis.statistics import MINIMUM_RUNS
-from dlperf_study.analysis.steady_state import Answer
+from dlperf_study.core.errors import Severity
+from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.diagnostic import Severity
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.metrics.drift import RoundEffect, round_effects
+from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
+from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.report import context
-from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, value_text
-from dlperf_study.report.sentences.page_sentences import NOTHING, answer
-from dlperf_study.report.tables.diagnostic_groups import diagnostic_groups
+from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, percent_at_most, plain, unit_of, value_text
+from dlperf_study.report.sentences.names import NOTHING, Names, answer, quantity_text, together
+from dlperf_study.report.tables.diagnostic_tables import diagnostic_groups
 from dlperf_study.study.job import Outcome
-from dlperf_study.wording import counted, first_of
 
 #: So many rounds that differ are named.
 _MOST_ROUNDS = 3
 
 
-def why_nothing(dataset: Dataset) -> str:
+def no_conclusion_reason(dataset: Dataset) -> str:
     """Return that nothing can be concluded from any run, and why; empty where a configuration has an interval."""
     rows = dataset.configurations
     measured = rows[rows["throughput"].notna() | rows["token_throughput"].notna()]
     if measured.empty:
-        return next(on_runs(dataset))
+        return next(run_sentences(dataset))
     if (measured["runs_completed"] < MINIMUM_RUNS).all():
         return f"{NOTHING}: an interval needs {MINIMUM_RUNS} completed runs, and no configuration has them."
     return ""
 
 
-def on_runs(dataset: Dataset) -> Iterator[str]:
+def run_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield how many runs completed, and how the others ended."""
     outcomes, planned = dataset.runs["outcome"].value_counts(), int(dataset.configurations["runs_planned"].sum())
     completed, total = int(outcomes.get(Outcome.COMPLETED, 0)), int(outcomes.sum())
@@ -46,7 +49,7 @@ def on_runs(dataset: Dataset) -> Iterator[str]:
         yield "The only run completed." if total == 1 else f"All {total} runs completed."
 
 
-def on_missing_configurations(dataset: Dataset) -> Iterator[str]:
+def missing_configuration_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield how many configurations have no number; nothing where all have one, or no run completed."""
     rows, is_any_completed = dataset.configurations, len(context.completed_runs(dataset)) > 0
     unsupported, has_no_samples = int(rows["unsupported_reason"].notna().sum()), rows["throughput"].isna()
@@ -71,7 +74,7 @@ def _have(count: int) -> str:
     return "has" if count == 1 else "have"
 
 
-def on_steadiness(dataset: Dataset) -> Iterator[str]:
+def steadiness_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield how many runs are shown to be steady or not, and of how many that can't be told."""
     counts = context.completed_runs(dataset)["steadiness"].value_counts()
     total = int(counts.sum())
@@ -95,7 +98,7 @@ def _steadiness(given: Answer, count: int) -> str:
     return f"{are} too short to tell whether {runs} {are} steady" if given == Answer.CANT_TELL else f"{are} {given}"
 
 
-def on_drift(dataset: Dataset) -> Iterator[str]:
+def drift_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield which rounds differ from the mean of all, after Holm; nothing without rounds that can be compared."""
     effects = round_effects(context.completed_runs(dataset))
     tested = [effect for effect in effects if effect.log_rate.error is not None]
@@ -105,17 +108,83 @@ def on_drift(dataset: Dataset) -> Iterator[str]:
     if different:
         changes = []
         for effect in different:
-            change = value_text(effect.percent_change, f"{THIN_SPACE}%", decision=0.0)
+            change = value_text(effect.percent_change, f"{THIN_SPACE}%")
             changes.append(f"round {effect.round} changed the throughput by {answer(change)}")
         yield f"The machine drifted: {first_of(changes, _MOST_ROUNDS)}; ratios are taken within rounds."
     else:
-        yield f"None of {counted(len(tested), 'round')} differs from the mean of all by more than chance."
+        yield _no_drift(tested)
 
 
-def on_warnings(dataset: Dataset) -> Iterator[str]:
+def _no_drift(tested: Sequence[RoundEffect]) -> str:
+    """Return that no round differs, and which drift so few runs could not have shown."""
+    confidence = together(CONFIDENCE, len(tested))
+    intervals = [effect.log_rate.interval(confidence) for effect in tested]
+    largest = math.expm1(max(max(-interval.low, interval.high) for interval in intervals if interval))
+    rounds = counted(len(tested), "round")
+    if largest >= 1:
+        return f"Whether the machine drifted over {rounds}, these runs can't tell."
+    return (
+        f"No drift of the machine is seen over {rounds}; these runs can't tell one below {percent_at_most(largest, 1)}."
+    )
+
+
+def warning_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield how many errors and warnings there are, and what they are about; nothing where there are none."""
     groups = diagnostic_groups(dataset)
     for severity in (Severity.ERROR, Severity.WARNING):
         kinds = [f"{group.subject} ({group.count})" for group in groups if group.severity == severity]
         if kinds:
             yield f"{severity.capitalize()}s by what they are about: {listed(kinds)}."
+
+
+#: The memory that decides what fits, by what it is of; the first that was counted is told.
+_MEMORY = {"peak_device_bytes": "one GPU has {} in use", "peak_process_bytes": "the process of a rank holds {}"}
+_MOST_REASONS = 2
+
+
+def energy_sentences(dataset: Dataset) -> Iterator[str]:
+    """Yield the least and the most energy of a sample, or why there is no reading."""
+    rows, runs = context.measured(dataset), context.completed_runs(dataset)
+    counted_rows = rows[rows["energy_per_sample"].notna()].sort_values("energy_per_sample")
+    if counted_rows.empty:
+        reasons = list(dict.fromkeys(runs["energy_obstacle"].dropna()))
+        if reasons:
+            yield f"No energy is reported: {first_of(reasons, _MOST_REASONS)}."
+        return
+    covered = first_of(list(dict.fromkeys(runs["energy_of"].dropna())))
+    ordered = list(counted_rows.itertuples())
+    ends = list(dict.fromkeys([_energy_text(dataset, ordered[0]), _energy_text(dataset, ordered[-1])]))
+    amounts = f"from {ends[0]}, to {ends[1]}" if len(ends) > 1 else ends[0]
+    yield f"A trained sample takes {amounts} ({covered} alone)."
+
+
+def _energy_text(dataset: Dataset, row: Any) -> str:
+    """Return the energy of a sample with its interval, and of which configuration it is."""
+    joules = quantity_text(dataset, row, "energy_per_sample").replace(COLUMNS["energy_per_sample"].unit, "J")
+    return f"{joules} with {Names(dataset).of_configuration(row)}"
+
+
+def memory_sentences(dataset: Dataset) -> Iterator[str]:
+    """Yield the largest peak of memory, and which configuration has it."""
+    rows = context.measured(dataset)
+    for column, sentence in _MEMORY.items():
+        peaks = rows[rows[column].notna()].sort_values(column)
+        if len(peaks):
+            row = next(peaks.iloc[::-1].itertuples())
+            value = getattr(row, column)
+            unit = unit_of(column, [value])
+            size = f"{plain(value / unit.size)} {unit.symbol}"
+            yield f"At its peak {sentence.format(size)}, with {Names(dataset).of_configuration(row)}."
+            return
+
+
+def clock_sentences(dataset: Dataset) -> Iterator[str]:
+    """Yield in how many runs power or temperature limited clocks; nothing where that is not known."""
+    shares = context.completed_runs(dataset)["clock_limited_share"].dropna()
+    limited = shares[shares > 0]
+    if len(limited):
+        most = f"{100 * limited.max():.0f}{THIN_SPACE}%"
+        of_runs = f"in {len(limited)} of {counted(len(shares), 'run')}"
+        yield f"Power or temperature limited the clock of a GPU {of_runs}, in up to {most} of the samples."
+    elif len(shares):
+        yield "Neither power nor temperature limited the clock of a GPU in any sample."

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dlperf_study.analysis.comparison import (
+from dlperf_study.core.errors import Severity
+from dlperf_study.core.wording import counted, first_of
+from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.comparison import (
     EQUAL,
     FASTER,
     NOT_DISTINGUISHABLE,
@@ -18,25 +22,19 @@ from dlperf_study.analysis.comparison import (
     verdicts_together,
     widest_equality,
 )
-from dlperf_study.analysis.statistics import Estimate
-from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
-from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.plan.plan import Entry
-from dlperf_study.report.formatting import bounded_value, display_name, is_missing, percent_at_most, value_text
-from dlperf_study.report.sentences.names import Names, range_text, two_rates
-from dlperf_study.report.sentences.page_sentences import NOTHING, answer
-from dlperf_study.report.sentences.waits import waiting_for_gradients
+from dlperf_study.metrics.statistics import Estimate
+from dlperf_study.report.formatting import column_text, display_name, format_column, is_missing, percent_at_most
+from dlperf_study.report.sentences.names import MOST_NAMED, NOTHING, Names, answer, range_text, two_rates
+from dlperf_study.report.sentences.step_sentences import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
 from dlperf_study.report.tables.answers import EXPLANATIONS, same_program
-from dlperf_study.report.tables.cells import verdict_text
-from dlperf_study.report.tables.missing import why_no_interval, why_not_measured
+from dlperf_study.report.tables.missing import explain_missing_interval, explain_unmeasured
+from dlperf_study.report.tables.table_builders import verdict_text
 from dlperf_study.study.grid import Denominator
-from dlperf_study.wording import counted, first_of
+from dlperf_study.study.plan import Entry
 
 #: So many claims have a sentence each; of more, those with the same verdict share one.
 MOST_CLAIMS = 4
-#: So many configurations with the same verdict are named.
-MOST_NAMED = 3
 _SUBJECTS: dict[Denominator, str] = {"baseline": "scaling", "reference": "what is faster"}
 #: Between what the ratio is where the verdict is right.
 _KNOWN_OF = {FASTER: (1.0, math.inf), SLOWER: (0.0, 1.0)}
@@ -57,7 +55,7 @@ class Ratios:
     @cached_property
     def throughputs(self) -> Throughputs:
         """The throughputs of the completed runs by identity."""
-        return throughputs_of(self.dataset.runs, self.dataset.plan)
+        return throughputs_of((self.dataset.whole or self.dataset).runs, self.dataset.plan)
 
 
 @dataclass(frozen=True)
@@ -90,12 +88,12 @@ class Claim:
         return verdict_text(self.word, getattr(self.row, f"{RATIOS[self.role]}_equal_within"))
 
     @property
-    def why_no_verdict(self) -> str:
+    def no_verdict_reason(self) -> str:
         """Why nothing is said of the ratio."""
         for row in (self.row, self.other):
             if not row.runs_completed:
-                return why_not_measured(self.dataset, row)
-        return why_no_interval(self.dataset, self.row, RATIOS[self.role], self.role)
+                return explain_unmeasured(self.dataset, row)
+        return explain_missing_interval(self.dataset, self.row, RATIOS[self.role], self.role)
 
     @property
     def log_ratio(self) -> Estimate:
@@ -107,15 +105,33 @@ class Claim:
         """What may be said of the ratio; empty where it has no verdict."""
         if not self.word:
             return ""
-        name, rates = RATIOS[self.role], two_rates(self.row, self.other)
-        times = answer(value_text(bounded_value(self.row, name), " times", decision=1.0))
+        name, rates = RATIOS[self.role], self._rates
+        times = answer(column_text(self.row, name, " times"))
         if self.word == EQUAL:
             equality = percent_at_most(getattr(self.row, f"{name}_equal_within"))
             times = f"{times}, {rates}{self._explanation}"
             return f"{self.name} trains as fast {self.comparison}, within {equality}: {times}."
         if self.word == NOT_DISTINGUISHABLE:
-            return f"These runs can't tell whether {self.name} trains as fast {self.comparison}: {times}, {rates}."
-        return f"{self.name} trains {times} as fast {self.comparison}, {rates}{self._explanation}."
+            both = f"{self.name} {self.comparison.replace('as ', 'and ', 1)}"
+            return f"{both} can't be distinguished with these runs: {times}, {rates}."
+        reason = self._error_message or self._explanation
+        return f"{self.name} trains {times} as fast {self.comparison}, {rates}{reason}."
+
+    @property
+    def _rates(self) -> str:
+        """The two rates, which as measured have another ratio than at one pace of the machine."""
+        name, rates = f"{RATIOS[self.role]}_as_measured", two_rates(self.row, self.other)
+        if is_missing(getattr(self.row, name)):
+            return rates
+        return f"at one pace of the machine; as measured {format_column(self.row, name)[0]} times, {rates}"
+
+    @property
+    def _error_message(self) -> str:
+        """That the ratio can't be right, as its errors say; empty if it has none."""
+        diagnostics = self.dataset.diagnostics
+        is_error = (diagnostics["identity"] == self.row.identity) & (diagnostics["severity"] == Severity.ERROR)
+        messages = list(diagnostics.loc[is_error & (diagnostics["subject"] == RATIOS[self.role]), "message"])
+        return f"; {answer('not to be believed')}: {messages[0]}" if messages else ""
 
     @property
     def _explanation(self) -> str:
@@ -165,7 +181,7 @@ def reference_claims(dataset: Dataset) -> list[Claim]:
     return claims
 
 
-def on_ratios(claims: Sequence[Claim]) -> Iterator[str]:
+def claim_sentences(claims: Sequence[Claim]) -> Iterator[str]:
     """Yield a sentence for each claim, or of many claims one for each verdict; then why others have no verdict.
 
     Each holds in 95 % of cases: of one claim by its verdict; of several, because these are judged together.
@@ -177,12 +193,12 @@ def on_ratios(claims: Sequence[Claim]) -> Iterator[str]:
         yield from _counted_sentences(decided)
     undecided = [claim for claim in claims if not claim.word]
     if undecided:
-        yield _without_verdict(undecided, len(claims))
+        yield _undecided_sentence(undecided, len(claims))
 
 
-def _without_verdict(undecided: Sequence[Claim], total: int) -> str:
+def _undecided_sentence(undecided: Sequence[Claim], total: int) -> str:
     """Return why claims have no verdict; where none has, that nothing can be concluded."""
-    reasons = first_of(list(dict.fromkeys(claim.why_no_verdict for claim in undecided)), 1, "; ")
+    reasons = first_of(list(dict.fromkeys(claim.no_verdict_reason for claim in undecided)), 1, "; ")
     if len(undecided) == total:
         return f"{NOTHING} on {_SUBJECTS[undecided[0].role]} ({reasons})."
     return f"{NOTHING} on {_named(undecided)} ({reasons})."
@@ -194,7 +210,8 @@ def _named(claims: Sequence[Claim]) -> str:
 
 def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
     ratios = {claim.row.identity: claim.log_ratio for claim in claims}
-    verdict_words = verdicts_together(ratios, widest_equality(claims[0].dataset.plan))
+    of_table = {claim.row.identity: claim.word for claim in claims}
+    verdict_words = verdicts_together(of_table, ratios, widest_equality(claims[0].dataset.plan))
     for word in (FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE):
         of_word = [claim for claim in claims if verdict_words[claim.row.identity] == word]
         if of_word:

@@ -2,29 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 
-from dlperf_study.analysis.published_points import Published
-from dlperf_study.analysis.same_question import SameQuestion
 from dlperf_study.audit.audit import audit
-from dlperf_study.audit.audit_check import AuditResult
+from dlperf_study.audit.checks import AuditResult
+from dlperf_study.audit.published.same_question import SameQuestion
 from dlperf_study.audit.result_frames import results_of_dataset, results_of_sources
+from dlperf_study.core.errors import Severity
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.diagnostic import Severity
 from dlperf_study.report import context
 from dlperf_study.report.formatting import listed
-from dlperf_study.report.replications import NO_QUESTION, replications_of
-from dlperf_study.report.sentences.page_sentences import answer
-from dlperf_study.report.tables.question_differences import why_unanswered
-from dlperf_study.report.tables.replication_answers import answers
+from dlperf_study.report.sentences.names import answer
+from dlperf_study.report.series import published_of
+from dlperf_study.report.tables.published_tables import unanswered_reason
+from dlperf_study.report.tables.replication_tables import NO_QUESTION, answers, replications_of
 from dlperf_study.selftest.result import SelftestResult, Status
-from dlperf_study.wording import counted
 
 
-def on_published(dataset: Dataset) -> Iterator[str]:
+def published_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield how many published throughputs have one of ours next to them, and why the others have none."""
     if not dataset.plan.published:
         yield context.NO_SOURCES
         return
-    points = Published.read(dataset.plan.published).points
+    points = published_of(dataset).points
     matches = SameQuestion(points, dataset.configurations).matches()
     measured = set(context.measured(dataset)["identity"])
     answered = [bool(measured.intersection(match.identities)) for match in matches]
@@ -35,10 +34,10 @@ def on_published(dataset: Dataset) -> Iterator[str]:
     else:
         verb = "has" if sum(answered) == 1 else "have"
         yield f"Of {total}, {sum(answered)} {verb} one of ours of the same question next to it."
-    yield why_unanswered(match for match, is_answered in zip(matches, answered, strict=True) if not is_answered)
+    yield unanswered_reason(match for match, is_answered in zip(matches, answered, strict=True) if not is_answered)
 
 
-def on_replication(dataset: Dataset) -> Iterator[str]:
+def replication_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield the question of each original, and what ours says of it."""
     replications = replications_of(dataset)
     if not replications:
@@ -49,7 +48,7 @@ def on_replication(dataset: Dataset) -> Iterator[str]:
         yield f"{label}: {verdict}"
 
 
-def on_audit(dataset: Dataset) -> Iterator[str]:
+def audit_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield what the audit says of our numbers, and of the published ones."""
     yield _audited(audit(results_of_dataset(dataset)), "our numbers")
     if dataset.plan.published:
@@ -70,7 +69,7 @@ def _audited(results: Sequence[AuditResult], about: str) -> str:
     return f"The audit has {listed(counts)} about {about}: {scope}."
 
 
-def on_selftest(result: SelftestResult) -> Iterator[str]:
+def selftest_sentences(result: SelftestResult) -> Iterator[str]:
     """Yield whether a self-test passed, and which of its checks did not."""
     passed = len(result.names_of(Status.PASSED))
     if result.passed:

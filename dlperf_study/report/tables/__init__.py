@@ -1,23 +1,28 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
 from dlperf_study.report.tables.about_tables import about, environments
-from dlperf_study.report.tables.communication_tables import (
+from dlperf_study.report.tables.diagnostic_tables import diagnostics
+from dlperf_study.report.tables.page_tables import (
     communication,
     data_sources,
+    devices,
+    energy,
     exchange,
     factors,
+    memory,
     nccl,
+    rounds,
+    stability,
+    step_times,
+    telemetry,
     timeline,
 )
-from dlperf_study.report.tables.quality_tables import rounds, stability, step_times
-from dlperf_study.report.tables.resource_tables import devices, energy, memory, telemetry
-from dlperf_study.report.tables.run_tables import runs
 from dlperf_study.report.tables.study_tables import (
     comparison,
-    diagnostics,
     differences,
     failures,
     measured,
+    runs,
     scaling,
     unsupported,
 )

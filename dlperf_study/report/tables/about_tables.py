@@ -3,17 +3,19 @@
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from dlperf_study.columns import COLUMNS
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.plan.plan import Plan
+from dlperf_study.metrics.columns import column_named
+from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, distinct_levels, is_named_default, listed, plain, unit_of
 from dlperf_study.report.tables.selftest_tables import selftest_note
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
+from dlperf_study.study.job import ROUNDS
 from dlperf_study.study.parameter import Scope
-from dlperf_study.study.turn import ROUNDS
-from dlperf_study.wording import counted
+from dlperf_study.study.plan import Plan
+from dlperf_study.study.study import PROGRAM_MEASUREMENT
 
 #: Parameters that are elsewhere on the page or limit a run only.
 _OF_THE_PLAN = (*parameters_of(Scope.PLAN), "timeout_seconds")
@@ -51,9 +53,14 @@ def about(dataset: Dataset) -> Table:
     }
     departures = context.departures(rows, FIELD_NAMES)
     fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
-    for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *_MEASUREMENT)):
+    measurement = _MEASUREMENT
+    if plan.is_program:
+        facts |= _program_facts(dataset)
+        fixed = [name for name in fixed if name not in ("framework", "strategy")] + settings_of(rows)
+        measurement = PROGRAM_MEASUREMENT
+    for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *measurement)):
         if rows[name].notna().any():
-            facts[COLUMNS[name].label] = _levels_text(name, rows[name])
+            facts[column_named(name).label] = _levels_text(name, rows[name])
     facts |= _course(plan)
     if note := selftest_note(dataset):
         facts["Self-test"] = note
@@ -63,14 +70,23 @@ def about(dataset: Dataset) -> Table:
     return Table("about", plan.title, caption, _no_headings(2), cells)
 
 
+def _program_facts(dataset: Dataset) -> dict[str, str]:
+    """Return what was started of a user's program, of which commit, and where its step times come from."""
+    runs, facts = dataset.runs, {}
+    for name in ("program_command", "program_commit", "program_remote", "steps_from"):
+        if levels := distinct_levels(runs[name]):
+            facts[column_named(name).label] = listed(map(str, levels))
+    return facts
+
+
 def _levels_text(name: str, values: pd.Series) -> str:
     """Return the levels of a parameter with their unit, unless the label has it; a batch per device of 0 is none."""
     if name == "batch_per_device" and (values == 0).any():
         shared = f"{_levels_text(name, values[values > 0])}; " if (values > 0).any() else ""
         return f"{shared}none where the global batch can't be shared equally"
-    unit = COLUMNS[name].unit
+    unit = column_named(name).unit
     is_named = any(is_named_default(name, value) for value in values)
-    has_no_unit = not unit or unit in COLUMNS[name].words.split() or not is_numeric_dtype(values) or is_named
+    has_no_unit = not unit or unit in column_named(name).words.split() or not is_numeric_dtype(values) or is_named
     levels = context.levels(values)
     if has_no_unit:
         return levels
@@ -118,7 +134,7 @@ def environments(dataset: Dataset) -> Table:
     rows = []
     for name in names if len(runs) else ():
         cells = [_environment_cell(name, group[name], wording) for group in groups]
-        rows.append((Cell(COLUMNS[name].label), *cells))
+        rows.append((Cell(column_named(name).label), *cells))
     environment = wording.environment.format(counted(len(runs), "completed run"))
     caption = f"{environment if rows or wording.is_measured else ''}{context.quick_label(dataset)}"
     empty = wording.no_environment if len(runs) else _NO_RUN
@@ -138,7 +154,7 @@ def _environment_cell(name: str, values: pd.Series, wording: context.PageWording
 def _environment_level(name: str, value: object) -> str:
     if name in _VERBATIM:
         return str(value)[: _VERBATIM[name]]
-    if not COLUMNS[name].unit:
+    if not column_named(name).unit:
         return display_name(value)
     unit = unit_of(name, [value])
     return f"{plain(float(str(value)) / unit.size)} {unit.symbol}"

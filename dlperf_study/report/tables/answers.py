@@ -1,25 +1,33 @@
 """The answer of the comparison page in sentences: no sentence claims more than its interval."""
 
+import math
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from dlperf_study.analysis.comparison import (
+import numpy as np
+import pandas as pd
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.dataset.configuration_table import throughputs_of
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.comparison import (
     COMPUTATION,
     EQUAL,
     EXCHANGE,
     INPUT,
     NOT_DISTINGUISHABLE,
+    RATIOS,
     SEVERAL,
     UNCLEAR,
 )
-from dlperf_study.analysis.statistics import log_ratio
-from dlperf_study.dataset.configuration_table import throughputs_of
-from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.paths import StudyPaths
+from dlperf_study.metrics.statistics import log_ratio
+from dlperf_study.programs.part_names import same_alone
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
-    bounded_value,
+    column_text,
     display_name,
     is_missing,
     listed,
@@ -29,13 +37,13 @@ from dlperf_study.report.formatting import (
     value_text,
 )
 from dlperf_study.report.series import Group, all_groups
-from dlperf_study.report.tables.missing import why_missing, why_no_interval, why_not_measured
+from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_unmeasured
 from dlperf_study.study.configuration import FIELD_NAMES
-from dlperf_study.study.turn import ROUNDS
+from dlperf_study.study.job import ROUNDS
 
 NOTHING_DECLARED = "The study declares no reference, so nothing is compared."
 VERDICTS_TOGETHER = (
-    "All verdicts on one reference are made together (Holm): with a probability of at least 95 % none of them "
+    "All verdicts of a study are made together (Holm): with a probability of at least 95 % none of them "
     "wrongly says faster or slower. So an interval that barely excludes 1 may belong to no such verdict."
 )
 #: What is said of a difference, by the part of a step in which it is.
@@ -55,12 +63,10 @@ _IN_BLOCKS = (
     "machine that slowly changes its speed sets configurations apart, and nothing tells that from a difference between "
     "them."
 )
-#: Frameworks whose programs are the same where there is no other device to exchange with.
-_SAME_ALONE = ("torch_ddp", "horovod_torch")
 
 
 @dataclass(frozen=True)
-class Answer:
+class Verdicts:
     """Verdicts, each with what it is about; ``preface`` says how far to believe them, ``note`` applies to all.
 
     ``empty`` is shown instead when there is none.
@@ -76,7 +82,7 @@ class Answer:
         """Whether there is no verdict."""
         return not self.verdicts
 
-    def save(self, paths: StudyPaths) -> "Answer":
+    def save(self, paths: StudyPaths) -> "Verdicts":
         """Return the answer, to be shown: it has no file, because the tables have its numbers."""
         return self
 
@@ -89,35 +95,35 @@ class Answer:
         return f'<div class="answer">{preface}<ul>{items}</ul>{note}</div>'
 
 
-def comparison(dataset: Dataset) -> Answer:
+def comparison(dataset: Dataset) -> Verdicts:
     """Return which configurations are faster or slower than their reference, by how much and in which part."""
     verdicts = []
     for group in all_groups(dataset):
         verdicts.append((f"{group.label}, against {group.reference.label}", _verdict(dataset, group)))
     preface = (context.repetition(dataset, ratios=True), VERDICTS_TOGETHER, *comparison_notes(dataset))
     notes = (context.input_note(dataset), context.quick_label(dataset).strip())
-    return Answer(tuple(verdicts), " ".join(preface), " ".join(filter(None, notes)))
+    return Verdicts(tuple(verdicts), " ".join(preface), " ".join(filter(None, notes)))
 
 
 def _verdict(dataset: Dataset, group: Group) -> str:
     reference = group.reference
     if not reference.runs_completed:
-        return f"No comparison, because the reference has no value: {why_not_measured(dataset, reference)}."
+        return f"No comparison, because the reference has no value: {explain_unmeasured(dataset, reference)}."
     if not group.compared:
         return "Nothing else is compared with it."
     unit = unit_of("throughput", [reference.throughput])
-    throughput = value_text(bounded_value(reference, "throughput"), size=unit.size)
+    throughput = column_text(reference, "throughput", size=unit.size)
     sentences = [_sentence(dataset, row, reference) for row in group.compared]
     return " ".join([f"It reaches {throughput} {unit.symbol}.", *sentences])
 
 
 def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
     if not row.runs_completed:
-        return f"{row.label} has no value: {why_not_measured(dataset, row)}."
+        return f"{row.label} has no value: {explain_unmeasured(dataset, row)}."
     if is_missing(row.verdict):
-        reason = why_no_interval(dataset, row, "relative_throughput", "reference")
+        reason = explain_missing_interval(dataset, row, "relative_throughput", "reference")
         return f"{row.label} reaches {plain(row.relative_throughput)}× that, but is not ranked: {reason}."
-    times = value_text(bounded_value(row, "relative_throughput"), "×", decision=1)
+    times = column_text(row, "relative_throughput", "×")
     if row.verdict == EQUAL:
         equality = percent_at_most(row.relative_throughput_equal_within)
         return f"{row.label} is as fast, within {equality} ({times})."
@@ -126,7 +132,7 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
     if same_program(row, reference):
         explanation = "Both run the same program on one device, so this is no difference between the two."
     elif is_missing(row.difference_lies_in):
-        reason = why_missing(dataset, row, "difference_lies_in")
+        reason = explain_missing(dataset, row, "difference_lies_in")
         explanation = f"Where the difference is, is unknown: {reason}."
     else:
         explanation = EXPLANATIONS[row.difference_lies_in]
@@ -136,7 +142,8 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
 def same_program(row: Any, reference: Any) -> bool:
     """Return whether two configurations train with one program, because there is no device to exchange with."""
     frameworks = {row.framework, reference.framework}
-    return frameworks == set(_SAME_ALONE) and row.world_size == reference.world_size == 1
+    is_same = len(frameworks) > 1 and any(frameworks <= {*group} for group in same_alone())
+    return is_same and row.world_size == reference.world_size == 1
 
 
 def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
@@ -144,25 +151,58 @@ def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
     runs = context.completed_runs(dataset)
     is_in_blocks = (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1
     order_note = (_ORDER_UNKNOWN if dataset.plan.ingested_from else _IN_BLOCKS) if is_in_blocks else ""
-    return tuple(filter(None, (order_note, _same_program_note(dataset))))
+    return tuple(filter(None, (order_note, pace_note(dataset), _same_program_note(dataset))))
+
+
+def pace_note(dataset: Dataset) -> str:
+    """Return which ratios are at one pace of the machine, and how much narrower that makes them; nothing of none."""
+    adjusted, as_measured = _half_widths(dataset)
+    if not adjusted.size:
+        return ""
+    pieces = context.completed_runs(dataset).groupby("identity")["piece_seconds"].agg(["min", "max"])
+    longest = float((pieces["max"] / pieces["min"]).max())
+    widths = [percent_at_most(math.expm1(float(np.median(widths)))) for widths in (adjusted, as_measured)]
+    return (
+        f"{counted(adjusted.size, 'ratio')} {'is' if adjusted.size == 1 else 'are'} at one pace of the machine, as a "
+        f"fixed piece of arithmetic between steps felt it; it took up to {plain(longest)} times as long in one run of "
+        f"a configuration as in another. Half-width of the intervals, in the median: ±{widths[0]}, as measured "
+        f"±{widths[1]}. Rates and times are as measured."
+    )
+
+
+def _half_widths(dataset: Dataset) -> tuple[Floats, Floats]:
+    """Return half-widths of the logarithms of the ratios at one pace of the machine, and of the same as measured."""
+    adjusted, as_measured = [np.empty(0)], [np.empty(0)]
+    for name in RATIOS.values():
+        rows = dataset.configurations.dropna(subset=[f"{name}_as_measured"])
+        adjusted.append(np.log(rows[f"{name}_high"] / rows[f"{name}_low"]).to_numpy(np.float64) / 2)
+        ratio = rows[f"{name}_as_measured_high"] / rows[f"{name}_as_measured_low"]
+        as_measured.append(np.log(ratio).to_numpy(np.float64) / 2)
+    return np.concatenate(adjusted), np.concatenate(as_measured)
 
 
 def _same_program_note(dataset: Dataset) -> str:
     """Return that two frameworks run one program on one device, and how many times as fast the faster of each pair."""
     rows = context.measured(dataset)
-    on_one_device = rows[(rows["world_size"] == 1) & rows["framework"].isin(_SAME_ALONE)]
+    notes = [_note_of_same_program(dataset, rows[rows["world_size"] == 1], group) for group in same_alone()]
+    return " ".join(filter(None, notes))
+
+
+def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tuple[str, ...]) -> str:
+    """Return the note about frameworks of one program, given the configurations on one device."""
+    on_one_device = rows[rows["framework"].isin(frameworks)]
     common = [name for name in FIELD_NAMES if name != "framework"]
     throughputs = throughputs_of(dataset.runs, dataset.plan)
     ratios = []
     for _, pair in on_one_device.groupby(common, sort=False, dropna=False):
-        if len(pair) == len(_SAME_ALONE):
+        if len(pair) == 2:
             first, second = (throughputs[identity] for identity in pair["identity"])
             ratio = max(log_ratio(first, second), log_ratio(second, first), key=lambda estimate: estimate.mean)
             times = value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
             ratios.append(f"{display_name(pair['model'].iloc[0])}: {times}")
     if not ratios:
         return ""
-    names = listed(map(display_name, _SAME_ALONE))
+    names = listed(map(display_name, frameworks))
     return (
         f"On one device {names} run the same program. What differs there ({', '.join(ratios)}) is not theirs, but how "
         "far apart one program is measured twice here; believe no smaller difference between other configurations."

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlperf_study.audit.audit import audit, cited_cells, severity_counts
-from dlperf_study.audit.audit_check import AuditDiagnostic, AuditResult, diagnostics_of, most_severe_first
+from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, most_severe_first
 from dlperf_study.audit.result_frames import results_of_dataset, results_of_sources
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import NO_SOURCES, quick_label
@@ -28,7 +28,7 @@ def ours(dataset: Dataset) -> Iterator[Table]:
     caption = f"The configurations and runs of this study.{quick_label(dataset)}"
     yield _check_table(results, "audit-own", "Checks of our numbers", caption)
     empty = "The audit has no diagnostic about our numbers."
-    yield _diagnostic_table(_with_anchors(results, _OURS), _OURS, "Diagnostics of our numbers", caption, empty)
+    yield _diagnostic_table(_anchor_diagnostics(results, _OURS), _OURS, "Diagnostics of our numbers", caption, empty)
 
 
 def published(dataset: Dataset) -> Iterator[Table]:
@@ -38,7 +38,7 @@ def published(dataset: Dataset) -> Iterator[Table]:
     caption = f"The sources {listed(names)}." if names else NO_SOURCES
     yield _check_table(results, "audit-published", "Checks of the published numbers", caption)
     empty = "The audit has no diagnostic about the published numbers." if names else NO_SOURCES
-    diagnostics = _with_anchors(results, _PUBLISHED)
+    diagnostics = _anchor_diagnostics(results, _PUBLISHED)
     yield _diagnostic_table(diagnostics, _PUBLISHED, "Diagnostics of the published numbers", caption, empty)
 
 
@@ -48,7 +48,7 @@ def _published_results(dataset: Dataset) -> Sequence[AuditResult]:
     return audit(results_of_sources(names)) if names else []
 
 
-def _with_anchors(results: Sequence[AuditResult], name: str) -> list[tuple[str, AuditDiagnostic]]:
+def _anchor_diagnostics(results: Sequence[AuditResult], name: str) -> list[tuple[str, AuditDiagnostic]]:
     """Return all diagnostics, each with its anchor on the audit's page."""
     diagnostics = most_severe_first(diagnostics_of(results))
     return [(f"{name}-{position}", diagnostic) for position, diagnostic in enumerate(diagnostics, 1)]
@@ -91,7 +91,7 @@ class AuditLinks:
         """Audit the sources of a study; where it has no page of the audit, the texts lead nowhere."""
         page = PAGE.file if PAGE.notebook in dataset.plan.questions else ""
         links: dict[str, tuple[Link, ...]] = defaultdict(tuple)
-        for anchor, diagnostic in _with_anchors(_published_results(dataset), _PUBLISHED):
+        for anchor, diagnostic in _anchor_diagnostics(_published_results(dataset), _PUBLISHED):
             target = f"{page}#{anchor}" if page else ""
             link = Link(f"audit, {diagnostic.severity}: {diagnostic.computation}", target)
             for key in diagnostic.diagnosed:

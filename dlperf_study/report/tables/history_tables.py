@@ -1,17 +1,23 @@
-"""Tables on what changed between two measurements, and over all measurements of a study."""
+"""What changed between two measurements, and over all measurements of a study: tables, and sentences made from them."""
 
 from collections.abc import Iterator, Sequence
 
-from dlperf_study.analysis.dates import MINIMUM_DATES
-from dlperf_study.analysis.statistics import MINIMUM_RUNS
-from dlperf_study.columns import COLUMNS
-from dlperf_study.history.changes import Change, MeasurementComparison, departures_from_earlier
-from dlperf_study.history.measurements import Measurement
-from dlperf_study.report.formatting import bounded_value, display_name, listed
+from dlperf_study.core.terminal import text_table
+from dlperf_study.core.wording import counted, first_of, level
+from dlperf_study.dataset.history import (
+    Change,
+    Measurement,
+    MeasurementComparison,
+    differences_of_most_similar,
+)
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
+from dlperf_study.metrics.drift import MINIMUM_DATES
+from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate
+from dlperf_study.report.formatting import display_name, format_column, listed, listed_columns, value_text
 from dlperf_study.report.series import configuration_labels
-from dlperf_study.report.tables.cells import verdict_text
 from dlperf_study.report.tables.table import Cell, Heading, Table
-from dlperf_study.wording import first_of
+from dlperf_study.report.tables.table_builders import verdict_text
 
 #: How many measurements have a column of their own, the last ones.
 MOST_DATES = 6
@@ -20,14 +26,20 @@ _MOST_NAMED = 6
 #: How many characters of a digest, a commit or a list of variables are shown.
 _SHORT = {"measuring_code": 12, "git_commit": 12, "library_settings": 120, "host": 120}
 WITHIN_DATES = (
-    "Intervals of changes are of the runs of both measurements (Welch). They hold what differs from run to run on one "
-    "date, and not what differs from date to date: a machine that nobody touched is not equally fast on two days."
+    "Intervals of changes hold what differs from run to run on the two dates, and not what differs from date to date: "
+    "a machine that nobody touched is not equally fast on two days."
 )
-TOGETHER = (
-    "All verdicts of a table are made together (Holm): with a probability of at least 95 % none of them wrongly says "
-    "faster or slower."
+DATES_UNKNOWN = (
+    f"How much dates differ is known from {MINIMUM_DATES} earlier ones on: before that nothing is called faster, "
+    "slower or equal."
 )
-_CHANGE = (Heading("Change", "×", numeric=True, interval=True), Heading("Verdict"))
+OVER_DATES = (
+    "Departure: after, relative to the mean of all earlier dates; its interval is that of one further date, and holds "
+    "what differs from date to date. Verdicts are of departures, and all of them are made together (Holm): with a "
+    "probability of at least 95 % none wrongly says faster or slower."
+)
+_CHANGE = Heading("Change", "×", numeric=True, interval=True)
+_DEPARTURE = (Heading("Departure", "×", numeric=True, interval=True), Heading("Verdict"))
 _NOT_ENOUGH_RUNS = f"fewer than {MINIMUM_RUNS} completed runs in one of the two, or equal runs: no interval"
 _NO_INTERVAL_OF_DATES = f"an interval over dates needs {MINIMUM_DATES} earlier ones that differ"
 _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
@@ -39,31 +51,43 @@ NOTHING_IN_COMMON = "No configuration has completed runs in both."
 
 def throughput_changes(comparison: MeasurementComparison) -> Table:
     """Return the throughput of each configuration in both measurements, and what may be said of the change."""
+    caption = f"Before: {comparison.before.title}. After: {comparison.after.title}. {WITHIN_DATES}"
     rates = _rates(comparison.before), _rates(comparison.after)
     rows = _change_rows(comparison, comparison.throughputs, rates, _NOT_ENOUGH_RUNS)
-    caption = f"Before: {comparison.before.title}. After: {comparison.after.title}. {WITHIN_DATES}"
-    notes = (TOGETHER, *_not_compared(comparison))
-    unit = COLUMNS[comparison.after.dataset.rate].unit
-    headings, title = _headings(("Before", "After"), unit), "Changes of throughput"
-    return Table("throughput-changes", title, caption, headings, rows, notes, NOTHING_IN_COMMON)
+    headings = _change_headings(comparison.throughputs, COLUMNS[comparison.after.dataset.rate].unit)
+    notes = (_note(comparison.throughputs), *_not_compared(comparison))
+    return Table("throughput-changes", "Changes of throughput", caption, headings, rows, notes, NOTHING_IN_COMMON)
 
 
 def speedup_changes(comparison: MeasurementComparison) -> Table:
     """Return the speedup of each configuration in both measurements, and what may be said of the change."""
-    speedups = _speedups(comparison.before), _speedups(comparison.after)
-    rows = _change_rows(comparison, comparison.speedups, speedups, _NO_INTERVAL_OF_SPEEDUP)
     caption = (
         "Each speedup is against the baseline of its own measurement: what makes a whole date faster or slower is in "
         "both and cancels."
     )
-    headings, empty = _headings(("Before", "After"), "×"), "The two have no speedup in common."
-    return Table("speedup-changes", "Changes of speedup", caption, headings, rows, (TOGETHER,), empty)
+    speedups = _speedups(comparison.before), _speedups(comparison.after)
+    rows = _change_rows(comparison, comparison.speedups, speedups, _NO_INTERVAL_OF_SPEEDUP)
+    headings, empty = _change_headings(comparison.speedups, "×"), "The two have no speedup in common."
+    notes = (_note(comparison.speedups),)
+    return Table("speedup-changes", "Changes of speedup", caption, headings, rows, notes, empty)
+
+
+def _change_headings(changes: Sequence[Change], unit: str) -> tuple[Heading, ...]:
+    """Return the headings of a table of changes; of departures only where there is one."""
+    return (*_headings(("Before", "After"), unit), _CHANGE, *(_DEPARTURE if _has_departure(changes) else ()))
 
 
 def _headings(columns: Sequence[str], unit: str) -> tuple[Heading, ...]:
-    """Return the headings of a table of changes: ``columns`` of values, then the change and what may be said of it."""
-    values = (Heading(name, unit, numeric=True, interval=True) for name in columns)
-    return (Heading("Configuration"), *values, *_CHANGE)
+    """Return the headings of values of configurations, in ``columns``."""
+    return (Heading("Configuration"), *(Heading(name, unit, numeric=True, interval=True) for name in columns))
+
+
+def _note(changes: Sequence[Change]) -> str:
+    return OVER_DATES if _has_departure(changes) else DATES_UNKNOWN
+
+
+def _has_departure(changes: Sequence[Change]) -> bool:
+    return any(change.dates.departure is not None for change in changes)
 
 
 def condition_changes(comparison: MeasurementComparison) -> Table:
@@ -79,33 +103,19 @@ def condition_changes(comparison: MeasurementComparison) -> Table:
 
 
 def dates(measurements: Sequence[Measurement]) -> Table:
-    """Return the throughput of each configuration on each date, and how the last departs from the earlier ones.
+    """Return the throughput of each configuration on each date.
 
     ``measurements``: of one study, in order; the last MOST_DATES of them have a column.
     """
     shown, labels = measurements[-MOST_DATES:], configuration_labels(measurements[-1].dataset)
-    departures = {change.identity: change for change in departures_from_earlier(measurements)}
     rates, rows = [_rates(measurement) for measurement in shown], []
     # Of two dates, the table of the last change has all of it.
-    for identity in dict.fromkeys((*departures, *measurements[-1].throughputs)) if len(measurements) > 2 else ():
+    for identity in measurements[-1].throughputs if len(measurements) > 2 else ():
         cells = [rate.get(identity, Cell.missing("no completed run on that date")) for rate in rates]
-        rows.append((Cell(labels[identity]), *cells, *_change_cells(departures.get(identity), _NO_INTERVAL_OF_DATES)))
-    caption = (
-        "In brackets: 95 % intervals over the runs of a date. Change: the last date relative to the mean of all "
-        "earlier ones; its interval holds what differs from date to date too, as far as the earlier dates tell."
-    )
+        rows.append((Cell(labels[identity]), *cells))
+    caption = "In brackets: 95 % intervals over the runs of a date."
     headings = _headings([measurement.begun for measurement in shown], COLUMNS[shown[-1].dataset.rate].unit)
-    return Table("dates", "All measurements", caption, headings, tuple(rows), (TOGETHER,))
-
-
-def _change_cells(change: Change | None, no_interval: str) -> tuple[Cell, Cell]:
-    """Return the ratio and the verdict of a change; ``no_interval``: why these may be missing."""
-    if change is None:
-        return Cell.missing(no_interval), Cell.missing(no_interval)
-    verdict = Cell.missing(no_interval)
-    if change.verdict.word is not None and change.verdict.equal_within is not None:
-        verdict = Cell(verdict_text(change.verdict.word, change.verdict.equal_within))
-    return Cell.of(change.log_ratio.bounded_factor, no_interval, decision=1), verdict
+    return Table("dates", "All measurements", caption, headings, tuple(rows))
 
 
 def _change_rows(
@@ -117,8 +127,20 @@ def _change_rows(
     labels, (before, after), rows = labels_of(comparison), values, []
     for change in changes:
         both = before[change.identity], after[change.identity]
-        rows.append((Cell(labels[change.identity]), *both, *_change_cells(change, no_interval)))
+        ratio = Cell.of(change.dates.log_ratio.bounded_factor, no_interval, decision=1)
+        departure = _departure_cells(change) if _has_departure(changes) else ()
+        rows.append((Cell(labels[change.identity]), *both, ratio, *departure))
     return tuple(rows)
+
+
+def _departure_cells(change: Change) -> tuple[Cell, Cell]:
+    """Return how the last date departs from the earlier ones, and the verdict."""
+    verdict = missing = Cell.missing(_NO_INTERVAL_OF_DATES)
+    if change.dates.departure is None:
+        return missing, missing
+    if change.verdict.word is not None and change.verdict.equal_within is not None:
+        verdict = Cell(verdict_text(change.verdict.word, change.verdict.equal_within))
+    return Cell.of(change.dates.departure.bounded_factor, _NO_INTERVAL_OF_DATES, decision=1), verdict
 
 
 def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
@@ -150,9 +172,99 @@ def _speedups(measurement: Measurement) -> dict[str, Cell]:
 
 def _cells(measurement: Measurement, column: str, no_interval: str) -> dict[str, Cell]:
     rows = measurement.dataset.configurations.dropna(subset=column)
-    return {row.identity: Cell.of(bounded_value(row, column), no_interval) for row in rows.itertuples()}
+    cells = {}
+    for row in rows.itertuples():
+        printed, interval = format_column(row, column)
+        cells[row.identity] = Cell(printed, interval, "" if interval else no_interval)
+    return cells
 
 
 def _levels_cell(column: str, levels: Sequence[str]) -> Cell:
     names = [level[: _SHORT[column]] if column in _SHORT else display_name(level) for level in levels]
     return Cell(listed(names) or "not recorded")
+
+
+#: How many changes a sentence names.
+MOST_NAMED = 3
+
+
+def change_sentences(comparison: MeasurementComparison) -> list[str]:
+    """Return what changed between two measurements, regressions first, and what may explain it."""
+    if not comparison.has_common_configurations:
+        return [nothing_in_common(comparison)]
+    changes = comparison.throughputs
+    since = f"From {comparison.before.title} to {comparison.after.title}"
+    if _has_departure(changes):
+        dates = f"against {counted(len(comparison.earlier), 'earlier date')}"
+        sentences = [f"{since}, {dates}, of {counted(len(changes), 'configuration')} {_counts(changes)}."]
+        sentences.extend(_verdict_sentences(comparison))
+    else:
+        ratios = [(change.identity, change.dates.log_ratio) for change in changes]
+        sentences = [f"{since}, throughput after / before is: {_named(comparison, ratios)}.", DATES_UNKNOWN]
+    if comparison.conditions:
+        differing = listed_columns(change.column for change in comparison.conditions)
+        sentences.append(f"What is recorded of the two differs in {differing}.")
+    else:
+        sentences.append(NOTHING_RECORDED)
+    return sentences
+
+
+def _verdict_sentences(comparison: MeasurementComparison) -> Iterator[str]:
+    """Yield which configurations are slower or faster than the earlier dates lead to expect."""
+    for verdict in (SLOWER, FASTER):
+        departures = []
+        for change in comparison.throughputs:
+            if change.verdict.word == verdict and change.dates.departure is not None:
+                departures.append((change.identity, change.dates.departure))
+        if departures:
+            yield f"{verdict.capitalize()}: {_named(comparison, departures)}."
+
+
+def _named(comparison: MeasurementComparison, ratios: Sequence[tuple[str, Estimate]]) -> str:
+    """Return the first of some ratios, each after its configuration."""
+    labels = labels_of(comparison)
+    named = []
+    for identity, ratio in ratios:
+        times = value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
+        named.append(f"{labels[identity]} {times}")
+    return first_of(named, MOST_NAMED, "; ")
+
+
+def nothing_in_common(comparison: MeasurementComparison) -> str:
+    """Return that two measurements can't be compared, and in what the most similar of their configurations differ."""
+    names = f"{comparison.before.title} and {comparison.after.title}"
+    differing = []
+    for name, values in differences_of_most_similar(comparison.before, comparison.after).items():
+        before, after = ("not stated" if value is None else level(value) for value in values)
+        differing.append(f"{name} ({before} and {after})")
+    similar = f": the two most similar differ in {listed(differing)}" if differing else ""
+    return f"{names} have no measured configuration in common{similar}."
+
+
+def _counts(changes: Sequence[Change]) -> str:
+    """Return how many configurations have each verdict: ``1 is slower, 2 are equal``."""
+    verdicts = [change.verdict.word for change in changes]
+    counts = []
+    for verdict in (SLOWER, FASTER, EQUAL, NOT_DISTINGUISHABLE):
+        if count := verdicts.count(verdict):
+            counts.append(f"{count} {'is' if count == 1 else 'are'} {verdict}")
+    if count := verdicts.count(None):
+        counts.append(f"{count} {'has' if count == 1 else 'have'} no verdict")
+    return listed(counts) or "none can be compared"
+
+
+def describe(comparison: MeasurementComparison) -> str:
+    """Return what changed between two measurements as text for the command line."""
+    parts = ["\n".join(change_sentences(comparison)), WITHIN_DATES]
+    for table in (throughput_changes(comparison), speedup_changes(comparison), condition_changes(comparison)):
+        if table.rows:
+            parts.append(f"{table.title}\n{as_text(table)}")
+    return "\n\n".join(parts)
+
+
+def as_text(table: Table) -> str:
+    """Return the rows of a table under their headings, with the notes below them, as text."""
+    rows = []
+    for row in table.rows:
+        rows.append([cell.printed for cell in row])
+    return "\n".join([text_table([heading.text for heading in table.headings], rows), *table.notes_without_footnotes])

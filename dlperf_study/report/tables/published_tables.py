@@ -1,32 +1,121 @@
-"""Tables of published results: next to ours where they answer the same question, and as their authors printed them."""
+"""Tables of published results next to ours where they answer the same question, and why where they do not."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.published_points import Published, exchange_points
-from dlperf_study.analysis.same_question import Match, SameQuestion
-from dlperf_study.analysis.scaling import differences_from_baseline
-from dlperf_study.columns import COLUMNS, PRODUCTS
+from dlperf_study.audit.published.points import Published, exchange_points
+from dlperf_study.audit.published.same_question import Difference, Match, SameQuestion
+from dlperf_study.core.wording import in_sentence
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import COLUMNS, column_named
+from dlperf_study.metrics.scaling import differences_from_baseline
 from dlperf_study.report import context
 from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.formatting import (
-    bounded_value,
     display_name,
+    format_bounded,
+    format_column,
     is_missing,
+    level_name,
     listed,
     listed_columns,
-    with_interval,
 )
-from dlperf_study.report.series import configuration_labels, published_labels
+from dlperf_study.report.series import configuration_labels, published_labels, published_of
 from dlperf_study.report.tables.audit_tables import AuditLinks
-from dlperf_study.report.tables.cells import TableColumn, defined, laid_out, measured_column
-from dlperf_study.report.tables.question_differences import common_differences, differs_in, why_no_match, why_unmatched
+from dlperf_study.report.tables.published_sources import comparability_notes, hardware_sentence
 from dlperf_study.report.tables.table import Cell, Heading, Link, Table
-from dlperf_study.wording import in_sentence
+from dlperf_study.report.tables.table_builders import TableColumn, defined, grouped_table, measured_column
+from dlperf_study.study.configuration import PARAMETERS
+
+NO_CONFIGURATION = "the study has no configuration"
+#: What need not be the same, but is said where it is known of both.
+_NAMED = ("device_name", "link")
+
+
+def mismatch_reasons(match: Match, common: Sequence[Difference] = ()) -> tuple[str, ...]:
+    """Return why nothing of ours is next to a published number: in what the most similar configuration differs.
+
+    ``common``: what all such configurations of a table differ in, which is apart from the rest.
+    """
+    if not match.differences:
+        return (NO_CONFIGURATION,)
+    further = [difference for difference in match.differences if difference not in common]
+    reason = f"no configuration answers the same question; the most similar differs in {_listed(common or further)}"
+    return (reason, f"and also in {_listed(further)}") if common and further else (reason,)
+
+
+def common_differences(matches: Iterable[Match]) -> list[Difference]:
+    """Return what the most similar configurations of all published numbers without one of ours differ in."""
+    unanswered = [match.differences for match in matches if not match.identities]
+    first = unanswered[0] if unanswered else ()
+    return [difference for difference in first if all(difference in differences for differences in unanswered)]
+
+
+def _listed(differences: Iterable[Difference]) -> str:
+    """Return differences as a sentence lists them: ``device (published GPU, ours CPU) and batch per device (…)``."""
+    parts = []
+    for difference in differences:
+        ours = "not known" if difference.ours is None else level_name(difference.name, difference.ours)
+        label = COLUMNS[difference.name].words
+        parts.append(f"{label} (published {level_name(difference.name, difference.published)}, ours {ours})")
+    return listed(parts)
+
+
+def unanswered_reason(matches: Iterable[Match]) -> str:
+    """Return the sentence on why published numbers have nothing of ours next to them; empty if all have."""
+    unanswered = [match for match in matches if not match.identities]
+    if not unanswered:
+        return ""
+    counts = Counter(difference.name for match in unanswered for difference in match.differences)
+    if not counts:
+        return f"{NO_CONFIGURATION.capitalize()}."
+    common = [name for name in counts if counts[name] == len(unanswered)]
+    further = listed_columns(name for name in counts if name not in common)
+    if not common:
+        return f"The most similar of ours differs from each of these in one or more of {further}."
+    differing = listed_columns(common) + (f"; from some also in {further}" if further else "")
+    return f"The most similar of ours differs from {'all of these' if len(unanswered) > 1 else 'it'} in {differing}."
+
+
+def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
+    """Return what a reader must know of a published number and the row of ours that answers its question.
+
+    These are devices, link and versions, where they are known of both, and what its source leaves open.
+    """
+    parts = [*_named(dataset, number, row), *_left_open(row, match)]
+    return f"the same question, but {'; '.join(parts)}" if parts else ""
+
+
+def _named(dataset: Dataset, number: Any, row: Any) -> Iterator[str]:
+    runs = context.completed_runs(dataset)
+    runs = runs[runs["identity"] == row.identity]
+    for name in _NAMED:
+        published, ours = getattr(number, name), context.levels(runs[name])
+        if len(runs) and not is_missing(published) and ours != published:
+            yield f"{column_named(name).words}: published {published}, ours {ours}"
+    if len(runs) and not is_missing(number.software):
+        yield f"software: published {number.software}, ours {context.versions(runs)}"
+
+
+def _left_open(row: Any, match: Match) -> Iterator[str]:
+    """Yield what the source does not state and ours does not have by default; always where its images come from."""
+    for name in match.unstated:
+        level = getattr(row, name, None)
+        if name == "data_source" or (name in PARAMETERS and level != PARAMETERS[name].default):
+            yield f"its source does not state {column_named(name).words}, ours {level_name(name, level)}"
+
+
+def unmatched_reasons(question: SameQuestion) -> dict[str, str]:
+    """Return, by identity, why a configuration of ours is next to no published number."""
+    reasons = {}
+    for identity, differences in question.unmatched().items():
+        reasons[identity] = f"the most similar published number differs in {_listed(differences)}"
+    return reasons
+
 
 #: Why a published number has no interval, by its estimator.
 WITHOUT_RUNS = {
@@ -34,8 +123,6 @@ WITHOUT_RUNS = {
     "one value": "no interval: one value printed",
     "not stated": "no interval: one value printed, and how it was obtained is not stated",
 }
-#: What a source may state of how it measured.
-_CONDITIONS = ("program", "mode", "device_name", "hardware", "software", "link")
 #: The columns of ours that also say what differs although the question is the same.
 _WITH_DIFFERENCES = ("throughput", "computation_to_communication")
 _NO_BASELINE = "its source prints no single device of this line"
@@ -52,134 +139,48 @@ _HOW = (
 )
 
 
-def sources(dataset: Dataset) -> Table:
-    """Return what is known of each source, one below the other: however many there are, they fit a page."""
-    published = Published.read(dataset.plan.published)
-    rows, groups = [], []
-    for name, source in published.sources.items():
-        for label, fact in _facts(published, name).items():
-            rows.append((Cell(label), Cell(fact)))
-            groups.append(source.title)
-    name, caption = "published-sources", "Who published what, where, and how it was measured."
-    headings = (Heading(""), Heading(""))
-    return Table(name, "Published sources", caption, headings, tuple(rows), empty=NO_SOURCES, groups=tuple(groups))
-
-
-def _facts(published: Published, name: str) -> dict[str, str]:
-    """Return what a source states and, as the last fact, what it does not."""
-    source = published.sources[name]
-    conditions = {
-        COLUMNS[column].label: published_levels(published, name, column) for column in (*_CONDITIONS, "estimator")
-    }
-    facts = {
-        "Authors": source.authors,
-        "Year": str(source.year or ""),
-        "Page": source.url.removeprefix("https://"),
-        "Licence": source.licence,
-        "Retrieved": source.retrieved,
-        **conditions,
-        COLUMNS["inferred"].label: _inferred(published, name),
-        "To know": source.differs,
-    }
-    required = ("Year", *(COLUMNS[column].label for column in _CONDITIONS))
-    missing = [in_sentence(label) for label in required if not facts[label]]
-    if missing:
-        facts["Not stated"] = listed(missing)
-    return {label: fact for label, fact in facts.items() if fact}
-
-
-def _inferred(published: Published, name: str) -> str:
-    """Return the columns whose values a source does not state, without those that are products of others."""
-    groups = []
-    for value in published_levels(published, name, "inferred").split(" / "):
-        columns = ", ".join(column for column in value.split(", ") if column not in PRODUCTS)
-        if columns and columns not in groups:
-            groups.append(columns)
-    return " / ".join(groups)
-
-
-def published_levels(published: Published, name: str, column: str) -> str:
-    """Return what a source states of its results in one column, divided by slashes; empty if nothing."""
-    results = published.cells[(published.cells["source"] == name) & (published.cells["role"] == "result")]
-    return " / ".join(str(level) for level in dict.fromkeys(results[column].dropna()))
-
-
-def hardware(published: Published) -> str:
-    """Return the sentence on what each source ran on; empty without a source."""
-    machines = []
-    for name, source in published.sources.items():
-        machines.append(f"{source.title}: {published_levels(published, name, 'hardware') or 'not stated'}")
-    return f"Published on {'; '.join(machines)}." if machines else ""
-
-
-def differences(published: Published) -> Iterator[str]:
-    """Yield what a reader must know of a source before comparing."""
-    for source in published.sources.values():
-        if source.differs:
-            yield f"{source.title}: {source.differs}"
-
-
 def next_to_ours(dataset: Dataset) -> Table:
     """Return every published throughput and its speedup, next to our configuration that answers the same question."""
-    published = Published.read(dataset.plan.published)
-    speedup = _with_links(_published_speedup(), AuditLinks.of(dataset))
+    published = published_of(dataset)
+    speedup = _link_to_audit(_published_speedup(), AuditLinks.of(dataset))
     points = _matched(dataset, published.points)
     is_any_measured = points["identity"].isin(context.measured(dataset)["identity"]).any()
     # Where nothing is measured, one column says why.
     names = ("throughput", "mean_of_rates", "speedup") if is_any_measured else ("throughput",)
     ours = [_our_column(dataset, name, points["match"]) for name in names]
     columns = [*_keys(points), _published_throughput(), _BASELINE, speedup, _AS_PRINTED, *ours]
-    notes = (_HOW, *((defined("mean_of_rates"),) if is_any_measured else ()), *differences(published))
+    notes = (_HOW, *((defined("mean_of_rates"),) if is_any_measured else ()), *comparability_notes(published))
     conditions = f"{context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
-    caption = f"{_APART} {hardware(published)} Ours: {conditions}"
+    caption = f"{_APART} {hardware_sentence(published)} Ours: {conditions}"
     return _table(published, points, "published", "Published, and ours", columns, caption, notes)
 
 
 def communication(dataset: Dataset) -> Table:
     """Return what sources print of the time of exchange, next to our computation and exposed communication."""
-    published = Published.read(dataset.plan.published)
+    published = published_of(dataset)
     points = _matched(dataset, exchange_points(published.cells))
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
     ours = _our_column(dataset, "computation_to_communication", points["match"])
-    columns = [*_keys(points), _with_links(printed, AuditLinks.of(dataset)), ours]
-    caption = f"{_APART} {hardware(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
+    columns = [*_keys(points), _link_to_audit(printed, AuditLinks.of(dataset)), ours]
+    caption = (
+        f"{_APART} {hardware_sentence(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
+    )
     notes = ("Of stage times, the share is the printed time of the all-reduce over that of the task.",)
     name, title = "published-communication", "Communication, published and ours"
     return _table(published, points, name, title, columns, caption, notes)
 
 
-def without_number(dataset: Dataset) -> Table:
+def ours_alone(dataset: Dataset) -> Table:
     """Return every configuration of ours that answers the question of no published number, and why."""
-    published = Published.read(dataset.plan.published)
+    published = published_of(dataset)
     results = published.cells[published.cells["role"] == "result"]
-    reasons = why_unmatched(SameQuestion(results, dataset.configurations))
+    reasons = unmatched_reasons(SameQuestion(results, dataset.configurations))
     labels = configuration_labels(dataset)
     rows = [(Cell(labels[identity]), Cell(reason)) for identity, reason in reasons.items()]
     headings = (Heading("Configuration of ours"), Heading("Why it is next to no published number"))
     caption = "They were planned, and measured where possible, but no source printed a number of the same question."
     empty = "Every configuration of this study is next to a published number." if published.sources else NO_SOURCES
     return Table("published-without-number", "Ours alone", caption, headings, tuple(rows), empty=empty)
-
-
-def as_printed(dataset: Dataset) -> Iterator[Table]:
-    """Yield every table of results as its authors printed it."""
-    published = Published.read(dataset.plan.published)
-    for source, table in published.results():
-        headings, rows = printed_grid(published, source, table)
-        name, title = f"printed-{source}-{table}".replace("_", "-"), published.title_of(source, table)
-        yield Table(name, title, "As its authors printed it, cell by cell.", headings, rows)
-
-
-def printed_grid(
-    published: Published, source: str, table: str
-) -> tuple[tuple[Heading, ...], tuple[tuple[Cell, ...], ...]]:
-    """Return the headings and the rows of a table as printed; the first cell of a row is its label."""
-    grid, corner = published.as_printed(source, table), published.sources[source].tables[table].rows
-    headings = (Heading(corner), *(Heading(label, numeric=True) for label in grid.columns))
-    rows = []
-    for label, cells in zip(grid.index, grid.to_numpy(), strict=True):
-        rows.append((Cell(label), *map(Cell, cells)))
-    return headings, tuple(rows)
 
 
 def _matched(dataset: Dataset, points: pd.DataFrame) -> pd.DataFrame:
@@ -199,10 +200,9 @@ def _table(
     notes: tuple[str, ...],
 ) -> Table:
     """Return the matched points, grouped by published table."""
-    groups = tuple(published.title_of(row.source, row.table) for row in rows.itertuples())
-    headings, cells = laid_out(columns, rows.itertuples())
+    groups = ((published.title_of(row.source, row.table), (row,)) for row in rows.itertuples())
     empty = "Its sources print no such number." if published.sources else NO_SOURCES
-    return Table(name, title, caption, headings, cells, notes, empty, groups, _COMPARED)
+    return grouped_table(name, title, caption, columns, groups, notes, empty, _COMPARED)
 
 
 def _keys(points: pd.DataFrame) -> list[TableColumn]:
@@ -219,7 +219,7 @@ def _published_throughput() -> TableColumn:
         if is_missing(row.throughput_low):
             return Cell(row.printed, footnote=WITHOUT_RUNS[row.estimator])
         bounds = (row.throughput_low, row.throughput_high)
-        return Cell(row.printed, with_interval(row.value, *bounds)[1], _outside_note(row.value, *bounds))
+        return Cell(row.printed, format_bounded(row.value, *bounds)[1], _outside_note(row.value, *bounds))
 
     return TableColumn(heading, cell)
 
@@ -243,7 +243,7 @@ def _published_speedup() -> TableColumn:
             footnote = WITHOUT_RUNS[row.estimator] if no_runs else "no interval: no runs of its baseline"
         else:
             footnote = _outside_note(row.speedup, row.speedup_low, row.speedup_high)
-        return Cell(*with_interval(*bounded_value(row, "speedup")), footnote)
+        return Cell(*format_column(row, "speedup"), footnote)
 
     return TableColumn(heading, cell)
 
@@ -265,12 +265,12 @@ def _printed_ratio(row: Any) -> Cell:
 _AS_PRINTED = TableColumn(Heading("As printed", numeric=True), _printed_ratio)
 
 
-def _with_links(column: TableColumn, links: AuditLinks) -> TableColumn:
+def _link_to_audit(column: TableColumn, links: AuditLinks) -> TableColumn:
     """Return a column whose cells also lead to what the audit says of the published numbers of their row."""
-    return TableColumn(column.heading, lambda row: _with_further(column.cell(row), links.about(row.keys)))
+    return TableColumn(column.heading, lambda row: _append_footnotes(column.cell(row), links.about(row.keys)))
 
 
-def _with_further(cell: Cell, links: tuple[Link, ...]) -> Cell:
+def _append_footnotes(cell: Cell, links: tuple[Link, ...]) -> Cell:
     return replace(cell, further=(*cell.further, *links))
 
 
@@ -283,7 +283,7 @@ def _our_column(dataset: Dataset, name: str, matches: Iterable[Match]) -> TableC
 
     def cell(row: Any) -> Cell:
         if row.identity not in rows:
-            return Cell.missing(*why_no_match(row.match, common))
+            return Cell.missing(*mismatch_reasons(row.match, common))
         if parameters := unlike.get(row.identity):
             differing = listed_columns(parameters)
             return Cell.missing(f"our baseline differs from it in {differing}: not how one line scales")

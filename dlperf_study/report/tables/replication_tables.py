@@ -1,25 +1,180 @@
-"""Tables of the page on the original: what it asked, what it printed with ours below, what differs, and ours apart."""
+"""A study as the replication of a published source: what it asked, what it printed with ours below, and what differs.
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+The answers are sentences made of its numbers and of ours.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.same_question import images_of_rows
-from dlperf_study.analysis.stages import STAGES
-from dlperf_study.columns import COLUMNS, TableName
-from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.audit.published.points import Published
+from dlperf_study.audit.published.same_question import Match, SameQuestion, images_of_rows
+from dlperf_study.dataset.configuration_table import throughputs_of
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.metrics.columns import COLUMNS, TableName, column_named
+from dlperf_study.metrics.drift import date_change
+from dlperf_study.metrics.published import STAGES
+from dlperf_study.metrics.statistics import Estimate, log_ratio
 from dlperf_study.report import context
-from dlperf_study.report.formatting import MISSING, display_name, listed
-from dlperf_study.report.replications import NO_QUESTION, Replication, replications_of
-from dlperf_study.report.tables.cells import measured_column
-from dlperf_study.report.tables.missing import why_not_measured
-from dlperf_study.report.tables.published_tables import printed_grid, published_levels
-from dlperf_study.report.tables.question_differences import why_no_match, why_unanswered
-from dlperf_study.report.tables.rows import table_of_configurations
-from dlperf_study.report.tables.stage_tables import stage_cell
+from dlperf_study.report.formatting import MISSING, display_name, is_missing, level_name, listed, value_text
+from dlperf_study.report.series import published_of
+from dlperf_study.report.tables.answers import Verdicts
+from dlperf_study.report.tables.history_tables import DATES_UNKNOWN
+from dlperf_study.report.tables.missing import explain_unmeasured
+from dlperf_study.report.tables.published_sources import printed_grid, published_levels, stage_cell
+from dlperf_study.report.tables.published_tables import mismatch_reasons, unanswered_reason
 from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table_builders import measured_column, table_of_configurations
+
+NO_QUESTION = "No published source of this study has a question that the study asks again."
+
+
+@dataclass(frozen=True)
+class Replication:
+    """One source that has a question, its numbers, and the configurations of a study that answer the same."""
+
+    dataset: Dataset
+    name: str
+
+    @property
+    def title(self) -> str:
+        """The title of the publication."""
+        return self.published.sources[self.name].title
+
+    @cached_property
+    def published(self) -> Published:
+        """Its numbers as printed, and as points of scaling curves."""
+        return Published.read((self.name,))
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """Every printed result, also a dash, with its ``match``."""
+        cells = self.published.cells
+        return self._match(cells[cells["role"] == "result"])
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """Every published throughput with its ratios and its ``match``."""
+        return self._match(self.published.points)
+
+    @cached_property
+    def rows(self) -> Mapping[str, Any]:
+        """Our configurations with a completed run, by identity."""
+        rows = self.dataset.configuration_rows
+        return {identity: rows[identity] for identity in context.measured(self.dataset)["identity"]}
+
+    @cached_property
+    def is_answered(self) -> list[bool]:
+        """Of each published throughput, whether one of ours was measured that answers the same question."""
+        return [self.measured(match) is not None for match in self.points["match"]]
+
+    def measured(self, match: Match) -> Any:
+        """Return the first configuration with a completed run that answers the question of a number, or None."""
+        return next((self.rows[identity] for identity in match.identities if identity in self.rows), None)
+
+    def _match(self, numbers: pd.DataFrame) -> pd.DataFrame:
+        return numbers.assign(match=SameQuestion(numbers, self.dataset.configurations).matches())
+
+
+@kept_with_dataset
+def replications_of(dataset: Dataset) -> list[Replication]:
+    """Return the replications of a study, one for each of its sources with a question, in the order of the study."""
+    sources = published_of(dataset).sources
+    return [Replication(dataset, name) for name, source in sources.items() if source.question]
+
+
+#: What may differ between two published throughputs of one table.
+_FACTORS = (
+    *("world_size", "servers", "batch_per_device", "precision", "loss_scaling", "compiler"),
+    *("data_source", "classifier", "sample_ratio", "classes"),
+)
+_PREFACE = (
+    "A sentence compares how much a throughput changes from one published configuration to another with how much ours "
+    f"changes between the same two. How fast the machines are is not compared: they differ. The "
+    f"original and ours are one date each, and intervals hold what differs within it. {DATES_UNKNOWN}"
+)
+
+
+def answers(dataset: Dataset) -> Verdicts:
+    """Return, for each original, what ours says of its question; nothing where nothing comparable was measured."""
+    verdicts: list[tuple[str, str]] = []
+    for replication in replications_of(dataset):
+        title = replication.title
+        verdicts.append((title, _how_many(replication)))
+        throughputs = throughputs_of(dataset.runs, dataset.plan)
+        for first, last in _pairs(replication.points[replication.is_answered]):
+            ours = [replication.measured(point.match).identity for point in (first, last)]
+            ratio = log_ratio(throughputs[ours[1]], throughputs[ours[0]])
+            label = f"{replication.published.sources[last.source].tables[last.table].title}, {last.program}"
+            verdicts.append((label, _sentence(first, last, ratio)))
+    preface = _PREFACE if len(verdicts) > len(replications_of(dataset)) else ""
+    return Verdicts(tuple(verdicts), preface, context.quick_label(dataset).strip(), NO_QUESTION)
+
+
+def _how_many(replication: Replication) -> str:
+    """Return how many published throughputs have a measured one of ours next to them, and why the others have none."""
+    count, total = sum(replication.is_answered), len(replication.points)
+    if not count:
+        sentences = [
+            f"Nothing comparable was measured here: none of its {total} throughputs has one of ours next to it."
+        ]
+    else:
+        sentences = [f"Of its {total} throughputs, {count} {'has' if count == 1 else 'have'} one of ours next to it."]
+    unanswered = replication.points.loc[[not is_answered for is_answered in replication.is_answered], "match"]
+    if count and len(unanswered):
+        sentences.append("The others have none.")
+    sentences.append(unanswered_reason(unanswered))
+    if unmeasured := sum(bool(match.identities) for match in unanswered):
+        sentences.append(f"{unmeasured} {'is' if unmeasured == 1 else 'are'} planned without a completed run here.")
+    return " ".join(filter(None, sentences))
+
+
+def _pairs(points: pd.DataFrame) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of published throughputs that ours answers too.
+
+    Of each line of a table: the baseline and the most devices. Of the points of one program in a table on the most
+    devices that several have: the first and the last.
+    """
+    by_cell = {point.cell: point for point in points.itertuples()}
+    for _, of_program in points.groupby(["table", "program"], sort=False, dropna=False):
+        for _, line in of_program.groupby("series", sort=False):
+            last = max(line.itertuples(), key=lambda point: point.world_size)
+            first = by_cell.get(last.baseline)
+            if first is not None and first.cell != last.cell:
+                yield first, last
+        sizes = of_program["world_size"]
+        shared = sizes[sizes.duplicated(keep=False)]
+        if len(shared):
+            on_most = list(of_program[sizes == shared.max()].itertuples())
+            yield on_most[0], on_most[-1]
+
+
+def _sentence(first: Any, last: Any, ours: Estimate) -> str:
+    """Return how much both throughputs change between two published configurations, and ours relative to theirs."""
+    changes = []
+    for name in _FACTORS:
+        levels = [getattr(point, name) for point in (first, last)]
+        if not any(map(is_missing, levels)) and levels[0] != levels[1]:
+            names = [level_name(name, level) for level in levels]
+            changes.append(f"{column_named(name).words} from {names[0]} to {names[1]}")
+    published = _published_ratio(first, last)
+    ratios = published, ours, date_change(published, ours, [published]).log_ratio
+    ratio_texts = [value_text(ratio.bounded_factor, "×", no_interval=" (without an interval)") for ratio in ratios]
+    both = f"{ratio_texts[0]} in print and {ratio_texts[1]} here"
+    return f"With {listed(changes)}, the throughput changes {both}, which is {ratio_texts[2]} as much."
+
+
+def _published_ratio(first: Any, last: Any) -> Estimate:
+    """Return the logarithm of a published ratio; only one to the baseline of its line may have an interval."""
+    ratio = last.value / first.value
+    if last.baseline != first.cell or is_missing(last.speedup_low):
+        return Estimate(math.log(ratio))
+    return Estimate.of_printed(ratio, last.speedup_low, last.speedup_high)
+
 
 OURS = "ours"
 #: What is compared of the conditions: a fact of the source, and the column of our runs that has the same.
@@ -76,23 +231,23 @@ def _side_by_side(replication: Replication, source: str, table: str) -> Table:
     origin = replication.published.sources[source]
     year = f", {origin.year}," if origin.year else ""
     as_printed, has_ours = f"As {origin.authors}{year} printed it, cell by cell.", len(rows) > len(printed_rows)
-    caption = f"{as_printed} {_on_ours(replication, results) if has_ours else _without_ours(results)}"
+    caption = f"{as_printed} {_describe_ours(replication, results) if has_ours else _explain_none_of_ours(results)}"
     page_caption = f"{as_printed} {_OURS_BELOW if has_ours else _NOTHING_BELOW}"
     name, title = f"replication-{source}-{table}".replace("_", "-"), replication.published.title_of(source, table)
     return Table(name, title, caption, headings, tuple(rows), page_caption=page_caption)
 
 
-def _on_ours(replication: Replication, results: pd.DataFrame) -> str:
+def _describe_ours(replication: Replication, results: pd.DataFrame) -> str:
     """Return what the rows of ours are, and how they were measured."""
     identities = {row.identity for row in map(replication.measured, results["match"]) if row is not None}
     configurations = replication.dataset.configurations
-    ours = context.only(replication.dataset, configurations[configurations["identity"].isin(identities)])
+    ours = replication.dataset.only(configurations[configurations["identity"].isin(identities)])
     return f"{_OURS_BELOW} {context.conditions(ours)} {context.repetition(ours)}"
 
 
-def _without_ours(results: pd.DataFrame) -> str:
+def _explain_none_of_ours(results: pd.DataFrame) -> str:
     """Return why no row of ours is below those of a table."""
-    if reason := why_unanswered(results["match"]):
+    if reason := unanswered_reason(results["match"]):
         return f"{_NOTHING_BELOW} {reason}"
     return "What would be next to it was not measured here."
 
@@ -109,22 +264,22 @@ def _our_cell(replication: Replication, result: Any) -> Cell:
     """Return ours for one printed result."""
     row = replication.measured(result.match)
     if not result.match.identities:
-        return Cell.missing(*why_no_match(result.match))
+        return Cell.missing(*mismatch_reasons(result.match))
     if row is None:
         configurations = replication.dataset.configurations
         [planned] = configurations[configurations["identity"] == result.match.identities[0]].itertuples()
-        return Cell.missing(why_not_measured(replication.dataset, planned))
+        return Cell.missing(explain_unmeasured(replication.dataset, planned))
     if result.metric in _STAGES:
         steps = result.samples_per_task / row.batch_per_device
-        return _with_unit(stage_cell(replication.dataset, row, _STAGES[result.metric], steps), "s")
+        return _append_unit(stage_cell(replication.dataset, row, _STAGES[result.metric], steps), "s")
     if result.metric not in COLUMNS or TableName.CONFIGURATIONS not in COLUMNS[result.metric].tables:
         return Cell.missing("not measured under this name")
     column = measured_column(replication.dataset, result.metric)
     # A time of ours may have another prefix than the printed one.
-    return _with_unit(column.cell(row), column.heading.unit if COLUMNS[result.metric].unit == "s" else "")
+    return _append_unit(column.cell(row), column.heading.unit if COLUMNS[result.metric].unit == "s" else "")
 
 
-def _with_unit(cell: Cell, unit: str) -> Cell:
+def _append_unit(cell: Cell, unit: str) -> Cell:
     return replace(cell, text=f"{cell.text} {unit}") if unit and cell.text != MISSING else cell
 
 

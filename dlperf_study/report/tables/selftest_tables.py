@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.user_commands import make_command
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.errors import EvidenceError
 from dlperf_study.report import context
-from dlperf_study.report.formatting import listed, with_interval
-from dlperf_study.report.tables.cells import verdict_text
+from dlperf_study.report.formatting import format_bounded, listed
 from dlperf_study.report.tables.table import Cell, Heading, Table
-from dlperf_study.selftest.analysis_code import analysis_code
+from dlperf_study.report.tables.table_builders import verdict_text
+from dlperf_study.selftest.evaluation import analysis_code
 from dlperf_study.selftest.result import (
     Comparison,
     Machine,
@@ -19,10 +21,12 @@ from dlperf_study.selftest.result import (
     last_passed,
     read_results,
 )
-from dlperf_study.wording import counted
 
 #: A report keeps what was so when it was built.
-NEVER = "never passed on {} before this report was built{}; `make selftest` runs it, then `make report` says so here"
+NEVER = (
+    "never passed on {} before this report was built{}; "
+    f"`{make_command('selftest')}` runs it, then `{make_command('report')}` says so here"
+)
 UNKNOWN_MACHINE = "unknown on {}: its runs do not say how many cores it has"
 _OF_MACHINE = ["host", "cpu_model", "cores", "measuring_code"]
 #: How many characters of a digest are shown.
@@ -121,7 +125,7 @@ def _comparison_row(comparison: Comparison, bounds: tuple[float, float]) -> tupl
     return (
         Cell(comparison.label),
         Cell(f"{comparison.true:.4f}"),
-        Cell(*with_interval(comparison.measured, *bounds)),
+        Cell(*format_bounded(comparison.measured, *bounds)),
         Cell("yes" if comparison.holds_truth else "no"),
         Cell(_verdict(comparison)),
     )

@@ -1,39 +1,43 @@
-"""The tables of a study's own numbers. Each takes the dataset and returns a :class:`Table` with its whole caption."""
+"""The tables of a study's own numbers and runs: each takes the dataset and returns a table with its whole caption."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import combinations
+from operator import attrgetter
+from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.comparison import EQUAL, NOT_DISTINGUISHABLE, verdicts, widest_equality
-from dlperf_study.analysis.statistics import log_ratio
-from dlperf_study.columns import COLUMNS
+from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import COLUMNS, names_of_users
+from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, verdicts, widest_equality
+from dlperf_study.metrics.statistics import Estimate, log_ratio
 from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, integer, is_missing, listed
+from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.series import all_groups, configuration_labels, ordered_levels
-from dlperf_study.report.tables.answers import VERDICTS_TOGETHER, comparison_notes
-from dlperf_study.report.tables.cells import defined, factor_column, verdict_text
-from dlperf_study.report.tables.communication_tables import computation_notes
-from dlperf_study.report.tables.diagnostic_rows import diagnostic_rows
-from dlperf_study.report.tables.rows import (
+from dlperf_study.report.tables.answers import VERDICTS_TOGETHER, comparison_notes, pace_note
+from dlperf_study.report.tables.page_tables import computation_notes
+from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table_builders import (
+    TableColumn,
+    defined,
+    factor_column,
+    grouped_table,
     label_column,
     labelled_series,
+    run_column,
     table_of_configurations,
     table_of_groups,
     table_of_runs,
+    verdict_text,
 )
-from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.job import Outcome
-from dlperf_study.study.study import PUBLISHED
-from dlperf_study.wording import counted, first_of
 
 #: Of how many configurations every pair is compared, and how many pairs are named.
 MOST_IN_PAIRS, MOST_PAIRS = 100, 20
-_NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
-_NO_DIAGNOSTIC = "No check of this study's own runs has a diagnostic."
-_NO_DIAGNOSTIC_HERE = "No diagnostic is about what this page shows; the summary lists those about anything else."
 _NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
 
 
@@ -45,7 +49,8 @@ def measured(dataset: Dataset) -> Table:
     # Without the peak of the device no configuration has one.
     utilisation = ("mfu",) if dataset.configurations["mfu"].notna().any() else ()
     columns = ("runs_completed", *rates, *_ratios(dataset), *utilisation)
-    notes = (*map(defined, (*rates, *utilisation)), *_indistinguishable(dataset))
+    pace = filter(None, [pace_note(dataset) if "speedup" in columns else ""])
+    notes = (*map(defined, (*rates, *utilisation)), *pace, *_indistinguishable(dataset))
     return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
 
 
@@ -64,9 +69,15 @@ def _ratios(dataset: Dataset) -> tuple[str, ...]:
     return (*baselines, "speedup", *(("efficiency",) if is_scaled.any() else ()))
 
 
+def _as_measured(dataset: Dataset, ratio: str) -> tuple[str, ...]:
+    """Return the column of a ratio as it was measured, where one of them is at one pace of the machine."""
+    name = f"{ratio}_as_measured"
+    return (name,) if dataset.configurations[name].notna().any() else ()
+
+
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies, each with the absolute throughput of its baseline."""
-    ratios = ("speedup", "efficiency", "baseline_verdict")
+    ratios = ("speedup", *_as_measured(dataset, "speedup"), "efficiency", "baseline_verdict")
     columns = (*context.known_rates(dataset.configurations, ("throughput", "baseline_throughput")), *ratios)
     definitions = map(defined, ratios)
     notes = (*definitions, *comparison_notes(dataset), *_indistinguishable(dataset))
@@ -75,7 +86,8 @@ def scaling(dataset: Dataset) -> Table:
 
 def comparison(dataset: Dataset) -> Table:
     """Return the throughput of each configuration next to that of its reference, their ratio and the verdict."""
-    columns = ("runs_completed", "throughput", "reference_throughput", "relative_throughput", "verdict")
+    ratios = ("relative_throughput", *_as_measured(dataset, "relative_throughput"))
+    columns = ("runs_completed", "throughput", "reference_throughput", *ratios, "verdict")
     notes = (*map(defined, columns[2:]), VERDICTS_TOGETHER, *comparison_notes(dataset), *_parameters(dataset))
     keys = list(map(factor_column, ("framework", "strategy", "world_size")))
     if any(group.rows["other_differences"].any() for group in all_groups(dataset)):
@@ -117,22 +129,8 @@ def unsupported(dataset: Dataset) -> Table:
     rows = dataset.configurations[~dataset.configurations["unsupported_reason"].map(is_missing)]
     cells = tuple((Cell(labels[row.identity]), Cell(row.unsupported_reason)) for row in rows.itertuples())
     caption = f"{wording.unsupported if cells else ''}{context.quick_label(dataset)}"
-    headings = _headings("identity", "unsupported_reason")
+    headings = tuple(Heading(COLUMNS[name].label) for name in ("identity", "unsupported_reason"))
     return Table("unsupported", wording.unsupported_title, caption, headings, cells, empty=wording.none_unsupported)
-
-
-def diagnostics(dataset: Dataset, topic: str = "") -> Table:
-    """Return all diagnostics, or those of one topic's page; where runs differ only in numbers they share a row."""
-    headings = _headings("severity", "identity", "repetition", "subject", "message")
-    published = _NOT_THE_PUBLISHED if topic == PUBLISHED else ""
-    caption = f"{COLUMNS['severity'].definition.capitalize()}.{published}{context.quick_label(dataset)}"
-    empty = _NO_DIAGNOSTIC if dataset.diagnostics.empty else _NO_DIAGNOSTIC_HERE
-    name = f"diagnostics-{topic}" if topic else "diagnostics"
-    return Table(name, "Diagnostics", caption, headings, tuple(diagnostic_rows(dataset, topic)), empty=empty)
-
-
-def _headings(*names: str) -> tuple[Heading, ...]:
-    return tuple(Heading(COLUMNS[name].label) for name in names)
 
 
 def _parameters(dataset: Dataset) -> Iterator[str]:
@@ -145,23 +143,92 @@ def _parameters(dataset: Dataset) -> Iterator[str]:
 def _indistinguishable(dataset: Dataset) -> Iterator[str]:
     """Yield, for a number of devices and model, the pairs of series that are equal or not distinguishable.
 
-    All pairs of one number of devices and model are judged together. The first pairs are named, and the others counted.
+    All pairs of the page are judged together. Of each setting the first pairs are named, and the others counted.
     """
     rows = pd.concat([configurations.assign(series=label) for label, configurations in labelled_series(dataset)])
     throughputs = throughputs_of(dataset.runs, dataset.plan)
+    ratios: dict[str, dict[str, Estimate]] = {}
     for (model, world_size), group in rows.groupby(["model", "world_size"], sort=False):
         setting = f"{display_name(model)} on {counted(world_size, 'device')}"
         measured = group[group["identity"].isin(throughputs)]
+        ratios[setting] = {}
         if len(measured) > MOST_IN_PAIRS:
             yield f"{setting}: {len(measured)} configurations, too many to compare each with every other one here."
             continue
-        ratios = {}
         for first, second in combinations(measured[["identity", "series"]].itertuples(index=False), 2):
             ratio = log_ratio(throughputs[str(first.identity)], throughputs[str(second.identity)])
-            ratios[f"{first.series} and {second.series}"] = ratio
-        pairs = []
-        for pair, verdict in verdicts(ratios, widest_equality(dataset.plan)).items():
+            ratios[setting][f"{first.series} and {second.series}"] = ratio
+    yield from _undecided_pairs(ratios, widest_equality(dataset.plan))
+
+
+def _undecided_pairs(ratios: Mapping[str, Mapping[str, Estimate]], widest: float) -> Iterator[str]:
+    """Yield for each setting the pairs that are equal or not distinguishable; ``ratios``: by setting and pair."""
+    of_page = {f"{setting}: {pair}": ratio for setting, pairs in ratios.items() for pair, ratio in pairs.items()}
+    decided = verdicts(of_page, widest)
+    for setting, pairs in ratios.items():
+        undecided = []
+        for pair in pairs:
+            verdict = decided[f"{setting}: {pair}"]
             if verdict.word in (EQUAL, NOT_DISTINGUISHABLE) and verdict.equal_within is not None:
-                pairs.append(f"{pair} are {verdict_text(verdict.word, verdict.equal_within)}")
-        if pairs:
-            yield f"{setting}: {first_of(pairs, MOST_PAIRS, '; ')}."
+                undecided.append(f"{pair} are {verdict_text(verdict.word, verdict.equal_within)}")
+        if undecided:
+            yield f"{setting}: {first_of(undecided, MOST_PAIRS, '; ')}."
+
+
+#: What each run has; a column of which no run has a number, or all have 0, is left out.
+_NUMBERS = (
+    *("run_seconds", "throughput", "token_throughput", "step_seconds"),
+    *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
+    *("final_loss", "energy_per_sample"),
+)
+#: Of a time as 2026-11-22T14:55:41.349872+00:00, the letters up to the second.
+_TO_THE_SECOND = 19
+_CAPTION = "One row per run. Numbers on the other pages lead to their configuration here."
+_NO_RUN = "No run was found."
+
+
+def runs(dataset: Dataset) -> Table:
+    """Return every run below the name of its configuration and the folder of its evidence."""
+    numbers = [name for name in (*_NUMBERS, *names_of_users()) if dataset.runs[name].fillna(0).any()]
+    columns = [_run_number(), _outcome(), _started(), *map(partial(run_column, dataset.runs), numbers)]
+    labels = configuration_labels(dataset)
+    positions = {identity: position for position, identity in enumerate(labels)}
+    # A tuple of all columns would take most of the time of this page.
+    shown = dataset.runs[["identity", "repetition", "outcome", "reason", "started", "exchange", *numbers]]
+    ordered = shown.assign(position=shown["identity"].map(positions)).sort_values(["position", "repetition"])
+    groups = ordered["identity"].map(labels)
+    if not dataset.plan.ingested_from:
+        # Logs stay where they were read.
+        groups += f": outputs/{dataset.plan.study}/configurations/" + ordered["identity"] + "/runs"
+    members = ((group, (row,)) for group, row in zip(groups, ordered.itertuples(), strict=True))
+    caption = f"{_CAPTION} {context.conditions(dataset)}"
+    return grouped_table("runs", "Runs", caption, columns, members, map(defined, numbers), _NO_RUN, _CAPTION)
+
+
+def _run_number() -> TableColumn:
+    """Return the column of the runs' folders; the first run of a configuration is where links lead."""
+
+    def cell(row: Any) -> Cell:
+        return Cell(str(row.repetition), anchor=evidence_anchor(row.identity) if row.repetition == 1 else "")
+
+    return TableColumn(Heading("Run", numeric=True), cell)
+
+
+def _outcome() -> TableColumn:
+    """Return the column of outcomes; why a run failed is a footnote."""
+
+    def cell(row: Any) -> Cell:
+        outcome, reason = attrgetter("outcome", "reason")(row)
+        return Cell(str(outcome), footnote="" if outcome == Outcome.COMPLETED else str(reason or ""))
+
+    return TableColumn(Heading("Outcome"), cell)
+
+
+def _started() -> TableColumn:
+    """Return the column of the times at which runs began, to the second."""
+
+    def cell(row: Any) -> Cell:
+        started = str(row.started)[:_TO_THE_SECOND].replace("T", " ")
+        return Cell(started) if isinstance(row.started, str) else Cell.missing("not read from logs")
+
+    return TableColumn(Heading("Started", "UTC", numeric=True), cell)

@@ -10,12 +10,12 @@ from functools import cached_property
 from html import escape
 from itertools import chain, count, product, repeat
 
-from dlperf_study.analysis.statistics import Bounded
-from dlperf_study.paths import StudyPaths
-from dlperf_study.report.formatting import MISSING, html_text, with_interval
-from dlperf_study.report.links import anchor_link, downloads, evidence_link
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.metrics.statistics import Bounded
+from dlperf_study.report.formatting import MISSING, format_bounded, html_text
+from dlperf_study.report.section import anchor_link, downloads, evidence_link
 from dlperf_study.report.tables.latex import latex_table
-from dlperf_study.writing import write_atomically
 
 #: What may be on several lines: the parts of a path.
 _PATH = re.compile(r"[\w.-]+(?:/[\w.-]+){2,}")
@@ -84,7 +84,7 @@ class Cell:
     @classmethod
     def of(cls, value: Bounded, no_interval: str, decision: float | None = None) -> "Cell":
         """Return a value and its interval; the reason why it has none is a footnote."""
-        printed, interval = with_interval(*value, decision)
+        printed, interval = format_bounded(*value, decision)
         return cls(printed, interval, "" if interval else no_interval)
 
 

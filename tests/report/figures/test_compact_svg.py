@@ -29,7 +29,7 @@ def numbers(path: str) -> list[float]:
     return [float(number) for number in re.findall(r"-?[0-9.]+", path)]
 
 
-def test_it_has_the_same_elements_and_lines_are_where_they_were() -> None:
+def test_it_has_the_same_elements_and_lines_are_where_they_were():
     svg = svg_of_a_line_and_labels()
     before, after = ElementTree.fromstring(svg), ElementTree.fromstring(compact_svg(svg))
     for old, new in zip(before.iter(), after.iter(), strict=True):
@@ -39,7 +39,7 @@ def test_it_has_the_same_elements_and_lines_are_where_they_were() -> None:
             assert all(abs(first - second) <= 0.005001 for first, second in differences)
 
 
-def test_text_is_text_in_a_font_that_every_system_has_as_wide() -> None:
+def test_text_is_text_in_a_font_that_every_system_has_as_wide():
     drawing = ElementTree.fromstring(compact_svg(svg_of_a_line_and_labels()))
     texts = {
         str(element.text): str(element.get("style")) for element in drawing.iter("{http://www.w3.org/2000/svg}text")
@@ -48,7 +48,7 @@ def test_text_is_text_in_a_font_that_every_system_has_as_wide() -> None:
     assert all("DejaVu Sans, Bitstream Vera Sans, Verdana, sans-serif" in style for style in texts.values())
 
 
-def test_on_a_dark_page_no_ink_stays_dark_and_a_file_keeps_its_colours() -> None:
+def test_on_a_dark_page_no_ink_stays_dark_and_a_file_keeps_its_colours():
     svg = compact_svg(svg_of_a_line_and_labels())
     on_page = unquote(data_uri(svg))
     drawing = on_page.partition("</style>")[2]
@@ -57,7 +57,7 @@ def test_on_a_dark_page_no_ink_stays_dark_and_a_file_keeps_its_colours() -> None
     assert "var(" not in svg
 
 
-def test_the_address_holds_the_drawing_and_names_nothing_outside_of_it() -> None:
+def test_the_address_holds_the_drawing_and_names_nothing_outside_of_it():
     svg = compact_svg(svg_of_a_line_and_labels())
     scheme, data = data_uri(svg).split(",", 1)
     assert scheme == "data:image/svg+xml"
@@ -71,7 +71,7 @@ def test_the_address_holds_the_drawing_and_names_nothing_outside_of_it() -> None
     assert "purl.org" not in data
 
 
-def test_on_a_page_every_style_and_marker_is_still_there() -> None:
+def test_on_a_page_every_style_and_marker_is_still_there():
     svg = compact_svg(svg_of_a_line_and_labels())
     before, after = ElementTree.fromstring(svg), ElementTree.fromstring(unquote(data_uri(svg).split(",", 1)[1]))
     rules = dict(re.findall(r"\.(s\d+){([^}]*)}", str(after.findall("{*}style")[0].text)))

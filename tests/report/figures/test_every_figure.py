@@ -1,44 +1,36 @@
 """What holds for every figure of a study: its texts, its lines, and its files."""
 
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from matplotlib.text import Text
 
-from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.paths import StudyPaths
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.report import figures
 from dlperf_study.report.figures import style
-from dlperf_study.report.figures.style import WIDTHS, Width
+from dlperf_study.report.figures.style import WIDTHS
 from tests.evidence_factory import Planned, Recipe, configuration
-from tests.report.conftest import TOGETHER, write_titled
+from tests.report.conftest import TOGETHER, study
 from tests.report.figures.drawn import axes_of, only
 
 EVERY = (
-    *(
-        figures.overview,
-        figures.scaling,
-        figures.communication,
-        figures.steps,
-        figures.stragglers,
-    ),
+    *(figures.overview, figures.scaling, figures.communication, figures.steps, figures.stragglers),
     figures.comparison,
 )
 
 
 @pytest.mark.parametrize("build", EVERY)
-def test_a_study_without_completed_runs_has_no_drawing_but_a_reason(paths: StudyPaths, build: object) -> None:
-    dataset = write_titled(paths, [Planned(configuration(), Recipe(outcome="failed", reason="exit 1"), runs=1)])
+def test_a_study_without_completed_runs_has_no_drawing_but_a_reason(build):
+    dataset = study(Planned(configuration(), Recipe(outcome="failed", reason="exit 1"), runs=1))
     figure = only(build(dataset))
     assert (figure.drawing, bool(figure.empty)) == (None, True)
 
 
 @pytest.mark.parametrize("build", EVERY)
-def test_a_quick_study_is_labelled_in_the_drawing_itself(paths: StudyPaths, build: object) -> None:
+def test_a_quick_study_is_labelled_in_the_drawing_itself(build):
     configurations = [configuration(devices_per_node=count, quick=True) for count in (1, 2)]
     planned = [Planned(one, TOGETHER, reference=one) for one in configurations]
-    figure = only(build(write_titled(paths, planned, quick=True)))
+    figure = only(build(study(*planned, quick=True)))
     assert figure.drawing is not None
     assert figure.drawing.get_suptitle() == "quick: not for publication"
     assert "not for publication" in figure.caption
@@ -46,7 +38,7 @@ def test_a_quick_study_is_labelled_in_the_drawing_itself(paths: StudyPaths, buil
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("build", EVERY)
-def test_no_text_is_cut_off(mixed: Dataset, build: object, width: Width) -> None:
+def test_no_text_is_cut_off(mixed, build, width):
     drawing = only(build(mixed)).drawn(width)
     assert drawing is not None
     with style.publication_style():
@@ -58,7 +50,7 @@ def test_no_text_is_cut_off(mixed: Dataset, build: object, width: Width) -> None
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("build", EVERY)
-def test_texts_are_of_one_size_and_none_is_on_another(mixed: Dataset, build: object, width: Width) -> None:
+def test_texts_are_of_one_size_and_none_is_on_another(mixed, build, width):
     drawing = only(build(mixed)).drawn(width)
     assert drawing is not None
     assert drawing.get_figwidth() == width.inches
@@ -88,7 +80,7 @@ def is_left_out(text: Text) -> bool:
     return not axes.get_visible()
 
 
-def test_saved_twice_the_files_are_the_same(mixed: Dataset, tmp_path: Path) -> None:
+def test_saved_twice_the_files_are_the_same(mixed, tmp_path):
     for folder in ("first", "second"):
         only(figures.scaling(mixed)).save(StudyPaths(tmp_path / folder))
     first, second = (sorted((tmp_path / folder / "figures").iterdir()) for folder in ("first", "second"))
@@ -97,7 +89,7 @@ def test_saved_twice_the_files_are_the_same(mixed: Dataset, tmp_path: Path) -> N
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
-def test_no_line_is_drawn_longer_than_its_interval(mixed: Dataset) -> None:
+def test_no_line_is_drawn_longer_than_its_interval(mixed):
     drawn = [line for build in EVERY for figure in build(mixed) for axes in axes_of(figure) for line in axes.lines]
     assert {line.get_solid_capstyle() for line in drawn if line.get_linestyle() == "-"} == {"butt"}
     bars = [bar for build in EVERY for figure in build(mixed) for axes in axes_of(figure) for bar in axes.collections]

@@ -1,5 +1,6 @@
 """Lines over devices, drawn from a few numbers: their intervals, bounds and names."""
 
+from io import BytesIO
 from itertools import pairwise
 
 import numpy as np
@@ -9,16 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from dlperf_study.report.figures import line_charts
-from dlperf_study.report.figures.direct_labels import MOST_LABELS, EndLabel, draw_end_labels
-from dlperf_study.report.figures.line_charts import LineBlock
-from dlperf_study.report.figures.style import COLUMN, WIDTHS, Width, publication_style
+from dlperf_study.report.figures import line_charts, style
+from dlperf_study.report.figures.line_charts import MOST_LABELS, EndLabel, LineBlock, draw_end_labels
+from dlperf_study.report.figures.style import COLUMN, WIDTHS, publication_style
 from dlperf_study.report.series import Series
 
 NAN = np.nan
 
 
-def test_the_bar_of_an_interval_is_where_it_is_also_if_the_value_is_outside() -> None:
+def test_the_bar_of_an_interval_is_where_it_is_also_if_the_value_is_outside():
     """A median may be printed that is outside the interval of the mean of its runs."""
     rates = {"world_size": [1, 2], "throughput": [100.0, 190.0], "is_baseline": [True, False]}
     bounds = {"throughput_low": [101.0, NAN], "throughput_high": [103.0, NAN]}
@@ -30,7 +30,7 @@ def test_the_bar_of_an_interval_is_where_it_is_also_if_the_value_is_outside() ->
     assert [list(segment[:, 1]) for segment in bars.get_segments()] == [[101.0, 103.0]]
 
 
-def test_there_is_no_bound_where_the_exchange_was_not_measured() -> None:
+def test_there_is_no_bound_where_the_exchange_was_not_measured():
     rows = pd.DataFrame(
         {
             "world_size": [1, 1, 2, 4],
@@ -62,7 +62,7 @@ def lines_of(count: int, devices: int = 2) -> list[Series]:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_twenty_lines_have_names_and_intervals_that_do_not_overlap(width: Width) -> None:
+def test_twenty_lines_have_names_and_intervals_that_do_not_overlap(width):
     lines, columns = lines_of(20), ("throughput", "speedup")
     names = {line.label: line.label for line in lines}
     with publication_style():
@@ -93,7 +93,7 @@ def assert_bars_are_apart(panel: Axes) -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 100.0, NAN])
-def test_names_stay_next_to_their_panel_wherever_lines_end(value: float) -> None:
+def test_names_stay_next_to_their_panel_wherever_lines_end(value):
     with publication_style():
         drawing = Figure(figsize=(4, 1.6))
         axes = drawing.subplots()
@@ -106,10 +106,24 @@ def test_names_stay_next_to_their_panel_wherever_lines_end(value: float) -> None
     assert min(box.y0 for box in boxes) >= axes.bbox.y0 - 1
 
 
-def test_the_highest_mark_has_room_below_the_top() -> None:
+def test_the_highest_mark_has_room_below_the_top():
     """Efficiencies end at 1, where automatic limits left none."""
     axes = Figure().subplots()
     axes.plot([1, 2], [1.0, 0.99])
     line_charts.device_axes(axes, [1, 2], logarithmic_y=False)
     assert axes.get_ylim()[0] == 0
     assert axes.get_ylim()[1] >= 1.05
+
+
+def test_a_dollar_sign_in_a_name_is_no_formula():
+    """Read as a formula, this name can't be drawn."""
+    file = BytesIO()
+    with publication_style():
+        figure = Figure()
+        figure.subplots().set_title(r"my$\frac$model")
+        figure.savefig(file, format="svg")
+    assert file.getvalue().startswith(b"<?xml")
+
+
+def test_the_parts_of_a_step_have_colours_of_no_series():
+    assert not {style.COMPUTATION, style.EXPOSED, style.EXCHANGE} & {*style.PALETTE}

@@ -1,58 +1,50 @@
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 
-from dlperf_study.columns import TableName
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.tables import write
-from dlperf_study.paths import StudyPaths
-from dlperf_study.report import figures
-from dlperf_study.report.figures import style
-from dlperf_study.report.figures.direct_labels import BOUND, IDEAL
-from dlperf_study.report.figures.drawings import MOST_ROWS
-from dlperf_study.report.figures.steps_drawing import MOST_PANELS, STEP_PIECES
-from dlperf_study.report.figures.style import PAGE, WIDTHS, Width
+from dlperf_study.metrics.columns import TableName
+from dlperf_study.metrics.drift import round_effects
+from dlperf_study.report import figures, tables
+from dlperf_study.report.context import completed_runs
+from dlperf_study.report.figures import factors, style
+from dlperf_study.report.figures.drawings import MOST_PANELS, MOST_ROWS, STEP_PIECES
+from dlperf_study.report.figures.line_charts import BOUND, IDEAL
+from dlperf_study.report.figures.style import PAGE, WIDTHS
 from tests.evidence_factory import Planned, Recipe, configuration
-from tests.report.conftest import ALONE, TOGETHER, write_titled
+from tests.report.conftest import ALONE, TOGETHER, on_devices, study
 from tests.report.figures.drawn import axes_of, curve, lines, only
 
 
-def test_a_curve_holds_the_medians_at_their_devices(mixed: Dataset) -> None:
+def test_a_curve_holds_the_medians_at_their_devices(mixed):
     drawn = curve(axes_of(only(figures.scaling(mixed)))[0], "collective")
     rows = mixed.configurations.query("framework == 'paddle_collective'").dropna(subset=["throughput"])
     assert drawn.get_xdata().tolist() == [1, 2, 4]
     np.testing.assert_allclose(drawn.get_ydata(), rows["throughput"])
 
 
-def test_every_scaling_panel_has_an_ideal_line(mixed: Dataset) -> None:
-    throughput, speedup, efficiency = axes_of(only(figures.scaling(mixed)))
-    assert all(lines(panel, "ideal") for panel in (throughput, speedup, efficiency))
-    [ideal] = lines(speedup, "ideal")
-    np.testing.assert_allclose(ideal.get_ydata(), ideal.get_xdata())
-    assert set(lines(efficiency, "ideal")[0].get_ydata()) == {1.0}
-
-
-def test_the_ideal_throughput_starts_at_the_baseline(mixed: Dataset) -> None:
-    ideal = lines(axes_of(only(figures.scaling(mixed)))[0], "ideal")[0]
+def test_every_scaling_panel_has_an_ideal_line_from_its_baseline(mixed):
     baseline = mixed.configurations["baseline_throughput"].iloc[0]
-    np.testing.assert_allclose(ideal.get_ydata(), baseline * np.array([1, 2, 4]))
+    expected = baseline * np.array([1, 2, 4]), np.array([1, 2, 4]), np.ones(3)
+    for panel, values in zip(axes_of(only(figures.scaling(mixed))), expected, strict=True):
+        np.testing.assert_allclose(lines(panel, IDEAL)[0].get_ydata(), values)
 
 
-def test_the_ideal_line_starts_at_a_baseline_of_another_series(paths: StudyPaths) -> None:
+def test_the_ideal_line_starts_at_a_baseline_of_another_series():
     local = configuration(framework="paddle_ps", strategy="local")
     served = configuration(framework="paddle_ps", strategy="async", devices_per_node=2, servers=1)
     pushed = replace(TOGETHER, exchange="push_pull")
-    dataset = write_titled(paths, [Planned(local, ALONE), Planned(served, pushed, baseline=local)])
+    dataset = study(Planned(local, ALONE), Planned(served, pushed, baseline=local))
     ideals = lines(axes_of(only(figures.scaling(dataset)))[0], "ideal")
     assert [1, 2] in [list(ideal.get_xdata()) for ideal in ideals]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_name_gives_the_absolute_baseline_and_the_legend_has_the_rest(mixed: Dataset, width: Width) -> None:
+def test_a_name_gives_the_absolute_baseline_and_the_legend_has_the_rest(mixed, width):
     drawing = only(figures.scaling(mixed)).drawn(width)
     assert drawing is not None
     texts = [text.get_text() for axes in drawing.axes for text in axes.texts]
@@ -64,7 +56,7 @@ def test_a_name_gives_the_absolute_baseline_and_the_legend_has_the_rest(mixed: D
     assert [handle.get_color() for handle in legend.legend_handles] == [style.SOFT] * 2
 
 
-def test_the_bound_is_a_step_of_its_longest_part_alone(mixed: Dataset) -> None:
+def test_the_bound_is_a_step_of_its_longest_part_alone(mixed):
     """A step of 104 ms with 80 ms of computation and 48 ms of exchange can be no faster than 80 ms."""
     bound = lines(axes_of(only(figures.scaling(mixed)))[0], "bound")[0]
     rows = mixed.configurations.query("framework == 'paddle_collective'").dropna(subset=["throughput"])
@@ -72,16 +64,16 @@ def test_the_bound_is_a_step_of_its_longest_part_alone(mixed: Dataset) -> None:
     np.testing.assert_allclose(bound.get_ydata(), rows["global_batch"] / longest, rtol=1e-3)
 
 
-def test_points_without_an_interval_are_open(mixed: Dataset) -> None:
+def test_points_without_an_interval_are_open(mixed):
     throughput = axes_of(only(figures.scaling(mixed)))[0]
     opened = [line for line in throughput.get_lines() if to_rgba(line.get_markerfacecolor()) == to_rgba("white")]
     assert [float(x) for line in opened for x in line.get_xdata()] == [4.0]
 
 
-def test_without_intervals_the_baseline_is_open_and_no_interval_is_named(paths: StudyPaths) -> None:
+def test_without_intervals_the_baseline_is_open_and_no_interval_is_named():
     configurations = [configuration(devices_per_node=count) for count in (1, 2)]
     planned = [Planned(each, TOGETHER, baseline=configurations[0], runs=1) for each in configurations]
-    dataset = write_titled(paths, planned)
+    dataset = study(*planned)
     throughput, speedup, _ = axes_of(only(figures.scaling(dataset)))
     opened = []
     for axes in (throughput, speedup):
@@ -90,25 +82,21 @@ def test_without_intervals_the_baseline_is_open_and_no_interval_is_named(paths: 
     assert opened == [[1.0, 2.0], [2.0]]
     communication = only(figures.communication(dataset))
     legends = [text.get_text() for text in communication.drawing.legends[0].get_texts()]
-    assert "Interval of what is exposed" not in legends
+    assert not [label for label in legends if label.startswith("Interval")]
     assert "pale line" not in communication.caption
 
 
-def test_categories_are_never_connected(mixed: Dataset) -> None:
+def test_the_overview_shows_every_completed_run_and_connects_none(mixed):
     overview = axes_of(only(figures.overview(mixed)))[0]
     intervals, means = overview.collections
     assert all(start[1] == end[1] and start[0] < end[0] for start, end in intervals.get_segments())
     assert 0 < len(intervals.get_segments()) < len(means.get_offsets())
     assert {line.get_linestyle() for line in overview.get_lines()} == {"None"}
-
-
-def test_the_overview_shows_every_completed_run(mixed: Dataset) -> None:
-    overview = axes_of(only(figures.overview(mixed)))[0]
     [dots] = [line for line in overview.get_lines() if line.get_marker() == "o"]
     assert len(dots.get_xdata()) == (mixed.runs["outcome"] == "completed").sum()
 
 
-def test_bars_are_as_long_as_their_steps(mixed: Dataset) -> None:
+def test_bars_are_as_long_as_their_steps(mixed):
     axes = axes_of(only(figures.communication(mixed)))[0]
     computation, exposed = axes.containers[:2]
     ends = [bar.get_x() + bar.get_width() for bar in exposed]
@@ -117,7 +105,7 @@ def test_bars_are_as_long_as_their_steps(mixed: Dataset) -> None:
     np.testing.assert_allclose(ends, steps)
 
 
-def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed: Dataset) -> None:
+def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed):
     long = mixed.configurations.assign(exchange_seconds=2 * mixed.configurations["step_seconds"])
     axes = axes_of(only(figures.communication(replace(mixed, configurations=long))))[0]
     exchanges, _ = axes.collections
@@ -127,7 +115,7 @@ def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed: Data
     assert right > 1.05 * max(ends)
 
 
-def test_the_interval_of_a_step_that_is_faster_than_its_computation_is_around_its_end(mixed: Dataset) -> None:
+def test_the_interval_of_a_step_that_is_faster_than_its_computation_is_around_its_end(mixed):
     bounds = {"exposed_seconds": -0.004, "exposed_seconds_low": -0.005, "exposed_seconds_high": -0.003}
     axes = axes_of(only(figures.communication(replace(mixed, configurations=mixed.configurations.assign(**bounds)))))[0]
     _, intervals = axes.collections
@@ -136,16 +124,7 @@ def test_the_interval_of_a_step_that_is_faster_than_its_computation_is_around_it
     np.testing.assert_allclose(middles, steps)
 
 
-def test_a_comparison_shows_each_group_under_its_heading_the_reference_first(mixed: Dataset) -> None:
-    rates, times = axes_of(only(figures.comparison(mixed)))
-    labels = [label.get_text() for label in rates.texts]
-    assert labels[:2] == ["1 device", "PaddlePaddle collective · data parallel · fp32"]
-    headings = [label.get_text() for label in rates.texts if label.get_fontweight() == "bold"]
-    assert headings == ["1 device", "fp32 · 2 devices", "4 devices"]
-    assert rates.get_ylim() == times.get_ylim()
-
-
-def test_a_comparison_has_every_run_of_its_configurations_and_connects_none(mixed: Dataset) -> None:
+def test_a_comparison_has_every_run_of_its_configurations_and_connects_none(mixed):
     rates, times = axes_of(only(figures.comparison(mixed)))
     [dots] = [line for line in rates.get_lines() if line.get_marker() == "o"]
     completed = mixed.runs[mixed.runs["outcome"] == "completed"]
@@ -159,7 +138,7 @@ def test_a_comparison_has_every_run_of_its_configurations_and_connects_none(mixe
     assert places == {round(y) for y in dots.get_ydata()}
 
 
-def test_steps_are_relative_to_the_measured_median_and_count_from_the_warm_up(mixed: Dataset) -> None:
+def test_steps_are_relative_to_the_measured_median_and_count_from_the_warm_up(mixed):
     line = axes_of(only(figures.steps(mixed)))[0].get_lines()[0]
     x, y = line.get_xdata(), line.get_ydata()
     assert (x[0], x[-1]) == (-5, 19)
@@ -167,46 +146,46 @@ def test_steps_are_relative_to_the_measured_median_and_count_from_the_warm_up(mi
     assert y[0] == pytest.approx(3, rel=0.1)
 
 
-def test_the_slowest_rank_is_one(mixed: Dataset) -> None:
+def test_the_slowest_rank_is_one(mixed):
     dots = axes_of(only(figures.stragglers(mixed)))[0].collections
     shares = np.concatenate([one.get_offsets()[:, 0] for one in dots])
     assert max(shares) == 1
     assert min(shares) == pytest.approx(0.95, abs=0.02)
 
 
-def test_one_number_of_devices_is_no_scaling(paths: StudyPaths) -> None:
-    figure = only(figures.scaling(write_titled(paths, [Planned(configuration(), ALONE)])))
+def test_one_number_of_devices_is_no_scaling():
+    figure = only(figures.scaling(study(Planned(configuration(), ALONE))))
     assert figure.drawing is None
-    assert "no scaling to show" in figure._repr_html_()
+    assert figure.empty in figure._repr_html_()
 
 
-def test_colour_and_marker_tell_many_series_apart() -> None:
+def test_colour_and_marker_tell_many_series_apart():
     looks = {(style.colour(position), style.marker(position)) for position in range(49)}
     assert len(looks) == 49
 
 
-def test_a_framework_has_one_colour_for_every_model(paths: StudyPaths) -> None:
+def test_a_framework_has_one_colour_for_every_model():
     planned = [
         Planned(configuration(model=model, framework=framework, strategy="all_reduce", devices_per_node=count), ALONE)
         for model in ("resnet50", "vgg16")
         for framework in ("paddle_collective", "torch_ddp")
         for count in (1, 2)
     ]
-    first, second = (axes_of(figure)[0] for figure in figures.scaling(write_titled(paths, planned)))
+    first, second = (axes_of(figure)[0] for figure in figures.scaling(study(*planned)))
     tones = [[curve(axes, name).get_color() for name in ("Paddle", "DDP")] for axes in (first, second)]
     assert tones[0] == tones[1]
     assert len(set(tones[0])) == 2
 
 
-def test_steps_that_hardly_differ_still_have_an_axis_that_can_be_read(paths: StudyPaths) -> None:
+def test_steps_that_hardly_differ_still_have_an_axis_that_can_be_read():
     even = Recipe(0.08, first_step_slowdown=1.3)
-    panel = axes_of(only(figures.steps(write_titled(paths, [Planned(configuration(), even)]))))[0]
+    panel = axes_of(only(figures.steps(study(Planned(configuration(), even)))))[0]
     low, high = panel.get_ylim()
     assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3
 
 
 @pytest.mark.parametrize("factor", [1, 4000, 5000, 6650, 9000, 40000])
-def test_the_ticks_of_many_steps_leave_each_other_room(mixed: Dataset, factor: int, tmp_path: Path) -> None:
+def test_the_ticks_of_many_steps_leave_each_other_room(mixed, factor, tmp_path):
     write(TableName.STEPS, mixed.steps.assign(step=mixed.steps["step"] * factor), tmp_path)
     figure = only(figures.steps(replace(mixed, folder=tmp_path)))
     assert figure.drawing is not None
@@ -219,9 +198,9 @@ def test_the_ticks_of_many_steps_leave_each_other_room(mixed: Dataset, factor: i
         assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
-def test_of_a_long_run_the_shortest_and_the_longest_step_of_each_piece_are_drawn(paths: StudyPaths) -> None:
+def test_of_a_long_run_the_shortest_and_the_longest_step_of_each_piece_are_drawn():
     longest_configuration = configuration(warmup_steps=1, measured_steps=5000)
-    dataset = write_titled(paths, [Planned(longest_configuration, ALONE, runs=1)])
+    dataset = study(Planned(longest_configuration, ALONE, runs=1))
     [line] = axes_of(only(figures.steps(dataset)))[0].get_lines()
     drawn, seconds = line.get_ydata(), dataset.steps.query("window != 'exchange'")["seconds"].to_numpy()
     assert len(drawn) <= 2 * STEP_PIECES
@@ -229,28 +208,86 @@ def test_of_a_long_run_the_shortest_and_the_longest_step_of_each_piece_are_drawn
     assert (drawn.min(), drawn.max()) == pytest.approx((relative.min(), relative.max()))
 
 
-def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel(paths: StudyPaths) -> None:
+def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel():
     counts = range(1, MOST_PANELS + 3)
     planned = []
     for batch in counts:
         recipe = Recipe(0.08, noise=0.001 if batch in (2, 5) else 0.02)
         planned.append(Planned(configuration(batch_per_device=batch), recipe, runs=1))
-    figure = only(figures.steps(write_titled(paths, planned)))
+    figure = only(figures.steps(study(*planned)))
     titles = [panel.get_title(loc="left") for panel in axes_of(figure) if panel.get_visible()]
     expected = [f"Batch per device {batch}\n1 device" for batch in counts if batch not in (2, 5)]
     assert titles == expected
-    assert f"Of {len(counts)} configurations the {MOST_PANELS} whose steps vary most are shown." in figure.caption
+    assert f"Of {len(counts)} configurations the {MOST_PANELS} " in figure.caption
 
 
-def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row(paths: StudyPaths) -> None:
+def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row():
     planned = []
     for batch in range(1, MOST_ROWS + 3):
         recipe = Recipe(0.08, rank_advantage=0.0 if batch in (2, 5) else 0.2)
         planned.append(Planned(configuration(batch_per_device=batch, devices_per_node=2), recipe, runs=1))
-    figure = only(figures.stragglers(write_titled(paths, planned)))
+    figure = only(figures.stragglers(study(*planned)))
     labels = {label.get_text().split(" ·")[0] for label in axes_of(figure)[0].get_yticklabels()}
     assert {f"Batch per device {batch}" for batch in range(1, MOST_ROWS + 3)} - labels == {
         "Batch per device 2",
         "Batch per device 5",
     }
-    assert f"the {MOST_ROWS} whose ranks differ most are shown." in figure.caption
+    assert f" the {MOST_ROWS} " in figure.caption
+
+
+def varied(*changes: dict[str, object]) -> Dataset:
+    return study(*(Planned(configuration(**change)) for change in changes))
+
+
+def test_a_factor_is_drawn_where_nothing_else_differs():
+    batches = [{"batch_per_device": batch, "devices_per_node": devices} for batch in (4, 8) for devices in (1, 2)]
+    [figure] = factors(varied(*batches))
+    assert figure.name == "factor-batch-per-device"
+    [axes] = figure.drawing.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["4", "8"]
+    # Of each number of devices no open mark, and a filled one at both batches.
+    assert [len(line.get_xdata()) for line in axes.lines] == [0, 2, 0, 2]
+    for width in WIDTHS:
+        [panel] = figure.drawn(width).axes
+        assert {text.get_text() for text in panel.texts} == {"1 device", "2 devices"}
+    assert figure.alt.startswith("Throughput by batch ")
+    assert figure.alt.count("ResNet-50 · ") == 4
+
+
+def test_what_changes_with_another_factor_or_is_devices_is_not_drawn():
+    together = [{"batch_per_device": 4, "precision": "fp32"}, {"batch_per_device": 8, "precision": "bf16"}]
+    assert list(factors(varied(*together))) == []
+    assert list(factors(varied({"devices_per_node": 1}, {"devices_per_node": 2}))) == []
+
+
+def test_the_drift_has_a_mark_for_every_run_and_a_line_for_every_round():
+    counts = (1, 2, 4)
+    dataset = on_devices(*counts)
+    [axes] = axes_of(only(figures.drift(dataset)))
+    marks = [lines(axes, f"round {number}") for number in (1, 2, 3)]
+    assert [len(mark.get_xdata()) for [mark] in marks] == [3, 3, 3]
+    assert [set(mark.get_xdata()) for [mark] in marks] == [{0.0}, {1.0}, {2.0}]
+    assert len(axes.get_lines()) == 1 + 2 * 3
+    table = tables.rounds(dataset)
+    assert table.column("Round") == ["1", "2", "3"]
+    intervals = [cell.interval for row in table.rows for cell in row if "." in cell.text]
+    assert len(intervals) == 3
+    assert all(intervals)
+
+
+def test_without_repetitions_there_is_no_drift_to_show():
+    dataset = study(Planned(configuration(), ALONE, runs=1))
+    assert only(figures.drift(dataset)).drawing is None
+    assert tables.rounds(dataset).rows == ()
+
+
+def test_a_round_that_lacks_configurations_has_marks_and_no_line():
+    runs = {1: 4, 2: 3, 4: 3}
+    dataset = study(*(Planned(configuration(devices_per_node=n), ALONE, runs=count) for n, count in runs.items()))
+    figure = only(figures.drift(dataset))
+    [axes] = axes_of(figure)
+    assert len(lines(axes, "round 4")) == 1
+    means = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "-"][1:]
+    changes = [100 * (effect.log_rate.factor - 1) for effect in round_effects(completed_runs(dataset))]
+    assert means == pytest.approx(changes)
+    assert len(means) == 3

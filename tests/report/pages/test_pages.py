@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from dlperf_study.errors import DlperfStudyError, EvidenceError
-from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.report.pages import pages
-from dlperf_study.report.report_inputs import is_current
-from dlperf_study.report.sentences.page_sentences import MOST_SENTENCES
-from dlperf_study.study.study import question_names
+from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.dataset.inputs import is_report_current
+from dlperf_study.report import pages
+from dlperf_study.report.sentences.names import MOST_SENTENCES
+from dlperf_study.study.study import QUESTIONS
 from tests.report.conftest import mixed_entries, write_titled
 from tests.requirements import need
 
-PAGES = ("index.html", *(f"{question}.html" for question in question_names()), "runs.html")
+PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS), "runs.html")
 CAPTION_LINES = 2
 WITHOUT_FIGURES = {"runs.html", "resources.html", "audit.html", "replication.html", "published.html"}
 pytestmark = pytest.mark.timeout(300)
@@ -32,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyPaths]:
         patch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
         paths = StudyPaths.of("example")
         plan = write_titled(paths, mixed_entries()).plan
-        replace(plan, questions=question_names(), quick=True).write(paths.plan_file)
+        replace(plan, questions=QUESTIONS, quick=True).write(paths.plan_file)
         for former in (paths.tables / "former-name.tex", paths.figures / "former-name.svg"):
             former.parent.mkdir()
             former.touch()
@@ -71,7 +71,7 @@ def _note_foreign(troubles: list[str], url: str) -> None:
         troubles.append(url)
 
 
-def test_every_page_the_files_and_the_notebooks_are_there(built: StudyPaths) -> None:
+def test_every_page_the_files_and_the_notebooks_are_there(built):
     assert set(PAGES) <= {path.name for path in built.report.iterdir()}
     assert {path.suffix for path in built.figures.iterdir()} == {".svg", ".pdf"}
     assert {path.suffix for path in built.tables.iterdir()} == {".html", ".tex", ".csv"}
@@ -79,16 +79,13 @@ def test_every_page_the_files_and_the_notebooks_are_there(built: StudyPaths) -> 
     assert not built.report_previous.exists()
 
 
-def test_a_report_that_was_just_built_is_current(built: StudyPaths) -> None:
-    assert is_current(built)
-
-
-def test_what_a_former_version_wrote_does_not_stay(built: StudyPaths) -> None:
+def test_the_report_is_current_and_nothing_of_a_former_version_stays(built):
+    assert is_report_current(built)
     assert list(built.folder.rglob("former-name.*")) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_names_nothing_outside_itself(built: StudyPaths, name: str) -> None:
+def test_a_page_names_nothing_outside_itself(built, name):
     html = (built.report / name).read_text()
     assert "http://" not in html.replace("http://www.w3.org", "")
     assert "https://" not in html
@@ -97,23 +94,17 @@ def test_a_page_names_nothing_outside_itself(built: StudyPaths, name: str) -> No
     assert str(built.folder) not in html
 
 
-def test_a_page_opens_offline_without_trouble_and_every_figure_has_a_size(opened: Any) -> None:
+def test_every_page_says_quick_fits_the_window_and_opens_offline(opened):
     sizes = opened.eval_on_selector_all("img", "all => all.map(i => i.complete && i.naturalWidth * i.clientHeight)")
     assert opened.troubles == []
     assert bool(sizes) == (Path(opened.url).name not in WITHOUT_FIGURES)
     assert all(sizes)
-
-
-def test_a_page_fits_the_window_and_hides_no_column(opened: Any) -> None:
     overflow = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).length"
     assert opened.eval_on_selector_all("html, .scroll", overflow) == 0
-
-
-def test_a_quick_study_says_so_on_every_page(opened: Any) -> None:
     assert opened.locator("header .quick").inner_text() == "quick: not for publication"
 
 
-def test_a_page_opens_with_its_findings_and_ends_with_its_parameters(opened: Any) -> None:
+def test_a_page_opens_with_its_findings_and_ends_with_its_parameters(opened):
     tops = {}
     for part in ("h1", ".findings", "figure", "h2:text-is('Method')", "#parameters"):
         tops[part] = opened.locator(part).first.evaluate("e => e.getBoundingClientRect().top")
@@ -121,7 +112,7 @@ def test_a_page_opens_with_its_findings_and_ends_with_its_parameters(opened: Any
     assert 1 <= opened.locator(".findings li").count() <= MOST_SENTENCES
 
 
-def test_a_caption_has_two_lines_and_no_heading_is_above_nothing(opened: Any) -> None:
+def test_a_caption_has_two_lines_and_no_heading_is_above_nothing(opened):
     lines = "all => all.map(e => [e.innerText, e.clientHeight / parseFloat(getComputedStyle(e).lineHeight)])"
     captions = opened.eval_on_selector_all("figcaption", lines)
     assert [text for text, count in captions if round(count) > CAPTION_LINES] == []
@@ -129,7 +120,7 @@ def test_a_caption_has_two_lines_and_no_heading_is_above_nothing(opened: Any) ->
     assert all(opened.eval_on_selector_all("h2", following))
 
 
-def test_code_is_hidden_until_it_is_asked_for(built: StudyPaths, page: Any) -> None:
+def test_code_is_hidden_until_it_is_asked_for(built, page):
     page.goto(built.report_page.as_uri())
     code = page.locator(".code:not(.parameters)").first
     assert not code.is_visible()
@@ -139,37 +130,35 @@ def test_code_is_hidden_until_it_is_asked_for(built: StudyPaths, page: Any) -> N
     assert not code.is_visible()
 
 
-def test_the_parameters_are_always_shown(built: StudyPaths, page: Any) -> None:
+def test_the_parameters_are_always_shown(built, page):
     page.goto(built.report_page.as_uri())
     assert 'study = "example"' in page.locator(".code.parameters").inner_text()
 
 
-def test_pages_lead_to_each_other(built: StudyPaths, page: Any) -> None:
+def test_pages_lead_to_each_other(built, page):
     page.goto(built.report_page.as_uri())
     for title in ("Scaling", "Communication", "Comparison", "Quality", "Summary"):
         page.locator("nav a", has_text=title).click()
         assert page.locator("h1").inner_text() == title
 
 
-def test_drawings_are_not_escaped_and_all_else_is(built: StudyPaths) -> None:
+def test_drawings_are_not_escaped_and_all_else_is(built):
     page = built.report_page.read_text()
     drawings = re.findall(r'src(?:set)?="(data:image/svg[^"]*)"', page)
     assert len(drawings) == 2 * page.count("<picture>") > 0
     assert all("<svg" in drawing and "&lt;" not in drawing for drawing in drawings)
     escaped = '<p title="&lt;b&gt;">&lt;b&gt;</p>'
-    assert pages.with_plain_drawings(escaped) == escaped
+    assert pages.unescape_drawings(escaped) == escaped
 
 
-def test_a_study_without_a_plan_is_one_clear_error(paths: StudyPaths) -> None:
-    with pytest.raises(EvidenceError, match="there is no plan yet"):
+def test_a_study_without_a_plan_is_one_clear_error(paths):
+    with pytest.raises(EvidenceError, match="no plan"):
         pages.build("example")
     assert not paths.folder.exists()
 
 
 @pytest.mark.parametrize("crashed", [False, True], ids=["whole", "crashed-between-two-renames"])
-def test_a_failing_notebook_leaves_the_last_good_report(
-    paths: StudyPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crashed: bool
-) -> None:
+def test_a_failing_notebook_leaves_the_last_good_report(paths, tmp_path, monkeypatch, crashed):
     write_titled(paths, mixed_entries()[:1])
     last_good = paths.report_previous if crashed else paths.folder
     for name in ("report", "tables"):
@@ -182,7 +171,7 @@ def test_a_failing_notebook_leaves_the_last_good_report(
         assert (folder / "index.html").read_text() == "the last good report"
 
 
-def test_every_link_of_the_pages_leads_somewhere(built: StudyPaths, tmp_path: Path) -> None:
+def test_every_link_of_the_pages_leads_somewhere(built, tmp_path):
     """Also where the folder of the pages was sent alone."""
     sent = Path(shutil.copytree(built.report, tmp_path / "sent"))
     broken, files = [], set()
@@ -198,7 +187,7 @@ def test_every_link_of_the_pages_leads_somewhere(built: StudyPaths, tmp_path: Pa
     assert files == {".html", ".csv", ".tex", ".svg", ".pdf"}
 
 
-def test_a_number_leads_to_the_runs_it_was_computed_from_and_their_evidence(built: StudyPaths, page: Any) -> None:
+def test_a_number_leads_to_the_runs_it_was_computed_from_and_their_evidence(built, page):
     page.goto((built.report / "index.html").as_uri())
     page.locator("#table-measured tbody tr:not(.group)", has_text="2").first.locator("td.number a").last.click()
     assert page.locator("h1").inner_text() == "Runs"
@@ -211,9 +200,7 @@ def test_a_number_leads_to_the_runs_it_was_computed_from_and_their_evidence(buil
     assert shown == len(list(built.configurations.glob("*/runs/*")))
 
 
-def test_a_phone_shows_the_drawing_for_a_column_and_a_list_of_facts_has_no_search_box(
-    built: StudyPaths, page: Any
-) -> None:
+def test_a_phone_shows_the_drawing_for_a_column_and_a_list_of_facts_has_no_search_box(built, page):
     page.goto((built.report / "index.html").as_uri())
     widths = {}
     for window in (400, 1280):
@@ -225,7 +212,7 @@ def test_a_phone_shows_the_drawing_for_a_column_and_a_list_of_facts_has_no_searc
     assert page.locator("#table-environments input").count() == 0
 
 
-def test_a_table_is_sorted_by_size_and_searched(built: StudyPaths, page: Any) -> None:
+def test_a_table_is_sorted_by_size_and_searched(built, page):
     page.goto((built.report / "index.html").as_uri())
     table = page.locator("#table-measured table")
     heading = table.locator("thead th", has_text=re.compile("^Throughput"))
@@ -258,9 +245,7 @@ _CONTRAST = """() => {
 }"""
 
 
-def test_pages_fit_a_phone_can_be_read_in_the_dark_and_are_printed_without_empty_pages(
-    built: StudyPaths, page: Any, tmp_path: Path
-) -> None:
+def test_pages_fit_a_phone_can_be_read_in_the_dark_and_are_printed_without_empty_pages(built, page, tmp_path):
     if shutil.which("pdftotext") is None:
         need("pdftotext")
     for name in PAGES:

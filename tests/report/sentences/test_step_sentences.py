@@ -4,93 +4,54 @@ import re
 
 import pytest
 
-from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.paths import StudyPaths
+from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.report import sentences
-from dlperf_study.report.sentences.step_sentences import _counted, dominant_factor
-from dlperf_study.report.sentences.waits import Wait
+from dlperf_study.report.sentences.step_sentences import Wait, _counted, dominant_factor
 from tests.evidence_factory import Planned, Recipe, configuration
-from tests.report.conftest import ALONE, TOGETHER, write_titled
+from tests.report.conftest import ALONE, TOGETHER, study
 
 ONE, TWO = (configuration(devices_per_node=count) for count in (1, 2))
 
 
-def waiting(paths: StudyPaths, *input_seconds: float) -> Dataset:
+def waiting(*input_seconds: float) -> Dataset:
     """Return a study of configurations on one device that wait so long for each batch."""
     planned = []
     for seed, seconds in enumerate(input_seconds):
         queued = configuration(data_source="python_queue", seed=seed)
         planned.append(Planned(queued, Recipe(0.1, 0.0, input_seconds=seconds)))
-    return write_titled(paths, planned)
+    return study(*planned)
 
 
-def test_exposed_communication_is_a_share_of_the_step_with_its_interval(paths: StudyPaths) -> None:
-    dataset = write_titled(paths, [Planned(ONE, ALONE), Planned(TWO, TOGETHER)])
-    first = sentences.communication(dataset).sentences[0]
-    match = re.fullmatch(
-        r"ResNet-50 on 2 devices waits for gradients in (\S+)\u202f% \[(\S+), (\S+)\] of a step: "
-        r"(\S+) ms \[\S+, \S+\] of (\S+) ms \[\S+, \S+\]\.",
-        first,
+def test_what_is_exposed_is_told_from_nothing(snapshot):
+    first = sentences.communication(study(Planned(ONE, ALONE), Planned(TWO, TOGETHER))).sentences[0]
+    share, low, high, exposed, step = map(
+        float, re.findall(r"(\d+\.?\d*)\u202f% \[(\S+), (\S+)\] .*: (\S+) ms \[.*\] of (\S+) ms", first)[0]
     )
-    assert match, first
-    share, low, high, exposed, step = map(float, match.groups())
     assert low < share < high
     assert share == pytest.approx(100 * exposed / step, rel=0.02)
     assert share == pytest.approx(100 * 0.024 / 0.104, rel=0.05)
+    dataset = study(Planned(ONE, ALONE), Planned(TWO, Recipe(0.08, 0.0001, noise=0.2)))
+    assert sentences.communication(dataset).sentences == snapshot
+    assert sentences.communication(study(Planned(ONE, ALONE))).sentences == snapshot
+    assert not any("waiting for gradients" in text for text in sentences.scaling(dataset).sentences)
 
 
-def test_what_cant_be_told_from_nothing_is_no_waiting(paths: StudyPaths) -> None:
-    noisy = Recipe(0.08, 0.0001, noise=0.2)
-    dataset = write_titled(paths, [Planned(ONE, ALONE), Planned(TWO, noisy)])
-    first = sentences.communication(dataset).sentences[0]
-    assert first.startswith("These runs can't tell whether ResNet-50 on 2 devices waits for gradients: ")
-    assert not any("is waiting for gradients" in text for text in sentences.scaling(dataset).sentences)
-
-
-def test_single_devices_exchange_nothing(paths: StudyPaths) -> None:
-    assert sentences.communication(write_titled(paths, [Planned(ONE, ALONE)])).sentences == (
-        "No configuration exchanges gradients: nothing waits for them.",
-    )
-
-
-def test_what_waits_for_batches_is_told_from_what_hardly_does(paths: StudyPaths) -> None:
-    more, less, *_ = sentences.communication(waiting(paths, 0.02, 0.0002, 0.0003)).sentences
-    assert re.fullmatch(
-        r"1 of 3 configurations waits for batches in 16\.\d+ \[.*\]\u202f% of a step: .*Seed 0\)\.", more
-    )
-    expected = "2 of 3 configurations wait for batches in less than 1\u202f% of a step: "
-    assert less == f"{expected}ResNet-50 (Seed 1); ResNet-50 (Seed 2)."
-
-
-def test_one_configuration_that_cant_be_told_is_in_the_singular() -> None:
+def test_what_waits_for_batches_is_told_from_what_hardly_does(snapshot):
+    assert sentences.communication(waiting(0.02, 0.0002, 0.0003)).sentences == snapshot
     shares = (Estimate(0.2, 0.001, 9), Estimate(0.01, 0.005, 9))
     waits = [Wait(None, f"c{number}", "input_seconds", share) for number, share in enumerate(shares)]
-    *_, unclear = _counted(waits, "batches")
-    assert unclear.startswith("Whether 1 of 2 configurations waits for batches in more than 1\u202f% of a step")
+    assert list(_counted(waits, "batches")) == snapshot
 
 
-def test_a_factor_without_an_interval_explains_nothing(paths: StudyPaths) -> None:
-    dataset = write_titled(paths, [Planned(ONE, ALONE), Planned(TWO, TOGETHER, runs=2)])
+def test_a_factor_without_an_interval_explains_nothing():
+    dataset = study(Planned(ONE, ALONE), Planned(TWO, TOGETHER, runs=2))
     rows = list(dataset.configurations.itertuples())
     assert [dominant_factor(row) for row in rows] == [None, None]
 
 
-def test_runs_that_failed_and_configurations_without_a_number_are_counted(mixed: Dataset) -> None:
-    shown = sentences.quality(mixed).sentences
-    assert shown[0] == "11 of 13 runs completed; the others: 1 out of memory and 1 timeout."
-    assert shown[1] == "3 of 7 configurations have no number: 1 can't run here and 2 have no completed run."
-
-
-def test_one_run_and_one_configuration_have_sentences_in_the_singular(paths: StudyPaths) -> None:
-    shown = sentences.quality(write_titled(paths, [Planned(ONE, ALONE, 1), Planned(TWO, TOGETHER, 0)])).sentences
-    assert "The only run completed." in shown
-    assert "1 of 2 configurations has no number: 1 has no completed run." in shown
-    [steadiness] = [sentence for sentence in shown if "steady" in sentence]
-    assert re.fullmatch(r"The only run is (steady|not steady|too short to tell whether it is steady)\.", steadiness)
-
-
-def test_rounds_that_do_not_differ_are_said_not_to(paths: StudyPaths) -> None:
-    planned = [Planned(configuration(seed=seed), Recipe(0.08)) for seed in range(4)]
-    shown = sentences.quality(write_titled(paths, planned)).sentences
-    assert "None of 3 rounds differs from the mean of all by more than chance." in shown
+def test_runs_that_failed_and_configurations_without_a_number_are_counted(mixed, snapshot):
+    """Of many in the plural, of one in the singular, and of rounds."""
+    one_run = study(Planned(ONE, ALONE, 1), Planned(TWO, TOGETHER, 0))
+    rounds = study(*(Planned(configuration(seed=seed), Recipe(0.08)) for seed in range(4)))
+    assert [sentences.quality(dataset).sentences for dataset in (mixed, one_run, rounds)] == snapshot

@@ -1,100 +1,121 @@
-"""Sentences against the studies they are made from."""
+"""The answer of the comparison page, and what no interval shows, against the studies they are made from."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dlperf_study.paths import StudyPaths
+from dlperf_study.dataset.dataset import Dataset, collect
+from dlperf_study.report import figures, tables
 from dlperf_study.report.tables import answers
-from tests.evidence_factory import Planned, Recipe, configuration
-from tests.report.conftest import write_titled
+from dlperf_study.report.tables.answers import comparison_notes
+from tests.evidence_factory import Planned, Recipe, change, configuration
+from tests.report.conftest import on_devices, study, write_titled
+from tests.report.tables.cells import labelled
 
 LABEL = "ResNet-50 · 2 devices, against PaddlePaddle collective"
-SLOW = Recipe(0.080, 0.020)
+SLOW, FASTER = Recipe(0.080, 0.020), Recipe(0.060, 0.020)
+RATIO = re.compile(r"(\d\.\d+)× \[(\d\.\d+), (\d\.\d+)\]")
 
 
-def answer_of(paths: StudyPaths, torch: Recipe, runs: int = 3, paddle: Recipe = SLOW, **changes: Any) -> answers.Answer:
-    ours = configuration(devices_per_node=2)
+def answer_of(torch: Recipe = SLOW, runs: int = 3, paddle: Recipe = SLOW, **changes: Any) -> answers.Verdicts:
+    """Return the answer of a study that compares DDP with Paddle on two devices."""
+    reference = configuration(devices_per_node=2)
     other = configuration(framework="torch_ddp", devices_per_node=2)
-    planned = [Planned(ours, paddle, reference=ours), Planned(other, torch, runs, reference=ours)]
-    return answers.comparison(write_titled(paths, planned, **changes))
-
-
-def sentences_of(answer: answers.Answer) -> str:
-    [(label, sentences)] = answer.verdicts
-    assert label == LABEL
-    return sentences
+    planned = [Planned(reference, paddle, reference=reference), Planned(other, torch, runs, reference=reference)]
+    return answers.comparison(study(*planned, **changes))
 
 
 @pytest.mark.parametrize(
-    ("recipe", "ratio", "where"),
+    ("arguments", "ratio"),
     [
-        (Recipe(0.060, 0.020), "PyTorch DDP is 1.2", "is mostly in the computation."),
-        (Recipe(0.080, 0.060), "PyTorch DDP is 0.7", "is mostly in the exposed exchange."),
-        (Recipe(0.100, 0.040), "PyTorch DDP is 0.7", "is in several parts of the step."),
+        ({"torch": FASTER}, 1.25),
+        ({"torch": Recipe(0.080, 0.060)}, 0.71),
+        ({"torch": Recipe(0.100, 0.040)}, 0.71),
+        ({"precision": 0.001}, 1.0),
+        ({}, 1.0),
+        ({"torch": FASTER, "runs": 2}, None),
+        ({"runs": 0}, None),
+        ({"paddle": Recipe(outcome="timeout", reason="no end after 600 s")}, None),
     ],
+    ids=["computation", "exchange", "several", "undecided", "equal", "few-runs", "no-runs", "no-reference"],
 )
-def test_a_decided_comparison_gives_ratio_interval_and_reason(
-    paths: StudyPaths, recipe: Recipe, ratio: str, where: str
-) -> None:
-    sentences = sentences_of(answer_of(paths, recipe))
-    assert ratio in sentences
-    assert "× [" in sentences
-    assert sentences.endswith(where)
+def test_an_answer_claims_what_its_interval_holds(arguments, ratio, snapshot):
+    [(label, sentences)] = answer_of(**arguments).verdicts
+    assert label == LABEL
+    assert sentences == snapshot
+    found = RATIO.search(sentences)
+    assert (found is None) == (ratio is None)
+    if found and ratio:
+        value, low, high = map(float, found.groups())
+        assert value == pytest.approx(ratio, rel=0.02)
+        assert low <= value <= high
 
 
-def test_the_reference_is_named_with_its_absolute_throughput(paths: StudyPaths) -> None:
-    assert re.match(r"It reaches 6[34]\d(\.\d)? \[.*\] samples/s\. ", sentences_of(answer_of(paths, SLOW)))
-
-
-def test_what_the_runs_cant_tell_apart_is_not_ranked(paths: StudyPaths) -> None:
-    sentences = sentences_of(answer_of(paths, SLOW, precision=0.001))
-    assert "PyTorch DDP is not distinguishable from it (" in sentences
-    assert "lies" not in sentences
-
-
-def test_what_differs_by_less_than_matters_is_called_equal(paths: StudyPaths) -> None:
-    sentences = sentences_of(answer_of(paths, SLOW))
-    assert re.search(r"PyTorch DDP is as fast, within [01]\.\d+\u202f% \(", sentences)
-
-
-def test_two_runs_are_not_ranked_and_say_why(paths: StudyPaths) -> None:
-    sentences = sentences_of(answer_of(paths, Recipe(0.060, 0.020), runs=2))
-    assert "but is not ranked: 2 completed runs: an interval needs 3." in sentences
-    assert "faster" not in sentences
-
-
-def test_without_runs_there_is_no_value(paths: StudyPaths) -> None:
-    assert "PyTorch DDP has no value: not run yet." in sentences_of(answer_of(paths, SLOW, runs=0))
-
-
-def test_a_failed_reference_is_the_answer_instead_of_a_comparison(paths: StudyPaths) -> None:
-    sentences = sentences_of(answer_of(paths, SLOW, paddle=Recipe(outcome="timeout", reason="no end after 600 s")))
-    assert sentences == (
-        "No comparison, because the reference has no value: no run completed: timeout (no end after 600 s)."
-    )
-
-
-def test_the_preface_says_what_intervals_are_and_says_that_nothing_is_read(paths: StudyPaths) -> None:
-    answer = answer_of(paths, SLOW, quick=True)
-    note = answer.note
-    assert "95 % t intervals over runs" in answer.preface
-    assert "All verdicts on one reference are made together" in answer.preface
-    assert "nothing is read, and no input pipeline is compared" in note
-    assert "not for publication" in note
-
-
-def test_a_study_without_references_says_so(paths: StudyPaths) -> None:
-    answer = answers.comparison(write_titled(paths, [Planned(configuration(), SLOW)]))
-    assert "declares no reference" in answer._repr_html_()
-
-
-def test_how_far_to_believe_verdicts_is_above_them(paths: StudyPaths) -> None:
-    shown = answer_of(paths, Recipe(0.060, 0.020))._repr_html_()
-    assert shown.index("come from runs of the same round") < shown.index("as fast.")
-
-
-def test_the_answer_is_escaped(paths: StudyPaths) -> None:
+def test_what_holds_for_all_verdicts_is_above_and_below_them(snapshot):
+    answer = answer_of(quick=True)
+    assert [answer.preface, answer.note] == snapshot
+    shown = answer._repr_html_()
+    assert shown.index(answer.preface[:9]) < shown.index(LABEL) < shown.index(answer.note[:9])
+    assert answers.comparison(on_devices(1))._repr_html_() == snapshot
     failed = Recipe(outcome="failed", reason="<b>&")
-    assert "&lt;b&gt;&amp;" in answer_of(paths, SLOW, paddle=failed)._repr_html_()
+    assert "&lt;b&gt;&amp;" in answer_of(paddle=failed)._repr_html_()
+
+
+def both(order: str = "rounds", devices: int = 1, noise: float = 0.001) -> Dataset:
+    """Return two frameworks that run one program on one device, one a quarter slower than the other."""
+    rates = {"torch_ddp": 0.080, "horovod_torch": 0.080 * 1.25}
+    planned = [
+        Planned(configuration(framework=name, devices_per_node=devices), Recipe(seconds, noise=noise, order=order))
+        for name, seconds in rates.items()
+    ]
+    return study(*planned)
+
+
+@pytest.mark.parametrize("order", ["rounds", "blocks", "by hand"])
+def test_what_no_interval_shows_is_noted_below_the_tables_of_ratios(order, snapshot):
+    dataset = both(order=order)
+    notes = comparison_notes(dataset)
+    assert len(notes) == (1 if order == "rounds" else 2)
+    assert notes == snapshot
+    for build in (tables.scaling, tables.comparison):
+        assert set(notes) <= set(build(dataset).notes)
+
+
+def test_one_run_after_its_round_does_not_make_a_study_one_in_blocks(paths):
+    planned = [Planned(configuration(framework=name)) for name in ("torch_ddp", "horovod_torch")]
+    write_titled(paths, planned)
+    change(paths.configuration(planned[0].configuration.identity).run(1), round=None, position=None)
+    assert len(comparison_notes(collect(paths))) == 1
+
+
+def test_a_study_in_blocks_has_rates_with_intervals_and_ratios_without(snapshot):
+    dataset = both(order="blocks")
+    planned = replace(dataset, plan=replace(dataset.plan, order="blocks"))
+    for blocks in (dataset, planned):
+        table = tables.scaling(blocks)
+        cells = labelled(table, 1)
+        assert (cells["Throughput"].interval != "", cells["Speedup"].interval) == (True, "")
+        assert [cells[label].footnote for label in ("Speedup", "Against baseline")] == snapshot
+    captions = [table.caption, *(figure.caption for figure in figures.drift(dataset))]
+    assert captions == snapshot
+    assert not any("same round" in caption or "within rounds" in caption for caption in captions)
+
+
+def test_the_difference_of_one_program_is_its_ratio_and_explained_as_none(snapshot):
+    [(ratio, low, high)] = re.findall(
+        r"ResNet-50: ([\d.]+)× \[([\d.]+), ([\d.]+)\]", " ".join(comparison_notes(both()))
+    )
+    assert 1.24 < float(low) < float(ratio) < float(high) < 1.26
+    ddp, horovod = (configuration(framework=name) for name in ("torch_ddp", "horovod_torch"))
+    planned = [Planned(ddp, Recipe(0.080), reference=ddp), Planned(horovod, Recipe(0.060), reference=ddp)]
+    [(_, verdict)] = answers.comparison(study(*planned)).verdicts
+    assert verdict == snapshot
+    assert comparison_notes(both(devices=2)) == ()
+
+
+def test_equal_runs_have_neither_interval_nor_verdict_and_say_why(snapshot):
+    cells = labelled(tables.scaling(both(noise=0.0)), 1)
+    assert (cells["Throughput"].interval, cells["Speedup"].interval) == ("", "")
+    assert [cells[label].footnote for label in ("Throughput", "Speedup", "Against baseline")] == snapshot

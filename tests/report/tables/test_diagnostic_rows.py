@@ -1,19 +1,17 @@
 import pytest
 
-from dlperf_study.columns import COLUMNS
-from dlperf_study.report.tables.diagnostic_rows import belongs, merged, without_numbers
-from dlperf_study.study.study import question_names
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.report.tables.diagnostic_tables import belongs, mask_numbers, merged
+from dlperf_study.study.study import QUESTIONS
 
 
-def test_messages_that_differ_only_in_numbers_are_one_with_their_ranges():
+def test_only_numbers_of_measurements_are_merged_and_compared():
     messages = [
         f"the step time settles only at step {step} of 20; {share} of it" for step, share in ((9, 0.5), (12, 0.25))
     ]
     assert merged(messages) == "the step time settles only at step 9 to 12 of 20; 0.25 to 0.5 of it"
-
-
-def test_equal_messages_are_one_message():
     assert merged(["3 servers on a host of 2 cores"] * 3) == "3 servers on a host of 2 cores"
+    assert merged(["it takes 9e-05 s", "it takes 0.01 s"]) == "it takes 9e-05 to 0.01 s"
 
 
 @pytest.mark.parametrize(
@@ -27,21 +25,19 @@ def test_equal_messages_are_one_message():
     ],
 )
 def test_numbers_in_names_are_no_measurements(said):
-    assert without_numbers(said[0]) != without_numbers(said[1])
+    assert mask_numbers(said[0]) != mask_numbers(said[1])
 
 
-def test_numbers_with_exponents_are_compared_as_numbers():
-    assert merged(["it takes 9e-05 s", "it takes 0.01 s"]) == "it takes 9e-05 to 0.01 s"
-
-
-def test_diagnostics_about_a_trace_are_next_to_the_timeline():
+def test_diagnostics_about_traces_and_logs_are_next_to_what_was_read():
     assert belongs("trace", "communication")
+    pages = ["scaling", "comparison", "published", "audit", "quality", "replication"]
+    assert [question for question in QUESTIONS if belongs("1n8g/r50_b128_fp32_1.log", question)] == pages
 
 
 def test_every_subject_has_a_page_and_diagnostics_about_rates_have_several():
     for subject in (*COLUMNS, "survivors_ended"):
-        assert any(belongs(subject, question) for question in question_names())
-    assert [question for question in question_names() if belongs("drain_seconds", question)] == [
+        assert any(belongs(subject, question) for question in QUESTIONS)
+    assert [question for question in QUESTIONS if belongs("drain_seconds", question)] == [
         "scaling",
         "comparison",
         "published",
@@ -49,8 +45,3 @@ def test_every_subject_has_a_page_and_diagnostics_about_rates_have_several():
         "quality",
         "replication",
     ]
-
-
-def test_diagnostics_about_a_log_are_about_every_rate_that_was_read_from_it():
-    pages = ["scaling", "comparison", "published", "audit", "quality", "replication"]
-    assert [question for question in question_names() if belongs("1n8g/r50_b128_fp32_1.log", question)] == pages

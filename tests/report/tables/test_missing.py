@@ -4,9 +4,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from dlperf_study.report.tables.missing import why_missing_of_run
+from dlperf_study.metrics.metric import not_measured_in_run
+from dlperf_study.report.tables.missing import explain_missing_of_run
+from dlperf_study.study.program import OWN_PROGRAM
 
-RUN = {"outcome": "completed", "cpu_limit": 0.0, "exchange": "none", "steadiness": "not steady"}
+RUN = {
+    "framework": "torch_ddp",
+    "outcome": "completed",
+    "cpu_limit": 0.0,
+    "exchange": "none",
+    "steadiness": "not steady",
+}
 
 
 @pytest.mark.parametrize(
@@ -19,13 +27,19 @@ RUN = {"outcome": "completed", "cpu_limit": 0.0, "exchange": "none", "steadiness
         ("wall_throughput", "its lines have no times, or these are too coarse or don't fit the printed rates"),
     ],
 )
-def test_a_dash_of_a_run_has_its_reason(column: str, reason: str) -> None:
-    assert why_missing_of_run(SimpleNamespace(**RUN), column) == reason
+def test_a_dash_of_a_run_has_its_reason(column, reason):
+    assert explain_missing_of_run(SimpleNamespace(**RUN), column) == reason
 
 
-def test_a_run_that_failed_does_not_count() -> None:
-    assert why_missing_of_run(SimpleNamespace(**RUN | {"outcome": "failed"}), "used_cores") == "the run does not count"
+def test_a_run_that_failed_does_not_count_and_an_unknown_reason_is_the_definition():
+    assert explain_missing_of_run(SimpleNamespace(**RUN | {"outcome": "failed"}), "used_cores").endswith(
+        "does not count"
+    )
+    assert explain_missing_of_run(SimpleNamespace(**RUN | {"cpu_limit": 0.3}), "used_cores").startswith("Used cores: ")
 
 
-def test_where_the_reason_is_not_known_the_column_is_defined() -> None:
-    assert why_missing_of_run(SimpleNamespace(**RUN | {"cpu_limit": 0.3}), "used_cores").startswith("Used cores: ")
+def test_what_a_program_of_the_user_does_not_measure_is_not_explained_by_what_it_is():
+    program = SimpleNamespace(**RUN | {"framework": OWN_PROGRAM})
+    assert explain_missing_of_run(program, "load_balance") == not_measured_in_run(program)
+    assert not not_measured_in_run(SimpleNamespace(**RUN))
+    assert not not_measured_in_run(SimpleNamespace(outcome="completed"))

@@ -1,311 +1,217 @@
+"""The tables of a study's own numbers, from constructed studies."""
+
 import json
 from dataclasses import replace
 
 import pytest
 
-from dlperf_study.columns import COLUMNS
-from dlperf_study.dataset.dataset import Dataset, collect
-from dlperf_study.paths import StudyPaths
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report import tables
+from dlperf_study.report.context import repetition
 from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.study_tables import MOST_PAIRS
-from dlperf_study.study.study import question_names
-from tests.evidence_factory import Planned, Recipe, configuration, write_lines
-from tests.report.conftest import ALONE, TOGETHER, write_titled
-from tests.report.tables.cells import cell_of
+from dlperf_study.study.study import QUESTIONS
+from tests.evidence_factory import Planned, Recipe, change, configuration, write_lines, write_run
+from tests.report.conftest import ALONE, TOGETHER, on_devices, study, write_titled
+from tests.report.tables.cells import assert_dashes_have_reasons, cell_of, facts, labelled, labels
 
-CONFIGURATION_TABLES = (
-    tables.measured,
-    tables.scaling,
-    tables.communication,
-    tables.comparison,
-    tables.differences,
-)
-
-LATENCY_AND_RATE = ("exchange_latency_seconds", "exchange_bandwidth")
+CONFIGURATION_TABLES = (tables.measured, tables.scaling, tables.communication, tables.comparison, tables.differences)
+THROUGHPUT, SPEEDUP = COLUMNS["throughput"].label, COLUMNS["speedup"].label
+FAILED = Recipe(outcome="failed", reason="exit 1")
 
 
 @pytest.mark.parametrize("build", CONFIGURATION_TABLES)
-def test_every_planned_configuration_has_a_row(mixed: Dataset, build: object) -> None:
-    assert len(build(mixed).rows) == len(mixed.plan.entries)
+def test_every_planned_configuration_has_a_row_under_the_conditions_of_its_numbers(mixed, build, snapshot):
+    table = build(mixed)
+    assert len(table.rows) == len(mixed.plan.entries)
+    assert table.caption == snapshot
 
 
-@pytest.mark.parametrize("build", CONFIGURATION_TABLES)
-def test_captions_give_the_conditions_of_the_numbers(mixed: Dataset, build: object) -> None:
-    caption = build(mixed).caption
-    owed = ("Constructed CPU", "devices: 1, 2 and 4", "nodes: 1", "loopback", "fp32", "batch per device: 32")
-    owed += ("image size: 224", "synthetic", "PaddlePaddle 3.0.0", "weak scaling", "merged by the slowest")
-    owed += ("95 % t intervals over runs",)
-    assert [word for word in owed if word not in caption] == []
+@pytest.mark.parametrize("name", tables.__all__)
+def test_the_files_of_a_table_have_its_name(mixed, name):
+    assert getattr(tables, name)(mixed).name.replace("-", "_") == name
 
 
 @pytest.mark.parametrize("build", [*CONFIGURATION_TABLES, tables.memory])
-def test_every_dash_has_a_reason_and_nothing_prints_as_nan(mixed: Dataset, build: object) -> None:
-    cells = [cell for row in build(mixed).rows for cell in row]
-    assert [cell for cell in cells if cell.text == MISSING and not cell.footnote] == []
-    assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
+def test_every_dash_has_a_reason_and_nothing_prints_as_nan(mixed, build):
+    assert_dashes_have_reasons(build(mixed))
 
 
-def test_peaks_of_memory_are_those_that_were_counted(mixed: Dataset) -> None:
-    """No library of the study counts what its tensors take, so the table has no such column."""
-    table = tables.memory(mixed)
-    assert len(table.rows) == len(mixed.plan.entries)
-    peaks = [heading.label for heading in table.headings if "Peak" in heading.label]
-    assert peaks == ["Peak of the process"]
-    assert cell_of(table, "4", "Peak of the process", "PaddlePaddle").text == "315"
-    assert "asked for 100 % of it" in cell_of(table, "8", "Peak of the process", "PaddlePaddle").footnote
+def test_why_a_number_or_its_interval_is_missing(mixed, snapshot):
+    """Out of memory, unsupported, a failed baseline, and too few runs."""
+    measured = tables.measured(mixed)
+    assert cell_of(measured, "2", THROUGHPUT, "collective").interval.startswith("[")
+    cells = [
+        cell_of(measured, "8", THROUGHPUT, "collective"),
+        cell_of(measured, "1", THROUGHPUT, "fp16"),
+        cell_of(tables.scaling(mixed), "2", SPEEDUP, "asynchronous"),
+        cell_of(measured, "4", THROUGHPUT, "collective"),
+    ]
+    assert [(cell.text == MISSING, cell.interval) for cell in cells] == [(True, "")] * 3 + [(False, "")]
+    assert [cell.footnote for cell in cells] == snapshot
+    assert len(tables.failures(mixed).rows) == len(tables.unsupported(mixed).rows) == 1
 
 
-def test_a_speedup_is_next_to_its_baselines_throughput(mixed: Dataset) -> None:
-    labels = [heading.label for heading in tables.scaling(mixed).headings]
-    assert {COLUMNS["baseline_throughput"].label, COLUMNS["speedup"].label} <= set(labels)
-    speedups, baselines = (tables.scaling(mixed).column(COLUMNS[n].label) for n in ("speedup", "baseline_throughput"))
-    assert [s for s, b in zip(speedups, baselines, strict=True) if s != MISSING and b == MISSING] == []
+@pytest.mark.parametrize(
+    ("build", "ratio", "denominator"),
+    [
+        (tables.scaling, "speedup", "baseline_throughput"),
+        (tables.comparison, "relative_throughput", "reference_throughput"),
+    ],
+)
+def test_a_ratio_is_next_to_the_throughput_it_is_relative_to(mixed, build, ratio, denominator):
+    ratios, denominators = (build(mixed).column(COLUMNS[name].label) for name in (ratio, denominator))
+    assert [r for r, d in zip(ratios, denominators, strict=True) if r != MISSING and d == MISSING] == []
 
 
-def test_three_runs_have_an_interval_and_two_say_why_not(mixed: Dataset) -> None:
-    throughput = COLUMNS["throughput"].label
-    assert cell_of(tables.measured(mixed), "2", throughput, "collective").interval.startswith("[")
-    bare = cell_of(tables.measured(mixed), "4", throughput, "collective")
-    assert (bare.interval, bare.footnote) == ("", "2 completed runs: an interval needs 3")
-
-
-def test_without_a_baseline_there_is_no_speedup(mixed: Dataset) -> None:
-    speedup = cell_of(tables.scaling(mixed), "2", COLUMNS["speedup"].label, "asynchronous")
-    assert speedup.text == MISSING
-    assert "timeout (no end after 600 s)" in speedup.footnote
-
-
-def test_failures_and_unsupported_give_their_reasons(mixed: Dataset) -> None:
-    throughput = COLUMNS["throughput"].label
-    assert (
-        "does not fit in memory: trainer-0 asked"
-        in cell_of(tables.measured(mixed), "8", throughput, "collective").footnote
-    )
-    assert "unsupported: precision fp16" in cell_of(tables.measured(mixed), "1", throughput, "fp16").footnote
-    assert len(tables.failures(mixed).rows) == 1
-    assert tables.unsupported(mixed).column(COLUMNS["unsupported_reason"].label) == ["precision fp16 is not built"]
-
-
-def test_servers_are_shown(mixed: Dataset) -> None:
-    assert cell_of(tables.scaling(mixed), "2", COLUMNS["servers"].label, "asynchronous").text == "1"
-
-
-def test_every_diagnostic_is_on_the_summary_and_on_a_page(mixed: Dataset) -> None:
-    everything = set(tables.diagnostics(mixed).rows)
-    assert (
-        everything
-        == {row for question in question_names() for row in tables.diagnostics(mixed, question).rows}
-        != set()
-    )
-
-
-def test_a_page_without_diagnostics_does_not_speak_for_all(paths: StudyPaths) -> None:
-    clean = write_titled(paths, [Planned(configuration())])
-    assert clean.diagnostics.empty
-    assert "own runs has a diagnostic." in tables.diagnostics(clean, "scaling")._repr_html_()
-    diagnostic = {"subject": "trace", "message": "it is cut", "severity": "error"}
-    odd = replace(clean, diagnostics=clean.diagnostics.reindex([0]).assign(**diagnostic))
-    assert (
-        "No diagnostic is about what this page shows; the summary" in tables.diagnostics(odd, "scaling")._repr_html_()
-    )
-    assert "it is cut" in tables.diagnostics(odd)._repr_html_()
-
-
-def test_a_warning_about_every_run_is_one_row(paths: StudyPaths) -> None:
-    dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), Recipe(cores=1, busy_cores=1.5))])
-    table = tables.diagnostics(dataset)
-    [row] = [row for row in table.rows if row[3].text == COLUMNS["cores"].label]
-    assert row[2].text == "1, 2, 3"
-
-
-@pytest.mark.parametrize("question", ["scaling", "comparison", "quality"])
-def test_a_warning_about_cores_is_shown_wherever_there_are_rates(paths: StudyPaths, question: str) -> None:
-    dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), Recipe(cores=1))])
-    assert COLUMNS["cores"].label in tables.diagnostics(dataset, question).column(COLUMNS["subject"].label)
-
-
-def test_a_comparison_is_next_to_the_throughput_of_its_reference(mixed: Dataset) -> None:
+def test_a_comparison_has_groups_verdicts_and_a_reference_that_differs_in_nothing(mixed):
     table = tables.comparison(mixed)
-    ratios, references = (table.column(COLUMNS[n].label) for n in ("relative_throughput", "reference_throughput"))
-    assert [r for r, b in zip(ratios, references, strict=True) if r != MISSING and b == MISSING] == []
     assert table.groups[:2] == ("ResNet-50 · 1 device",) * 2
     verdict = cell_of(table, "2", COLUMNS["verdict"].label, "2 devices", framework="PaddlePaddle parameter server")
     assert verdict.text.startswith("equal within ")
+    reference = tables.differences(mixed).rows[0]
+    assert [reference[position].text for position in (2, 4, 6, 7)] == ["0", "0", "0", "reference"]
+    assert cell_of(tables.scaling(mixed), "2", COLUMNS["servers"].label, "asynchronous").text == "1"
 
 
-def test_the_parts_of_a_difference_are_shown_and_a_reference_differs_from_itself_in_nothing(mixed: Dataset) -> None:
-    table = tables.differences(mixed)
-    reference = table.rows[0]
-    assert [reference[place].text for place in (2, 4, 6, 7)] == ["0", "0", "0", "reference"]
+def test_diagnostics_are_on_the_summary_and_a_run_that_did_not_complete_has_no_values(mixed):
+    on_pages = {row for question in QUESTIONS for row in tables.diagnostics(mixed, question).rows}
+    assert set(tables.diagnostics(mixed).rows) == on_pages != set()
+    [failed] = [row for row in tables.stability(mixed).rows if any(cell.text == "out of memory" for cell in row)]
+    assert [cell for cell in failed if "does not count" in cell.footnote]
+    rows = mixed.configurations.assign(bus_bandwidth=9e8, exchange_bandwidth=1.1e9)
+    headings = tables.exchange(replace(mixed, configurations=rows)).headings
+    assert {h.unit for h in headings if h.label in {COLUMNS["bus_bandwidth"].label, "Fitted bandwidth"}} == {"MB/s"}
 
 
-def test_without_references_the_comparison_says_so(paths: StudyPaths) -> None:
-    dataset = write_titled(paths, [Planned(configuration(), ALONE)])
-    assert "declares no reference" in tables.comparison(dataset)._repr_html_()
+def test_pages_and_studies_without_numbers_still_speak(snapshot):
+    clean = on_devices(1)
+    assert clean.diagnostics.empty
+    diagnostic = {"subject": "trace", "message": "it is cut", "severity": "error"}
+    odd = replace(clean, diagnostics=clean.diagnostics.reindex([0]).assign(**diagnostic))
+    assert [tables.diagnostics(dataset, "scaling").empty for dataset in (clean, odd)] == snapshot
+    assert "it is cut" in tables.diagnostics(odd)._repr_html_()
+    dataset = study(Planned(configuration(), FAILED, runs=1))
+    assert tables.measured(dataset).column(THROUGHPUT) == [MISSING]
+    assert [tables.scaling(dataset).caption, tables.environments(dataset).empty] == snapshot
 
 
-def test_a_comparison_without_breakdown_or_interval_gives_the_reason(paths: StudyPaths) -> None:
-    ours = configuration()
-    others = [configuration(framework=f"torch_{n}", batch_per_device=batch) for n, batch in ((1, 64), (2, 32))]
+@pytest.mark.parametrize("question", ["", "scaling", "comparison", "quality"])
+def test_a_warning_about_cores_is_one_row_wherever_there_are_rates(question):
+    dataset = on_devices(2, recipe=Recipe(cores=1, busy_cores=1.5))
+    rows = tables.diagnostics(dataset, question).rows
+    [cores] = [row for row in rows if row[3].text == COLUMNS["cores"].label]
+    assert cores[2].text == "1, 2, 3"
+
+
+def test_a_study_without_references_or_breakdown_gives_the_reason(snapshot):
+    table = tables.comparison(on_devices(1))
+    assert (table.is_empty, table.empty) == (True, snapshot)
+    reference = configuration()
+    planned = [Planned(reference, ALONE, reference=reference)]
+    for framework, batch, recipe, runs in (("torch_1", 64, Recipe(0.2), 3), ("torch_2", 32, ALONE, 1)):
+        planned.append(
+            Planned(configuration(framework=framework, batch_per_device=batch), recipe, runs, reference=reference)
+        )
+    assert [[cell.footnote for cell in row] for row in tables.differences(study(*planned)).rows] == snapshot
+
+
+@pytest.mark.parametrize("counts", [(1, 2), (2, 1)])
+def test_a_diagnostic_is_a_footnote_of_its_number_also_of_a_baseline(counts):
+    recipes = {1: TOGETHER, 2: Recipe(computation_seconds=0.01)}
+    dataset = study(*(Planned(configuration(devices_per_node=count), recipes[count]) for count in counts))
+    cells = [cell for row in tables.scaling(dataset).rows for cell in row]
+    flagged = {cell.text for cell in cells if "linear: from 1 to 2 devices" in cell.footnote}
+    # The first is the baseline of the other: its ratios are 1 by definition.
+    assert ("1" in flagged) == (counts == (2, 1))
+    assert flagged
+
+
+@pytest.mark.parametrize(
+    ("batches", "groups"), [((64, 32), {"Global batch 64", "Global batch 32"}), ((64,), {""})], ids=["two", "one"]
+)
+def test_under_strong_scaling_the_global_batch_names_the_series(batches, groups):
     planned = [
-        Planned(ours, ALONE, reference=ours),
-        Planned(others[0], Recipe(0.2), reference=ours),
-        Planned(others[1], ALONE, runs=1, reference=ours),
+        Planned(configuration(batch_per_device=batch // devices, devices_per_node=devices), ALONE)
+        for devices in (2, 1)
+        for batch in batches
     ]
-    notes = [[cell.footnote for cell in row] for row in tables.differences(write_titled(paths, planned)).rows]
-    assert "its reference has a different global batch, so a step is different work" in notes[1]
-    assert "1 completed run: an interval needs 3" in notes[2]
+    assert set(tables.scaling(study(*planned, scaling="strong")).groups) == groups
 
 
-def test_a_diagnostic_is_a_footnote_of_its_number(paths: StudyPaths) -> None:
-    one, two = (configuration(devices_per_node=count) for count in (1, 2))
-    dataset = write_titled(paths, [Planned(one, TOGETHER), Planned(two, Recipe(computation_seconds=0.01))])
-    flagged = [cell.footnote for row in tables.scaling(dataset).rows for cell in row]
-    assert any("linear: from 1 to 2 devices" in note for note in flagged)
-
-
-def test_a_diagnosed_baseline_is_flagged_too(paths: StudyPaths) -> None:
-    one, two = (configuration(devices_per_node=count) for count in (1, 2))
-    planned = [Planned(two, Recipe(computation_seconds=0.01)), Planned(one, TOGETHER)]
-    [flagged] = [
-        c for row in tables.scaling(write_titled(paths, planned)).rows for c in row if c.text == "1" and c.footnote
-    ]
-    assert "linear: from 1 to 2 devices" in flagged.footnote
-
-
-def test_under_strong_scaling_the_global_batch_names_the_series(paths: StudyPaths) -> None:
-    planned = [
-        *(Planned(configuration(batch_per_device=batch, devices_per_node=2), ALONE) for batch in (32, 16)),
-        *(Planned(configuration(batch_per_device=batch), ALONE) for batch in (64, 32)),
-    ]
-    table = tables.scaling(write_titled(paths, planned, scaling="strong"))
-    assert set(table.groups) == {"Global batch 64", "Global batch 32"}
-    assert "global batch: 32 and 64" in table.caption
-
-
-def test_a_batch_that_cant_be_shared_is_no_batch_of_zero(paths: StudyPaths) -> None:
+def test_a_batch_that_cant_be_shared_is_no_batch_of_zero():
     none = configuration(batch_per_device=0, devices_per_node=3)
     planned = [Planned(configuration(batch_per_device=16), ALONE), Planned(none, unsupported="can't be shared")]
-    table = tables.scaling(write_titled(paths, planned, scaling="strong"))
+    table = tables.scaling(study(*planned, scaling="strong"))
     assert set(table.groups) == {""}
     assert table.column(COLUMNS["batch_per_device"].label) == ["16", MISSING]
 
 
-def test_what_the_runs_cant_tell_apart_is_not_ranked(paths: StudyPaths) -> None:
-    noisy = Recipe(noise=0.05)
-    planned = [Planned(configuration(framework=name), noisy) for name in ("paddle_collective", "horovod_torch")]
-    dataset = write_titled(paths, planned, precision=0.001)
+def test_what_the_runs_cant_tell_apart_is_not_ranked():
+    planned = [
+        Planned(configuration(framework=name), Recipe(noise=0.05)) for name in ("paddle_collective", "torch_ddp")
+    ]
+    dataset = study(*planned, precision=0.001)
     assert tables.scaling(dataset).column(COLUMNS["baseline_verdict"].label) == ["baseline", "not distinguishable"]
     assert any("not distinguishable" in note for note in tables.measured(dataset).notes)
 
 
-def test_of_many_pairs_that_are_alike_the_first_are_named_and_the_others_counted(paths: StudyPaths) -> None:
-    planned = [Planned(configuration(seed=seed), ALONE) for seed in range(8)]
-    dataset = write_titled(paths, planned, precision=0.5)
+def test_of_many_pairs_that_are_alike_the_first_are_named_and_the_others_counted():
+    dataset = study(*(Planned(configuration(seed=seed), ALONE) for seed in range(8)), precision=0.5)
     [note] = [note for note in tables.measured(dataset).notes if "Seed 0 and Seed 1" in note]
-    pairs = 8 * 7 // 2
-    assert note.endswith(f"; and {pairs - MOST_PAIRS} more.")
+    assert note.endswith(f"; and {8 * 7 // 2 - MOST_PAIRS} more.")
     assert note.count(" and Seed ") == MOST_PAIRS
 
 
-def test_a_study_without_any_completed_run_still_has_tables(paths: StudyPaths) -> None:
-    dataset = write_titled(paths, [Planned(configuration(), Recipe(outcome="failed", reason="exit 1"), runs=1)])
-    assert tables.measured(dataset).column(COLUMNS["throughput"].label) == [MISSING]
-    assert "Nothing was measured" in tables.scaling(dataset).caption
-    assert "No run completed." in tables.environments(dataset)._repr_html_()
-
-
-def test_a_quick_study_is_labelled_on_every_table(paths: StudyPaths) -> None:
+def test_a_quick_study_is_labelled_on_every_table(paths):
     dataset = write_titled(paths, [Planned(configuration(quick=True), ALONE)], quick=True)
-    every = (
-        *CONFIGURATION_TABLES,
-        tables.stability,
-        tables.failures,
-        tables.unsupported,
-        tables.diagnostics,
-    )
-    captions = [build(dataset).caption for build in (*every, tables.about, tables.environments)]
-    assert [caption for caption in captions if "not for publication" not in caption] == []
+    further = (tables.stability, tables.failures, tables.unsupported, tables.diagnostics)
+    built = [build(dataset) for build in (*CONFIGURATION_TABLES, *further, tables.about, tables.environments)]
+    assert [table.name for table in built if "not for publication" not in table.caption] == []
 
 
-def test_only_a_caption_of_ratios_speaks_of_their_intervals(mixed: Dataset) -> None:
-    sentence = "Intervals of ratios and differences come from runs of the same round."
-    built = (tables.scaling, tables.comparison, tables.differences, tables.communication)
-    assert [sentence in build(mixed).caption for build in built] == [True, True, True, False]
+def test_ratios_are_shown_only_where_they_say_something(mixed):
+    assert COLUMNS["efficiency"].label in labels(tables.measured(mixed))
+    batches = [configuration(batch_per_device=count) for count in (4, 8)]
+    of_one_size = study(*(Planned(each, ALONE) for each in batches))
+    assert COLUMNS["efficiency"].label not in labels(tables.measured(of_one_size))
+    alone = labels(tables.measured(study(*(Planned(each, ALONE, baseline=each) for each in batches))))
+    assert THROUGHPUT in alone
+    assert SPEEDUP not in alone
 
 
-def test_an_efficiency_is_shown_only_where_a_baseline_has_another_number_of_devices(
-    mixed: Dataset, paths: StudyPaths
-) -> None:
-    label = COLUMNS["efficiency"].label
-    assert label in [heading.text for heading in tables.measured(mixed).headings]
-    batches = [Planned(configuration(batch_per_device=count, repeats=1), ALONE, runs=1) for count in (4, 8)]
-    dataset = write_titled(paths, batches)
-    assert label not in [heading.text for heading in tables.measured(dataset).headings]
-    facts = {name.text: value.text for name, value in tables.about(dataset).rows}
-    assert facts["Repeats"] == "1 run"
-
-
-def test_a_study_in_which_each_is_its_own_baseline_shows_no_speedup(paths: StudyPaths) -> None:
-    own = [configuration(batch_per_device=count) for count in (4, 8)]
-    dataset = write_titled(paths, [Planned(each, ALONE, baseline=each) for each in own])
-    headings = [heading.label for heading in tables.measured(dataset).headings]
-    assert COLUMNS["throughput"].label in headings
-    assert COLUMNS["speedup"].label not in headings
-
-
-def test_a_caption_names_what_of_the_training_is_not_the_default(paths: StudyPaths) -> None:
+def test_what_of_the_training_is_not_the_default_is_in_captions_and_on_the_summary(paths, snapshot):
     unusual = {"gradient_compression": "fp16", "optimizer": "momentum", "memory_format": "nhwc", "image_size": 32}
-    dataset = write_titled(paths, [Planned(configuration(**unusual), ALONE)])
-    caption = tables.measured(dataset).caption
-    owed = ("image size: 32", "gradients travel as: fp16", "optimizer: momentum", "memory format: NHWC")
-    assert [words for words in owed if words not in caption] == []
-
-
-def test_the_study_is_shown_with_every_fixed_parameter_that_is_not_the_default(paths: StudyPaths) -> None:
-    fixed = {"image_size": 32, "classes": 10, "trace_steps": 6, "seed": 7, "fusion_mib": 16}
-    table = tables.about(write_titled(paths, [Planned(configuration(**fixed), ALONE)]))
-    shown = {row[0].text: row[1].text for row in table.rows}
-    assert [shown[COLUMNS[name].label] for name in fixed] == ["32 pixels", "10", "6", "7", "16 MiB"]
+    fixed = {"classes": 10, "trace_steps": 6, "seed": 7, "fusion_mib": 16}
+    further = {"computation_steps": -1, "max_warmup_seconds": 2.0, "repeats": 1}
+    dataset = write_titled(paths, [Planned(configuration(**unusual | fixed | further), ALONE, runs=1)])
+    assert tables.measured(dataset).caption == snapshot
+    shown = facts(tables.about(dataset))
+    assert shown == snapshot
     assert COLUMNS["loss_scaling"].label not in shown
 
 
-@pytest.mark.parametrize(("batches", "words"), [((0, 8), "8 samples; none"), ((0, 0), "none")])
-def test_a_global_batch_that_is_not_shared_equally_gives_no_batch(
-    paths: StudyPaths, batches: tuple[int, int], words: str
-) -> None:
-    dataset = write_titled(paths, [Planned(configuration(seed=seed), ALONE) for seed in (1, 2)])
+@pytest.mark.parametrize("batches", [(0, 8), (0, 0)])
+def test_a_global_batch_that_is_not_shared_equally_gives_no_batch(paths, batches, snapshot):
+    dataset = study(*(Planned(configuration(seed=seed), ALONE) for seed in (1, 2)))
     rows = dataset.configurations.assign(batch_per_device=batches)
-    shown = {row[0].text: row[1].text for row in tables.about(replace(dataset, configurations=rows)).rows}
-    expected = f"{words} where the global batch can't be shared equally"
-    assert shown[COLUMNS["batch_per_device"].label] == expected
+    shown = facts(tables.about(replace(dataset, configurations=rows)))
+    assert shown[COLUMNS["batch_per_device"].label] == snapshot
 
 
-def test_the_place_has_a_short_commit_and_the_variables_that_set_libraries(mixed: Dataset) -> None:
-    shown = {row[0].text: row[1].text for row in tables.environments(mixed).rows}
-    assert shown[COLUMNS["git_commit"].label] == "0" * 12
-    assert shown[COLUMNS["library_settings"].label] == "OMP_NUM_THREADS=1"
-
-
-def test_a_missing_peak_is_missing_in_the_cluster_file(paths: StudyPaths) -> None:
-    dataset = write_titled(paths, [Planned(configuration(), Recipe(peak_flops=None))])
-    [cell] = [row[1] for row in tables.environments(dataset).rows if row[0].text == COLUMNS["device_peak_flops"].label]
-    assert (cell.text, cell.footnote) == (MISSING, "neither the cluster file nor the table of data sheets has it")
-
-
-def test_the_place_says_how_it_was_reached_and_leaves_out_where_a_user_keeps_a_file(paths: StudyPaths) -> None:
+def test_the_environment_says_how_nodes_were_reached_and_not_where_a_user_keeps_a_file():
     two = configuration(nodes=2, cluster="/somewhere/of/mine/my_hosts.yaml")
-    there = ({"name": "h_1", "address": "10.0.0.2", "interface": "ib0"}, {"name": "h_2"})
-    dataset = write_titled(paths, [Planned(two, Recipe(nodes=there), runs=1)])
-    shown = {row[0].text: row[1].text for row in tables.environments(dataset).rows}
+    nodes = ({"name": "h_1", "address": "10.0.0.2", "interface": "ib0"}, {"name": "h_2"})
+    dataset = study(Planned(two, Recipe(nodes=nodes), runs=1))
+    shown = facts(tables.environments(dataset))
     named = [shown[COLUMNS[name].label] for name in ("cluster", "launcher", "addresses")]
     assert named == ["my_hosts", "local", "h_1 10.0.0.2 (ib0)"]
     assert "/somewhere" not in "".join(table.to_csv() for table in (dataset.runs, dataset.configurations))
 
 
-@pytest.mark.parametrize("build", [tables.measured, tables.scaling, tables.comparison])
-def test_a_rate_whose_steps_are_not_steady_says_so(paths: StudyPaths, build: object) -> None:
+def test_a_rate_whose_steps_are_not_steady_says_so(paths):
     planned = configuration()
     write_titled(paths, [Planned(planned, ALONE, reference=planned)])
     log = paths.configuration(planned.identity).run(2).rank_log(0)
@@ -314,10 +220,56 @@ def test_a_rate_whose_steps_are_not_steady_says_so(paths: StudyPaths, build: obj
     window["step_seconds"] = [seconds * (1 + (step < 8)) for step, seconds in enumerate(window["step_seconds"])]
     window["seconds"] = sum(window["step_seconds"])
     write_lines(log, lines)
-    notes = [c.footnote for row in build(collect(paths)).rows for c in row]
-    assert any("run 2: parts of the window differ by " in note for note in notes)
+    dataset = collect(paths)
+    for build in (tables.measured, tables.scaling, tables.comparison):
+        footnotes = [str(footnote) for footnote in build(dataset).footnotes]
+        assert [footnote for footnote in footnotes if footnote.startswith("run 2: parts of ")], build
 
 
-def test_a_run_that_did_not_complete_has_no_values(mixed: Dataset) -> None:
-    [failed] = [row for row in tables.stability(mixed).rows if any(cell.text == "out of memory" for cell in row)]
-    assert "the run does not count" in [cell.footnote for cell in failed]
+@pytest.mark.parametrize("build", [tables.measured, tables.scaling])
+def test_a_throughput_of_a_busy_machine_says_so_on_page_and_in_print(build, snapshot):
+    quiet, busy = configuration(devices_per_node=1), configuration(devices_per_node=2)
+    table = build(study(Planned(quiet), Planned(busy, Recipe(busy_cores=1.5))))
+    [footnote] = [footnote for footnote in table.footnotes if "busy" in str(footnote)]
+    assert footnote == snapshot
+    assert footnote in latex_table(table)
+
+
+def test_only_runs_that_count_make_a_throughput_doubtful_and_they_share_a_footnote(paths, snapshot):
+    first = configuration()
+    write_titled(paths, [Planned(first)])
+    write_run(paths, first, 4, Recipe(busy_cores=1.5, outcome="timeout", reason="no end"))
+    assert not [footnote for footnote in tables.measured(collect(paths)).footnotes if "busy" in str(footnote)]
+    for repetition_number, busy_cores in ((1, 0.5), (3, 1.75)):
+        load = {"busy_cores_before": 0.0, "busy_cores_during": busy_cores, "survivors_ended": [], "waited_seconds": 0.0}
+        change(paths.configuration(first.identity).run(repetition_number), load=load)
+    assert [str(note) for note in tables.measured(collect(paths)).footnotes if "busy" in str(note)] == snapshot
+
+
+def test_the_summary_says_what_was_planned_and_what_precision_added(paths, snapshot):
+    first, second = configuration(devices_per_node=1), configuration(devices_per_node=2)
+    course = {"precision": 0.05, "max_repeats": 8, "time_budget_minutes": 30.0, "order_seed": 7}
+    planned = [Planned(first, runs=first.repeats), Planned(second, runs=second.repeats + 1)]
+    dataset = write_titled(paths, planned, **course)
+    table = tables.about(dataset)
+    rows = [facts(table)[name] for name in ("Order of the runs", "Precision of the intervals", "Rounds added for it")]
+    assert [*rows, table.caption, repetition(dataset)] == snapshot
+    counts = tables.measured(dataset).column(COLUMNS["runs_completed"].label)
+    assert counts == [f"{n} of {n}" for n in (first.repeats, second.repeats + 1)]
+
+
+def test_a_study_without_precision_says_nothing_about_it(paths):
+    dataset = write_titled(paths, [Planned(configuration(), runs=configuration().repeats)])
+    table = tables.about(replace(dataset, plan=replace(dataset.plan, order="blocks")))
+    assert facts(table)["Order of the runs"] == "blocks"
+    assert not [name for name in facts(table) if "recision" in name]
+    assert "added" not in table.caption
+    assert "93" not in repetition(dataset)
+
+
+def test_a_ratio_of_too_few_common_rounds_says_how_many_it_has(paths, snapshot):
+    first, second = configuration(devices_per_node=1), configuration(devices_per_node=2)
+    write_titled(paths, [Planned(first), Planned(second)])
+    change(paths.configuration(first.identity).run(1), round=None, position=None)
+    ratio = labelled(tables.scaling(collect(paths)), 1)[SPEEDUP]
+    assert (ratio.interval, ratio.footnote) == ("", snapshot)

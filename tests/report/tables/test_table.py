@@ -1,10 +1,11 @@
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from dlperf_study.paths import StudyPaths
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.report import figures
+from dlperf_study.report.section import Section
 from dlperf_study.report.tables.latex import latex_escaped, latex_table
 from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 
@@ -16,18 +17,15 @@ def table() -> Table:
     return Table("rates", "Rates", "Of $5 each", headings, rows, notes=("Said once.",), groups=("one", "one"))
 
 
-def test_each_distinct_note_has_one_mark() -> None:
+def test_each_distinct_note_has_one_mark():
     rows = ((Cell.missing("x"), Cell.missing("y")), (Cell.missing("x"), Cell("1")))
     assert Table("t", "T", "", (Heading("A"), Heading("B")), rows).footnotes == {"x": "a", "y": "b"}
-
-
-def test_many_notes_all_have_a_mark() -> None:
     rows = tuple((Cell.missing(f"reason {number}"),) for number in range(800))
     marks = Table("t", "T", "", (Heading("A"),), rows).footnotes
     assert len(marks) == len(set(marks.values())) == 800
 
 
-def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere() -> None:
+def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere():
     links = (Link("audit & more", "audit.html#audit-1"), Link("no page", ""))
     table = Table(
         "t", "T", "", (Heading("A"),), ((Cell("1", footnote="x", further=links),), (Cell("2", anchor="here"),))
@@ -41,27 +39,30 @@ def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere() -> None:
     assert r"\item[b] audit \& more" in latex_table(table)
 
 
-def test_html_escapes_and_explains_the_dash(table: Table) -> None:
+def test_html_escapes_explains_the_dash_and_names_a_group_once(table):
     html = table._repr_html_()
     assert "c &amp; &lt;d&gt;" in html
     assert '<td class="number">–</td><td class="interval"><sup>a</sup></td>' in html
     assert "<sup>a</sup>&nbsp;100 % lost" in html
+    assert table._repr_html_().count(">one</th>") == 1
 
 
-def test_intervals_and_anchors_are_escaped_too() -> None:
+def test_intervals_and_anchors_are_escaped_too():
     heading = Heading("Rate", numeric=True, interval=True)
     html = Table("t", "T", "", (heading,), ((Cell("1", "<b>", anchor='"><b>'),),))._repr_html_()
     assert '<td class="interval">&lt;b&gt;</td>' in html
     assert 'id="&quot;&gt;&lt;b&gt;"' in html
 
 
-def test_the_name_of_a_file_is_set_as_code(table: Table) -> None:
+def test_files_and_commands_are_set_as_code(table):
     named = replace(table, rows=((Cell("1n1g/r50_1.log", code=True), Cell("1")),), groups=())
     assert "<td><code>1n1g/r50_1.log</code></td>" in named._repr_html_()
     assert r"\texttt{1n1g/r50\_1.log}" in latex_table(named)
+    commands = Table("a", "A", "", (Heading("Self-test"),), ((Cell("`make selftest` runs <it>"),),))
+    assert "<td><code>make selftest</code> runs &lt;it&gt;</td>" in commands.html()
 
 
-def test_a_definition_that_is_a_footnote_is_no_note_too() -> None:
+def test_a_definition_that_is_a_footnote_is_no_note_too():
     table = Table(
         "t", "T", "", (Heading("A"),), ((Cell.missing("A: what it is"),),), notes=("A: what it is", "B: else")
     )
@@ -69,27 +70,24 @@ def test_a_definition_that_is_a_footnote_is_no_note_too() -> None:
         assert (text.count("A: what it is"), text.count("B: else")) == (1, 1)
 
 
-def test_a_group_is_named_once(table: Table) -> None:
-    assert table._repr_html_().count(">one</th>") == 1
-
-
-def test_an_empty_table_says_so() -> None:
+def test_what_is_empty_says_so_or_has_no_heading():
     assert "None at all." in Table("t", "T", "", (Heading("A"),), (), empty="None at all.")._repr_html_()
+    assert Section.of("Nothing", EMPTY)._repr_html_() == ""
 
 
-def test_saved_as_html_and_latex(table: Table, tmp_path: Path) -> None:
+def test_saved_as_html_and_latex(table, tmp_path):
     paths = StudyPaths(tmp_path)
     assert table.save(paths) == replace(table, is_saved=True)
     assert sorted(path.name for path in paths.tables.iterdir()) == ["rates.csv", "rates.html", "rates.tex"]
 
 
-def test_latex_rows_have_as_many_cells_as_columns(table: Table, tmp_path: Path) -> None:
+def test_latex_rows_have_as_many_cells_as_columns(table, tmp_path):
     lines = (table.save(StudyPaths(tmp_path)).name and (tmp_path / "tables/rates.tex").read_text()).splitlines()
     body = [line for line in lines if line.startswith(("a", "c "))]
     assert [len(re.findall(r"(?<!\\)&", line)) for line in body] == [2, 2]
 
 
-def test_latex_braces_and_environments_are_balanced(table: Table, tmp_path: Path) -> None:
+def test_latex_braces_and_environments_are_balanced(table, tmp_path):
     table.save(StudyPaths(tmp_path))
     text = (tmp_path / "tables/rates.tex").read_text()
     bare = re.sub(r"\\[{}]", "", text)
@@ -107,11 +105,11 @@ def test_latex_braces_and_environments_are_balanced(table: Table, tmp_path: Path
     ("text", "escaped"),
     [("a_b", r"a\_b"), ("50 %", r"50 \%"), ("\\", r"\textbackslash{}"), ("1\u202f000", r"1\,000"), ("{$}", r"\{\$\}")],
 )
-def test_latex_reads_text_as_text(text: str, escaped: str) -> None:
+def test_latex_reads_text_as_text(text, escaped):
     assert latex_escaped(text) == escaped
 
 
-def test_a_heading_leads_to_the_note_that_defines_its_column() -> None:
+def test_a_heading_leads_to_the_note_that_defines_its_column():
     headings = (Heading("Rate", numeric=True), Heading("Rate of ranks", numeric=True), Heading("Name"))
     notes = ("Rate: samples per second.", "Rate of ranks: their sum.", "Names are short.")
     page = Table("t", "T", "", headings, ((Cell("1"), Cell("2"), Cell("a")),), notes)._repr_html_()
@@ -123,6 +121,35 @@ def test_a_heading_leads_to_the_note_that_defines_its_column() -> None:
     ]
 
 
-def test_what_is_between_backticks_is_code() -> None:
-    commands = Table("a", "A", "", (Heading("Self-test"),), ((Cell("`make selftest` runs <it>"),),))
-    assert "<td><code>make selftest</code> runs &lt;it&gt;</td>" in commands.html()
+HEADINGS = (Heading("A"),)
+FULL = Table("full", "Full", "All of it.", HEADINGS, ((Cell("1"),),), notes=("A: a letter.",), page_caption="A part.")
+EMPTY = Table("empty", "Empty", "", HEADINGS, (), empty="Nothing was measured.")
+
+
+def test_an_empty_table_is_not_shown_and_its_file_is_written(tmp_path):
+    paths = StudyPaths(tmp_path)
+    shown = Section.of("Both", FULL, [EMPTY]).save(paths)._repr_html_()
+    assert '<h2 id="both">Both<a class="anchor-link" href="#both"' in shown
+    assert EMPTY.empty not in shown
+    assert EMPTY.empty in (paths.tables / "empty.html").read_text()
+
+
+def test_a_page_shows_its_part_of_the_caption_and_the_file_all(tmp_path):
+    shown = FULL._repr_html_()
+    assert "A part." in shown
+    assert "All of it." not in shown
+    assert "<details" in shown
+    file = (FULL.save(StudyPaths(tmp_path)) and tmp_path / "tables/full.html").read_text()
+    assert "All of it." in file
+    assert "<details" not in file
+
+
+def test_figures_are_told_in_words(mixed):
+    [figure] = figures.scaling(mixed)
+    assert "2 devices: throughput " in figure.alt
+    assert "speedup 1.5" in figure.alt
+    assert figure.alt in figure._repr_html_()
+    assert "Constructed CPU" not in figure._repr_html_().partition("<figcaption>")[2]
+    assert "Constructed CPU" in figure.svg().decode()
+    [figure] = figures.drift(mixed)
+    assert figure.alt.count("change of throughput") == 3

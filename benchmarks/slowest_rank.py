@@ -1,0 +1,211 @@
+"""How often the intervals of what depends on the slowest rank hold the truth, by simulation.
+
+Launch from the root of the project: ``python -m benchmarks.slowest_rank [--configurations 200]``. It prints a table of
+docs/statistics.md, and ends with 1 if one of its rows misses its limits.
+
+The steps of every rank go through the functions that make the table of runs and that of configurations. The logs of
+one configuration of each row are written as evidence besides and collected from there: the two must be the same.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.paths import RunPaths, StudyPaths
+from dlperf_study.dataset.configuration_table import configurations_table
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.dataset.run_table import run_row
+from dlperf_study.dataset.tables import frame_of_rows
+from dlperf_study.evidence.run import Run, read_run
+from dlperf_study.metrics.columns import TableName
+from dlperf_study.metrics.steady_state import WindowSteadiness
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.plan import Plan
+from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
+
+#: Seconds of a computation step, what its exchange adds to it, and the steps of the three windows.
+COMPUTATION, EXPOSED = 0.100, 0.020
+STEPS = {"computation_before": 25, "training": 50, "computation_after": 25}
+#: Standard deviation of a step of a rank and of a whole run, as shares; by how much rank 0 may be slower.
+STEP_NOISE, RUN_NOISE, SLOWDOWN = 0.03, 0.01, 0.10
+RANKS, CORRELATIONS, ROUNDS = (2, 8, 32), (0.0, 0.7), (3, 6)
+COLUMNS = ("computation_seconds", "load_balance", "jitter_seconds", "exposed_seconds", "balance_factor")
+#: What coverage must be, and by how many standard errors a simulation may miss it by chance.
+COVERAGE_LIMITS, ERRORS = (0.93, 0.97), 2.5
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Ranks of which the first is slower by a share, and how much a step resembles the one before it."""
+
+    ranks: int
+    slowdown: float
+    correlation: float
+
+    @property
+    def rank_seconds(self) -> Floats:
+        """The true mean of a computation step of each rank; shape [ranks]."""
+        seconds = np.full(self.ranks, COMPUTATION)
+        seconds[0] *= 1 + self.slowdown
+        return seconds
+
+    def steps(self, generator: np.random.Generator, count: int) -> Floats:
+        """Return computation steps; shape [ranks, count]."""
+        noise = generator.normal(0.0, STEP_NOISE, (self.ranks, count))
+        for step in range(1, count):
+            fresh = np.sqrt(1 - self.correlation**2) * noise[:, step]
+            noise[:, step] = self.correlation * noise[:, step - 1] + fresh
+        return self.rank_seconds[:, None] * (1 + noise)
+
+    def windows(self, generator: np.random.Generator) -> dict[str, Floats]:
+        """Return the steps of the windows of one run by name, each [ranks, steps]: ranks wait in those of training."""
+        pace = 1 + generator.normal(0.0, RUN_NOISE)
+        series = pace * self.steps(generator, sum(STEPS.values()))
+        parts = np.split(series, np.cumsum(list(STEPS.values()))[:-1], axis=1)
+        windows = dict(zip(STEPS, parts, strict=True))
+        slowest = windows["training"].max(axis=0) + pace * EXPOSED
+        return windows | {"training": np.tile(slowest, (self.ranks, 1))}
+
+
+@cache
+def jitter_of(machine: Machine) -> float:
+    """Return the true waiting for jitter: of 200,000 independent steps, whose neighbours do not matter for a mean."""
+    steps = replace(machine, correlation=0.0).steps(np.random.default_rng(0), 200_000)
+    return float(steps.max(axis=0).mean() - machine.rank_seconds.max())
+
+
+def truth_of(machine: Machine) -> dict[str, float]:
+    """Return the true value of each column."""
+    seconds, jitter = machine.rank_seconds, jitter_of(machine)
+    balance = seconds.mean() / seconds.max()
+    values = (seconds.max(), balance, jitter, EXPOSED + jitter, balance)
+    return dict(zip(COLUMNS, map(float, values), strict=True))
+
+
+def template(paths: StudyPaths, asked: Configuration) -> Run:
+    """Return a run that was written as evidence and read; its steps are replaced."""
+    return read_run(write_run(paths, asked, 1, Recipe(noise=0.0)))
+
+
+def measured(run: Run, repetition: int, windows: dict[str, Floats]) -> Run:
+    """Return the run with other steps, as another repetition."""
+    ranks = []
+    for log in run.ranks:
+        changed = dict(log.windows)
+        for name, seconds in windows.items():
+            of_rank = seconds[log.rank]
+            waits = np.zeros_like(of_rank)
+            steps = {"step_seconds": of_rank, "input_seconds": waits, "seconds": float(of_rank.sum())}
+            changed[name] = replace(changed[name], **steps)
+        ranks.append(replace(log, windows=changed))
+    facts = {**run.facts, "repetition": repetition, "round": repetition}
+    return replace(run, repetition=repetition, facts=facts, ranks=tuple(ranks))
+
+
+class Simulation:
+    """Configurations of one machine that differ in their seed, and a baseline on one device."""
+
+    def __init__(self, machine: Machine, rounds: int, count: int, folder: Path) -> None:
+        self.machine, self.rounds = machine, rounds
+        self.generator = np.random.default_rng([machine.ranks, rounds, round(100 * machine.correlation)])
+        common = {"repeats": rounds, "warmup_steps": 1, "measured_steps": STEPS["training"], "exchange_steps": 0}
+        common["computation_steps"] = STEPS["computation_before"] + STEPS["computation_after"]
+        self.baseline = configuration(devices_per_node=1, **common)
+        self.configurations = [
+            configuration(devices_per_node=machine.ranks, seed=seed, **common) for seed in range(count)
+        ]
+        planned = [Planned(each, baseline=self.baseline) for each in (self.baseline, *self.configurations)]
+        self.paths = StudyPaths(folder)
+        folder.mkdir()
+        self.plan: Plan = write_plan(self.paths, planned)
+        self.steadiness = WindowSteadiness.of(np.ones(STEPS["training"]))
+
+    def runs(self) -> Iterator[tuple[Run, dict[str, Floats]]]:
+        """Yield every run with its windows: the steps of each rank."""
+        alone = Machine(1, 0.0, self.machine.correlation)
+        of_baseline = template(StudyPaths(self.paths.folder / "templates"), self.baseline)
+        of_others = template(StudyPaths(self.paths.folder / "templates"), self.configurations[0])
+        for asked in (self.baseline, *self.configurations):
+            machine, run = (alone, of_baseline) if asked is self.baseline else (self.machine, of_others)
+            run = replace(run, configuration=asked, identity=asked.identity)
+            for repetition in range(1, self.rounds + 1):
+                windows = machine.windows(self.generator)
+                if machine is alone:
+                    windows = {"training": windows["training"]}
+                yield measured(run, repetition, windows), windows
+
+    def table(self, check: bool = True) -> pd.DataFrame:
+        """Return the table of configurations; the first two are compared with the table of their evidence."""
+        rows: list[dict[str, Any]] = []
+        for run, windows in self.runs():
+            rows.append(run_row(run, self.steadiness))
+            if check and run.configuration in (self.baseline, self.configurations[0]):
+                paths = write_run(self.paths, run.configuration, run.repetition, Recipe(noise=0.0))
+                write_windows(paths, windows)
+        table = self.configurations_of(frame_of_rows(TableName.RUNS, rows))
+        if check:
+            collected = collect(self.paths).configurations.set_index("identity")
+            identity, columns = self.configurations[0].identity, list(COLUMNS)
+            np.testing.assert_allclose(
+                collected.loc[identity, columns].astype(float), table.loc[identity, columns].astype(float), rtol=1e-9
+            )
+        return table.loc[[each.identity for each in self.configurations]]
+
+    def configurations_of(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """Return the table of configurations by identity."""
+        return configurations_table(self.plan, runs, {})[0].set_index("identity")
+
+
+def write_windows(paths: RunPaths, windows: dict[str, Floats]) -> None:
+    """Write other steps into the logs of a run."""
+    for rank in range(len(windows["training"])):
+        log = paths.rank_log(rank)
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        for line in lines:
+            if line.get("name") in windows:
+                steps = windows[line["name"]][rank].tolist()
+                line |= {"step_seconds": steps, "seconds": sum(steps)}
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def row_of(machine: Machine, rounds: int, count: int) -> tuple[str, bool]:
+    """Return the line of one machine, how often each interval holds the truth, and whether its limits are kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Simulation(machine, rounds, count, Path(folder) / "study").table()
+    truth = truth_of(machine)
+    coverage = [table[f"{name}_low"].le(truth[name]) & table[f"{name}_high"].ge(truth[name]) for name in COLUMNS]
+    shares = [float(covered.mean()) for covered in coverage]
+    allowed = ERRORS * np.sqrt(0.95 * 0.05 / count)
+    is_good = all(COVERAGE_LIMITS[0] - allowed <= share <= COVERAGE_LIMITS[1] + allowed for share in shares)
+    cells = " | ".join(f"{share:.1%}".replace("%", " %") for share in shares)
+    return f"| {machine.ranks} | {machine.slowdown:.0%} | {machine.correlation:g} | {rounds} | {cells} |", is_good
+
+
+def main() -> int:
+    """Print the table; return 1 where a limit is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--configurations", type=int, default=200, help="simulated configurations of each row")
+    count = parser.parse_args().configurations
+    is_good = True
+    for ranks in RANKS:
+        for slowdown in (0.0, SLOWDOWN):
+            for correlation in CORRELATIONS:
+                for rounds in ROUNDS:
+                    line, is_within = row_of(Machine(ranks, slowdown, correlation), rounds, count)
+                    print(line, "" if is_within else "<- beyond its limits", flush=True)
+                    is_good = is_good and is_within
+    return int(not is_good)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What changed between two measurements, as frames and as the command ``compare`` prints it."""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import pandas as pd
+
+from dlperf_study.dataset.history import Change, MeasurementComparison
+from dlperf_study.report import sentences
+from dlperf_study.report.sentences.names import PageSentences
+from dlperf_study.report.tables.history_tables import (
+    condition_changes,
+    describe,
+    labels_of,
+    speedup_changes,
+    throughput_changes,
+)
+
+_BOUNDS = ("", "_low", "_high")
+_CHANGE = ("configuration", *(f"{name}{bound}" for name in ("change", "departure") for bound in _BOUNDS), "verdict")
+
+
+class StudyComparison:
+    """What changed from one measurement to another; regressions come first."""
+
+    def __init__(self, changes: MeasurementComparison) -> None:
+        self._changes = changes
+
+    @cached_property
+    def throughputs(self) -> pd.DataFrame:
+        """Throughput after / before, by ``identity``.
+
+        Columns: ``configuration``; ``change`` with ``change_low`` and ``change_high``, its interval within these two
+        dates; ``departure`` from the mean of all earlier dates, with the interval of one further date, and ``verdict``
+        of it. Both are missing with fewer than three earlier dates.
+        """
+        return self._frame(self._changes.throughputs)
+
+    @cached_property
+    def speedups(self) -> pd.DataFrame:
+        """Speedup after / before, with the columns of ``throughputs``."""
+        return self._frame(self._changes.speedups)
+
+    @cached_property
+    def conditions(self) -> pd.DataFrame:
+        """What is recorded of the runs and differs, by ``column``: its levels ``before`` and ``after``."""
+        rows = [(change.column, change.before, change.after) for change in self._changes.conditions]
+        return pd.DataFrame(rows, columns=["column", "before", "after"]).set_index("column")
+
+    @property
+    def changes(self) -> MeasurementComparison:
+        """The comparison, which functions of ``dlperf_study.report`` take."""
+        return self._changes
+
+    def answers(self) -> PageSentences:
+        """Return what changed in sentences."""
+        return sentences.history(self._changes)
+
+    def _frame(self, changes: Iterable[Change]) -> pd.DataFrame:
+        labels, rows = labels_of(self._changes), {}
+        for change in changes:
+            departure = change.dates.departure
+            over_dates = departure.bounded_factor if departure else (None, None, None)
+            within_dates = change.dates.log_ratio.bounded_factor
+            rows[change.identity] = (labels[change.identity], *within_dates, *over_dates, change.verdict.word)
+        return pd.DataFrame.from_dict(rows, orient="index", columns=list(_CHANGE)).rename_axis(index="identity")
+
+    def __repr__(self) -> str:
+        return describe(self._changes)
+
+    def _repr_html_(self) -> str:
+        tables = [table(self._changes) for table in (throughput_changes, speedup_changes, condition_changes)]
+        return self.answers()._repr_html_() + "".join(table._repr_html_() for table in tables if not table.is_empty)

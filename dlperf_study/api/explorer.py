@@ -1,0 +1,189 @@
+"""Looking at results in a notebook: choose data, factors and a metric; see a chart, its table, and the code of both."""
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+import ipywidgets
+import pandas as pd
+from itables.widget import ITable
+
+from dlperf_study.api.other_results import published
+from dlperf_study.api.plot import known_metrics, plot_metric, varying_columns
+from dlperf_study.api.study_results import open_study
+from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.dataset.history import measurement_names
+from dlperf_study.metrics.columns import column_named
+from dlperf_study.report import context
+from dlperf_study.report.figures.factor_figure import label_of
+from dlperf_study.report.formatting import format_column
+from dlperf_study.report.series import ordered_levels
+from dlperf_study.study.study import source_names
+
+#: Before the name of a published source.
+PUBLISHED = "published: "
+
+
+def data_names() -> list[str]:
+    """Return the names of all data: measurements under outputs, ingested ones among them, and published sources."""
+    return [*measurement_names(), *(f"{PUBLISHED}{name}" for name in source_names())]
+
+
+def rows_of(name: str) -> pd.DataFrame:
+    """Return the measured configurations of a study, or the points of a published source, by a name of ``data_names``.
+
+    Raises EvidenceError or PublishedError, with the names there are, for another name, or if nothing was measured.
+    """
+    if name.startswith(PUBLISHED):
+        return published(name.removeprefix(PUBLISHED), points=True)
+    rows = context.measured(open_study(name).dataset).set_index("identity")
+    if rows.empty:
+        raise EvidenceError(f"{name}: no configuration has a completed run with a rate, so there is nothing to explore")
+    return rows
+
+
+def independent_factor(rows: pd.DataFrame, factor: str) -> str:
+    """Return the first other factor that has several levels at one level of ``factor``; empty if none has."""
+    by_level = rows.groupby(factor, dropna=False)
+    other_factors = (name for name in varying_columns(rows) if name != factor)
+    return next((name for name in other_factors if by_level[name].nunique().gt(1).any()), "")
+
+
+#: The entry of a menu that chooses no factor, and how many factors can be filtered.
+NO_FACTOR, MOST_FILTERS = "(none)", 8
+#: Sorted and searched in the page, all rows of it: some studies have hundreds.
+_TABLE: dict[str, Any] = {
+    "paging": False,
+    "showIndex": False,
+    "layout": {"topStart": None, "topEnd": "search", "bottomStart": "info", "bottomEnd": None},
+    "classes": "display compact",
+    "maxBytes": 0,
+}
+
+
+def explore(name: str = "") -> ipywidgets.Widget:
+    """Return menus that choose data, metric, factors and levels; with the chart, its table and its code below them.
+
+    ``name``: of the data that is shown first, a name of ``data_names``.
+
+    Raises DlperfStudyError if there is no data of this name.
+    """
+    return _Explorer(name or data_names()[0]).view
+
+
+class _Explorer:
+    """The state of the menus; a change of one draws everything below them again."""
+
+    def __init__(self, name: str) -> None:
+        names = data_names()
+        self._rows = rows_of(name)
+        self._data = ipywidgets.Dropdown(options=list(dict.fromkeys([name, *names])), value=name, description="Data")
+        self._metric, self._x = ipywidgets.Dropdown(description="Metric"), ipywidgets.Dropdown(description="x")
+        self._hue, self._col = ipywidgets.Dropdown(description="Colour"), ipywidgets.Dropdown(description="Panels")
+        self._filters: dict[str, ipywidgets.SelectMultiple] = {}
+        self._filter_box = ipywidgets.HBox(layout={"flex_flow": "row wrap"})
+        self._chart, self._table = ipywidgets.HTML(), ITable(**_TABLE)
+        self._code = ipywidgets.Textarea(layout={"width": "100%", "height": "7em"}, description="Code")
+        menus = ipywidgets.HBox(
+            [self._data, self._metric, self._x, self._hue, self._col], layout={"flex_flow": "row wrap"}
+        )
+        self.view = ipywidgets.VBox([menus, self._filter_box, self._chart, self._table, self._code])
+        self._data.observe(self._load, "value")
+        for menu in self._menus().values():
+            menu.observe(self._changed, "value")
+        self._is_offering = False
+        self._offer_choices()
+
+    def _changed(self, _change: object) -> None:
+        """Show what a user chose; while other choices are offered, menus change one after another."""
+        if not self._is_offering:
+            self._show()
+
+    def _load(self, _change: object) -> None:
+        """Read other data, and offer its choices."""
+        try:
+            self._rows = rows_of(self._data.value)
+        except DlperfStudyError as error:
+            self._refuse(error)
+            return
+        self._offer_choices()
+
+    def _offer_choices(self) -> None:
+        """Offer the metrics, factors and levels of the data, and show what is then chosen."""
+        self._is_offering = True
+        metrics, varying = known_metrics(self._rows), varying_columns(self._rows)
+        factors = varying or ["world_size"]
+        named = _labelled_options(factors)
+        _offer(self._metric, _labelled_options(metrics), metrics[0])
+        _offer(self._x, named, factors[0])
+        _offer(self._hue, [(NO_FACTOR, ""), *named], independent_factor(self._rows, factors[0]))
+        _offer(self._col, [(NO_FACTOR, ""), *named], "")
+        self._filters = {name: self._filter(name) for name in varying[:MOST_FILTERS]}
+        self._filter_box.children = tuple(self._filters.values())
+        self._is_offering = False
+        self._show()
+
+    def _filter(self, factor: str) -> ipywidgets.SelectMultiple:
+        """Return the menu of the levels of a factor, with all of them chosen."""
+        levels = ordered_levels(self._rows[factor])
+        label, rows, style = column_named(factor).label, min(5, len(levels)), {"description_width": "initial"}
+        menu = ipywidgets.SelectMultiple(options=levels, value=levels, description=label, rows=rows, style=style)
+        menu.observe(self._changed, "value")
+        return menu
+
+    def _show(self) -> None:
+        """Draw the chart and the table of what is chosen, and write its code."""
+        chosen = {name: list(menu.value) for name, menu in self._filters.items() if len(menu.value) < len(menu.options)}
+        rows = self._rows
+        for name, levels in chosen.items():
+            rows = rows[rows[name].isin(levels)]
+        try:
+            figure = plot_metric(rows, **self._arguments(), title=self._data.value)
+        except DlperfStudyError as error:
+            self._refuse(error)
+            return
+        self._chart.value = figure._repr_html_()
+        self._table.update(printed_rows(rows, self._metric.value), **_TABLE)
+        self._code.value = self._code_of(chosen)
+
+    def _refuse(self, error: DlperfStudyError) -> None:
+        self._chart.value, self._code.value = escape(str(error)), ""
+        self._table.update(pd.DataFrame(), **_TABLE)
+
+    def _code_of(self, chosen: dict[str, list[Any]]) -> str:
+        """Return the code that makes the chart that is shown."""
+        name = self._data.value
+        arguments = ", ".join(f"{argument}={value!r}" for argument, value in self._arguments().items() if value)
+        if name.startswith(PUBLISHED):
+            lines = ["import dlperf_study", "from dlperf_study.api.plot import plot_metric", ""]
+            lines.append(f"points = dlperf_study.published({name.removeprefix(PUBLISHED)!r}, points=True)")
+            lines += [f"points = points[points[{factor!r}].isin({levels!r})]" for factor, levels in chosen.items()]
+            return "\n".join([*lines, f"plot_metric(points, {arguments}, title={name!r})"])
+        selection = ", ".join(f"{factor}={levels!r}" for factor, levels in chosen.items())
+        sel = f".sel({selection})" if chosen else ""
+        return f"import dlperf_study\n\nstudy = dlperf_study.open_study({name!r}){sel}\nstudy.plot({arguments})"
+
+    def _arguments(self) -> dict[str, str]:
+        return {name: menu.value for name, menu in self._menus().items()}
+
+    def _menus(self) -> dict[str, ipywidgets.Dropdown]:
+        return {"x": self._x, "y": self._metric, "hue": self._hue, "col": self._col}
+
+
+def _labelled_options(names: Iterable[str]) -> list[tuple[str, str]]:
+    return [(label_of(name), name) for name in names]
+
+
+def _offer(menu: ipywidgets.Dropdown, options: list[tuple[str, str]], value: str) -> None:
+    """Give a menu other choices, and keep the present one where there still is."""
+    kept = menu.value if menu.value in dict(options).values() else value
+    menu.options = options
+    menu.value = kept
+
+
+def printed_rows(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return the rows as the report prints them: the factors, the metric and its interval."""
+    measured = rows[rows[metric].notna()]
+    printed = [format_column(row, metric) for row in measured.itertuples()]
+    factors = measured[varying_columns(rows)].rename(columns=label_of).reset_index(drop=True)
+    return factors.join(pd.DataFrame(printed, columns=[label_of(metric), "95 % interval"]))

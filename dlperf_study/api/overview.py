@@ -1,0 +1,68 @@
+"""A study at a glance, as text and as HTML: how much was measured, what failed, and the first answer."""
+
+from html import escape
+
+from dlperf_study.core.wording import counted, first_of
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import context, sentences
+from dlperf_study.report.formatting import listed
+from dlperf_study.report.series import ordered_levels
+from dlperf_study.report.tables.study_tables import measured
+from dlperf_study.study.job import Outcome
+
+#: How many levels of a factor are shown.
+_MOST_LEVELS = 6
+
+
+def text(dataset: Dataset, factors: list[str]) -> str:
+    """Return the name and the title of a study, and a line for each fact."""
+    lines = [f"<StudyResults {dataset.plan.study}: {dataset.plan.title}>"]
+    lines += [f"{label}: {fact}" for label, fact in _facts(dataset, factors).items()]
+    return "\n".join([*lines, *sentences.summary(dataset).sentences[:1]])
+
+
+def html(dataset: Dataset, factors: list[str]) -> str:
+    """Return the title, the facts, the first answer with its interval in bold, and the table of what was measured."""
+    rows = []
+    for label, fact in _facts(dataset, factors).items():
+        rows.append(f"<tr><th style='text-align: left'>{escape(label)}</th><td>{escape(fact)}</td></tr>")
+    answers = sentences.summary(dataset)
+    answer = type(answers)(answers.marked[:1])._repr_html_()
+    title = f"<b>{escape(dataset.plan.title)}</b> ({escape(dataset.plan.study)})"
+    table = measured(dataset)
+    results = "" if table.is_empty else table._repr_html_()
+    return f"<div><p>{title}</p>{answer}<table>{''.join(rows)}</table>{results}</div>"
+
+
+def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
+    """Return how much was measured and what failed, by label."""
+    rows = dataset.configurations
+    completed, planned = int(rows["runs_completed"].sum()), int(rows["runs_planned"].sum())
+    facts = {
+        "configurations": f"{len(context.measured(dataset))} of {len(rows)} measured",
+        "runs": f"{completed} of {planned} completed",
+        "factors": "; ".join(_factor_text(dataset, name) for name in factors) or "none",
+    }
+    failures = _failures(dataset)
+    if failures:
+        facts["failed"] = failures
+    if dataset.plan.quick:
+        facts["quick"] = "not for publication"
+    return facts
+
+
+def _factor_text(dataset: Dataset, name: str) -> str:
+    return f"{name} {first_of(list(map(str, ordered_levels(dataset.configurations[name]))), _MOST_LEVELS)}"
+
+
+def _failures(dataset: Dataset) -> str:
+    """Return how many runs ended how, except completed, and how many configurations can't run."""
+    outcomes = dataset.runs["outcome"].value_counts()
+    parts = []
+    for outcome, count in outcomes.items():
+        if outcome != Outcome.COMPLETED:
+            parts.append(f"{count} × {str(outcome).replace('_', ' ')}")
+    unsupported = int(dataset.configurations["unsupported_reason"].notna().sum())
+    if unsupported:
+        parts.append(f"{counted(unsupported, 'configuration')} unsupported")
+    return listed(parts)

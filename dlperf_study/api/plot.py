@@ -1,0 +1,164 @@
+"""Figures of a study: any metric over the levels of a factor, in seaborn's words, and those of the report."""
+
+from os import PathLike
+from typing import IO, Any, overload
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.wording import counted, unknown_name
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
+from dlperf_study.metrics.metric import MEANS
+from dlperf_study.report import figures
+from dlperf_study.report.figures.factor_figure import EXPLANATION, FactorChart
+from dlperf_study.report.figures.figure import Figure
+from dlperf_study.study.configuration import OF_WHOLE_PROGRAM, PARAMETERS
+
+#: Numbers with an interval, the main ones first.
+METRICS = (
+    *("throughput", "token_throughput", "speedup", "efficiency", "relative_throughput"),
+    *summarised(*MEANS),
+    *(name for name in summarised(Summary.GEOMETRIC) if name not in ("throughput", "token_throughput")),
+)
+#: What varies besides the parameters of a configuration, the number of devices first.
+_FURTHER_FACTORS = ("world_size", "global_batch", "table", "program", "mode")
+
+
+def known_metrics(rows: pd.DataFrame) -> list[str]:
+    """Return the numbers with an interval that at least one row has."""
+    return [name for name in METRICS if name in rows and rows[name].notna().any()]
+
+
+def varying_columns(rows: pd.DataFrame) -> list[str]:
+    """Return the factors that have several levels, the number of devices first, the settings of a program last."""
+    settings = [name for name in rows if name not in COLUMNS] if "settings" in rows else []
+    names = dict.fromkeys((*_FURTHER_FACTORS, *PARAMETERS, *settings))
+    of_rows = (name for name in names if name in rows and name not in OF_WHOLE_PROGRAM)
+    return [name for name in of_rows if rows[name].nunique() > 1]
+
+
+def require(name: str, choices: list[str], kind: str) -> None:
+    """Raise DlperfStudyError, with the choices and the one most like it, for a name that is none of them."""
+    if name not in choices:
+        raise DlperfStudyError(unknown_name(f"{kind} is", name, f"{kind}s", choices))
+
+
+def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = "", title: str = "") -> Figure:
+    """Return a figure of the metric ``y`` over the levels of ``x``: a mark for each row, a bar for its 95 % interval.
+
+    A row without an interval has an open mark. Rows that state no level of a factor are left out, and counted in the
+    caption.
+
+    Args:
+        rows: configurations of a study, or points of a published source
+        x, y: a factor, and a metric
+        hue, col: factors whose levels have a colour or a panel of their own; empty for none
+        title: what the rows are of
+
+    Raises DlperfStudyError for a metric or factor that the rows do not have.
+    """
+    chart = _chart(rows, x, y, hue, col)
+    left_out = int(rows[y].notna().sum()) - len(chart.rows)
+    caption = f"{EXPLANATION} {counted(left_out, 'row')} left out: no level is stated." if left_out else EXPLANATION
+    heading = f"{title}: {COLUMNS[y].words}" if title else COLUMNS[y].label
+    draw = chart.drawing if len(chart.rows) else None
+    return Figure("exploration", heading, caption, draw, "No row that is chosen has this metric and these factors.")
+
+
+def draw_metric(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str = "") -> None:
+    """Draw what ``plot_metric`` shows into axes of matplotlib, in their style; a legend names the colours."""
+    _chart(rows, x, y, hue).draw_on(axes)
+
+
+def _chart(rows: pd.DataFrame, x: str, y: str, hue: str, col: str = "") -> FactorChart:
+    """Return the chart of the rows that have a value and a level of each factor."""
+    require(y, known_metrics(rows), "metric")
+    chosen = [name for name in (x, hue, col) if name]
+    for factor in chosen:
+        require(factor, list(rows), "factor")
+    shown = rows.dropna(subset=[y, *chosen])
+    is_quick = "quick" in shown and bool(shown["quick"].eq(True).any())
+    return FactorChart(shown, y, x, hue, col, is_quick)
+
+
+class Figures(tuple[Figure, ...]):
+    """The figures of one kind, one for each model of a study; a notebook shows all."""
+
+    def savefig(self, file: str | PathLike[str] | IO[bytes], **options: Any) -> None:
+        """Write the only figure, as :meth:`Figure.savefig` does.
+
+        Raises DlperfStudyError if there is not exactly one: choose a model with ``sel``, or a figure by its index.
+        """
+        if len(self) != 1:
+            raise DlperfStudyError(
+                f"there are {len(self)} figures, one for each model, and one file: choose a model by "
+                "`study.sel(model=...)`, or a figure by its index"
+            )
+        self[0].savefig(file, **options)
+
+    def _repr_html_(self) -> str:
+        return "".join(figure._repr_html_() for figure in self)
+
+
+class Plot:
+    """The figures of a study. Called, it draws any metric over any factor; its methods are figures of the report."""
+
+    def __init__(self, name: str, dataset: Dataset) -> None:
+        self._name, self._dataset = name, dataset
+
+    @overload
+    def __call__(self, x: str = "", y: str = "", hue: str = "", col: str = "", ax: None = None) -> Figure: ...
+    @overload
+    def __call__(self, x: str = "", y: str = "", hue: str = "", col: str = "", *, ax: Axes) -> Axes: ...
+    def __call__(self, x: str = "", y: str = "", hue: str = "", col: str = "", ax: Axes | None = None) -> Figure | Axes:
+        """Return a figure of ``y`` over the levels of ``x``, as ``plot_metric`` does, or draw it on ``ax``.
+
+        Without ``y`` it is of the rate, and without ``x`` over the number of devices or the first factor that varies.
+
+        Raises DlperfStudyError for a metric or factor that the study does not have, and for ``col`` with ``ax``, which
+        has one panel; EvidenceError if nothing was measured.
+        """
+        rows = self._dataset.configurations.set_index("identity")
+        if not known_metrics(rows):
+            raise EvidenceError(f"{self._name}: no configuration has a completed run with a rate: nothing can be drawn")
+        x, y = x or next(iter(varying_columns(rows)), "world_size"), y or self._dataset.rate
+        if ax is None:
+            return plot_metric(rows, x, y, hue, col, self._name)
+        if col:
+            raise DlperfStudyError(f"col is {col!r}, and ax has one panel; leave out one of the two")
+        draw_metric(ax, rows, x, y, hue)
+        return ax
+
+    def overview(self) -> Figures:
+        """Return the throughput of every configuration, with its runs."""
+        return Figures(figures.overview(self._dataset))
+
+    def scaling(self) -> Figures:
+        """Return throughput, speedup and efficiency over the number of devices."""
+        return Figures(figures.scaling(self._dataset))
+
+    def factors(self) -> Figures:
+        """Return the rate over each factor but devices and model."""
+        return Figures(figures.factors(self._dataset))
+
+    def communication(self) -> Figures:
+        """Return what a step consists of, next to the pure time of its exchange."""
+        return Figures(figures.communication(self._dataset))
+
+    def comparison(self) -> Figures:
+        """Return each reference and what is compared with it, side by side."""
+        return Figures(figures.comparison(self._dataset))
+
+    def steps(self) -> Figures:
+        """Return every step of each run."""
+        return Figures(figures.steps(self._dataset))
+
+    def stragglers(self) -> Figures:
+        """Return the computation time of each rank relative to the slowest."""
+        return Figures(figures.stragglers(self._dataset))
+
+    def drift(self) -> Figures:
+        """Return how much faster or slower than its configuration each run was, by the time at which it began."""
+        return Figures(figures.drift(self._dataset))

@@ -1,0 +1,247 @@
+"""A study's results: pandas frames, selections with xarray's words, figures, and the tables of its report."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dlperf_study.api import overview
+from dlperf_study.api.comparison import StudyComparison
+from dlperf_study.api.plot import Plot, known_metrics, require
+from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.wording import level, unknown_name
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.history import Measurement, compare_measurements, find_measurement, measurements_of
+from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
+from dlperf_study.report import sentences, tables
+from dlperf_study.report.section import Part, Section
+from dlperf_study.report.sentences.names import PageSentences
+from dlperf_study.report.series import ordered_levels
+from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview
+from dlperf_study.report.tables.history_tables import nothing_in_common
+from dlperf_study.report.tables.latex import latex_table
+from dlperf_study.report.tables.table import Table
+from dlperf_study.study.configuration import PARAMETERS
+
+if TYPE_CHECKING:
+    import xarray
+
+_STEP = ["identity", "repetition", "rank", "window", "step"]
+_BOUNDS = ("low", "high")
+#: By their levels configurations are selected.
+_SELECTABLE = ["world_size", "global_batch", *PARAMETERS]
+
+
+def open_study(study: str | Path) -> "StudyResults":
+    """Return the results of a study, collected anew if its evidence has changed.
+
+    ``study``: its name, ``name@1`` for an earlier measurement of it, or its folder below the outputs.
+
+    Raises EvidenceError, with the names there are, when nothing was measured under it.
+    """
+    return StudyResults(find_measurement(str(study)))
+
+
+class StudyResults:
+    """The results of a study, or of some of its configurations; frames are of pandas and may be changed."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        self._measurement = measurement
+
+    @property
+    def name(self) -> str:
+        """The name by which it is opened."""
+        return self._measurement.name
+
+    @property
+    def dataset(self) -> Dataset:
+        """The dataset, which functions of ``dlperf_study.report`` take."""
+        return self._measurement.dataset
+
+    @property
+    def title(self) -> str:
+        """The title in the study file."""
+        return self.dataset.plan.title
+
+    @cached_property
+    def configurations(self) -> pd.DataFrame:
+        """A row for each configuration with its summaries, by ``identity``."""
+        return self.dataset.configurations.set_index("identity")
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row for each run, by ``identity`` and ``repetition``."""
+        return self.dataset.runs.set_index(["identity", "repetition"])
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """A row for each step, by ``identity``, ``repetition``, ``rank``, ``window`` and ``step``, in this order."""
+        all_steps = self.dataset.steps
+        steps = all_steps[all_steps["identity"].isin(self.dataset.configurations["identity"])]
+        ordered = {}
+        for name in ("identity", "window"):
+            ordered[name] = steps[name].cat.set_categories(steps[name].unique(), ordered=True)
+        return steps.assign(**ordered).set_index(_STEP).sort_index()
+
+    @cached_property
+    def diagnostics(self) -> pd.DataFrame:
+        """A row for each diagnostic, by ``identity``, which is missing for what is about the whole study."""
+        return self.dataset.diagnostics.set_index("identity")
+
+    @cached_property
+    def factors(self) -> list[str]:
+        """The columns that tell configurations apart: what the study varies, and what else differs between them."""
+        rows = self.dataset.configurations
+        varying = [
+            name
+            for name in (*self.dataset.plan.factors, *PARAMETERS)
+            if name in rows and rows[name].nunique(dropna=False) > 1
+        ]
+        factors: list[str] = []
+        for name in dict.fromkeys(varying):
+            if name in self.dataset.plan.factors or _tells_apart(rows, factors, name):
+                factors.append(name)
+        return factors
+
+    @property
+    def metrics(self) -> list[str]:
+        """The numbers with an interval that at least one configuration has, the main ones first."""
+        return known_metrics(self.dataset.configurations)
+
+    @property
+    def columns(self) -> "Columns":
+        """What each column is: its ``label``, ``unit`` and ``definition``, by name."""
+        return Columns({name: column_named(name) for name in (*COLUMNS, *self.dataset.configurations)})
+
+    def sel(self, **levels: Any) -> "StudyResults":
+        """Return the results of the configurations with these levels of factors: one level, or a list of several.
+
+        Ratios stay relative to the declared baselines, also where these are not selected.
+
+        Raises DlperfStudyError, with the closest ones, for an unknown name or level, and if no configuration is left.
+        """
+        rows = self.dataset.configurations
+        # Of a user's program most parameters of this package are unstated.
+        selectable = [name for name in _SELECTABLE if rows[name].notna().any()]
+        for name, wanted in levels.items():
+            require(name, [*dict.fromkeys((*self.dataset.plan.factors, *selectable))], "factor")
+            rows = rows[rows[name].isin(_known_levels(self.dataset.configurations[name], wanted))]
+        if rows.empty:
+            wanted_levels = ", ".join(f"{name}={wanted!r}" for name, wanted in levels.items())
+            raise DlperfStudyError(f"{self.name}: no configuration has {wanted_levels}")
+        return StudyResults(replace(self._measurement, dataset=self.dataset.only(rows)))
+
+    def summary(self, *metrics: str) -> pd.DataFrame:
+        """Return metrics of each configuration, by its levels of ``factors``; NaN where nothing was measured.
+
+        Each metric has the columns ``mean``, ``low`` and ``high``: over runs, with its 95 % interval. Without
+        ``metrics`` these are the rate, speedup and efficiency.
+
+        Raises DlperfStudyError, with the closest one, for a column that is no number of configurations.
+        """
+        rows = self.dataset.configurations
+        default = [name for name in (self.dataset.rate, "speedup", "efficiency") if name in self.metrics]
+        columns: dict[tuple[str, str], pd.Series] = {}
+        for name in metrics or default:
+            require(name, [column for column in rows if column in COLUMNS and COLUMNS[column].is_number], "metric")
+            columns[name, "mean"] = rows[name]
+            columns |= {(name, bound): rows[f"{name}_{bound}"] for bound in _BOUNDS if f"{name}_{bound}" in rows}
+        levels = rows[self.factors or ["world_size"]]
+        index = pd.MultiIndex.from_frame(levels) if len(levels.columns) > 1 else pd.Index(levels.squeeze(axis=1))
+        return pd.DataFrame(columns).set_axis(index).rename_axis(columns=["metric", None])
+
+    def compare(self, other: "StudyResults | str | Path") -> StudyComparison:
+        """Return what changed from this study to another one, or to another measurement of it.
+
+        Raises EvidenceError if both are the same, have rates in different units, or no configuration in common.
+        """
+        after = other if isinstance(other, StudyResults) else open_study(other)
+        comparison = compare_measurements(self._measurement, after._measurement)
+        if not comparison.has_common_configurations:
+            raise EvidenceError(nothing_in_common(comparison))
+        return StudyComparison(comparison)
+
+    @cached_property
+    def measurements(self) -> list["StudyResults"]:
+        """The earlier measurements of the study, in order, and the last one at the end."""
+        return list(map(StudyResults, measurements_of(self.dataset.plan.study)))
+
+    @property
+    def plot(self) -> Plot:
+        """The figures: called, of any metric over any factor; its methods are those of the report."""
+        return Plot(self.name, self.dataset)
+
+    def answers(self, page: str = "summary") -> PageSentences:
+        """Return the sentences that open a page of the report; raises DlperfStudyError for an unknown page."""
+        require(page, [name for name in sentences.__all__ if name not in ("history", "selftest")], "page")
+        answers: PageSentences = getattr(sentences, page)(self.dataset)
+        return answers
+
+    def table(self, name: str) -> Table:
+        """Return a table of the report; raises DlperfStudyError, with all names, for an unknown one."""
+        require(name, tables.__all__, "table")
+        table: Table = getattr(tables, name)(self.dataset)
+        return table
+
+    def to_latex(self, name: str) -> str:
+        """Return a table of the report as LaTeX, at most as wide as a page; raises as ``table`` does."""
+        return latex_table(self.table(name))
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Return the metrics with a dimension for each factor, and their bounds as ``speedup_low``, ``speedup_high``.
+
+        Raises DlperfStudyError, with the command that installs it, without xarray.
+        """
+        try:
+            import xarray  # noqa: F401
+        except ImportError:
+            raise DlperfStudyError("to_xarray needs xarray: pip install xarray") from None
+        summary = self.summary(*self.metrics)
+        summary.columns = [name if part == "mean" else f"{name}_{part}" for name, part in summary.columns]
+        return summary.to_xarray()
+
+    def section(self, title: str, *parts: Part | Iterable[Part]) -> Section:
+        """Return tables and figures under a heading, and write them into the study's ``tables`` and ``figures``."""
+        return Section.of(title, *parts).save(self._paths)
+
+    def warnings(self, page: str = "") -> DiagnosticOverview:
+        """Return the diagnostics about what a page shows, or all, and write them into the study's ``tables``."""
+        return DiagnosticOverview(self.dataset, page).save(self._paths)
+
+    @property
+    def _paths(self) -> StudyPaths:
+        return StudyPaths(self.dataset.folder.parent)
+
+    def __repr__(self) -> str:
+        return overview.text(self.dataset, self.factors)
+
+    def _repr_html_(self) -> str:
+        return overview.html(self.dataset, self.factors)
+
+
+class Columns(dict[str, Metric]):
+    """Columns by name; for an unknown one the error has the one most like it."""
+
+    def __missing__(self, name: str) -> Metric:
+        raise DlperfStudyError(unknown_name("column is", name, "columns", self))
+
+
+def _tells_apart(rows: pd.DataFrame, factors: list[str], name: str) -> bool:
+    """Return whether configurations with equal levels of factors differ in a column."""
+    combinations = len(rows.drop_duplicates(factors)) if factors else 1
+    return len(rows.drop_duplicates([*factors, name])) > combinations
+
+
+def _known_levels(column: pd.Series, wanted: Any) -> list[Any]:
+    """Return one level or several as a list; raises DlperfStudyError for one that the column does not have."""
+    is_single = isinstance(wanted, str) or not isinstance(wanted, Iterable)
+    chosen, levels = [wanted] if is_single else list(wanted), ordered_levels(column)
+    for value in chosen:
+        if value not in levels:
+            message = unknown_name(f"{column.name} is", str(value), "levels", map(level, levels))
+            raise DlperfStudyError(message)
+    return chosen

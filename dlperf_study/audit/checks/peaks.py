@@ -1,0 +1,230 @@
+"""Rates, FLOP/s and shares, compared with the peak of their devices and with each other."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from statistics import median
+
+from dlperf_study.audit.checks import AuditDiagnostic, check
+from dlperf_study.audit.limits import (
+    Work,
+    is_impossible,
+    names_network_and_device,
+    peak_of,
+    required_flops,
+    size_of,
+    unknown_names,
+    work_of,
+    works,
+)
+from dlperf_study.audit.result_cell import (
+    DEVICE_FLOPS,
+    MFU,
+    SAMPLES_OF_DEVICE,
+    STEP,
+    THROUGHPUT,
+    TOKENS,
+    TOKENS_OF_DEVICE,
+    ResultCell,
+)
+from dlperf_study.audit.results import Results, grouped
+from dlperf_study.core.errors import Severity
+from dlperf_study.core.wording import counted
+from dlperf_study.metrics.utilisation import WINOGRAD
+from dlperf_study.study.device_peaks import DevicePeak
+
+#: How far the computed FLOPs of a sample may be from each other for one network.
+NEAR_FLOPS = 0.01
+#: Data sheets and programs round the same peak differently: 989, 989.4 and 989.5 TFLOP/s.
+PEAK_ROUNDING = Fraction(1, 1000)
+_PEAK = "the share may be of another peak than the one assumed"
+_MEANINGS = {
+    DEVICE_FLOPS: "FLOP/s of a device / its {item}s/s is the FLOPs of a {item}, the same in every row of a network",
+    MFU: "the share of the peak / {item}s/s of a device is the same in every row of a network",
+}
+_COUNT = "FLOPs may be counted in another way: with recomputed activations, without the vocabulary"
+_CLOCK = "the device may be another variant or run at another clock than the peak assumes"
+_SIZE_ELSEWHERE = "the source may state the size elsewhere, in its program for example"
+#: A rate, its work, the peak of its device, and how many times the peak it requires.
+Excess = tuple[ResultCell, Work, DevicePeak, float]
+
+
+@check("Can the devices compute that fast?", "rates of known networks on known devices")
+def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield None for every possible rate, and one diagnostic for all impossible rates of a network in a source."""
+    above_peak: dict[tuple[str, str, str], list[Excess]] = {}
+    for rate in results.of(THROUGHPUT):
+        size, peak = size_of(rate), peak_of(rate)
+        work = work_of(rate, size) if size or rate.get("flops_per_sample") else None
+        if not (work and peak and rate.world_size):
+            continue
+        required = required_flops(rate, work)
+        if required <= peak.flops:
+            yield None
+        else:
+            network = str(rate.get("source")), work.model, peak.number_format
+            above_peak.setdefault(network, []).append((rate, work, peak, required / peak.flops))
+    for excesses in above_peak.values():
+        excesses.sort(key=lambda excess: excess[-1], reverse=True)
+        cells = tuple(excess[0] for excess in excesses)
+        rate, work, peak, _ = excesses[0]
+        if is_impossible(rate, work, peak):
+            yield AuditDiagnostic(Severity.ERROR, cells, _demand_phrase(rate, work, peak), (_CLOCK,))
+        else:
+            yield AuditDiagnostic(Severity.WARNING, cells, _demand_phrase(rate, work, peak), (WINOGRAD, _CLOCK))
+
+
+@check("Can an input without a size have the usual one?", "networks without a stated input")
+def input_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every network of a source without an input size, from its fastest rate per device."""
+    rates = []
+    for rate in results.of(THROUGHPUT):
+        if size_of(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
+            rates.append(rate)
+    for network_rates in grouped(rates, lambda rate: tuple(map(rate.get, ("source", "model", "precision")))).values():
+        fastest = max(network_rates, key=lambda rate: rate.value / (rate.world_size or 1))
+        work, peak = work_of(fastest, None), peak_of(fastest)
+        if work and peak:
+            yield _compare_usual_size(fastest, work, peak)
+
+
+def _compare_usual_size(rate: ResultCell, work: Work, peak: DevicePeak) -> AuditDiagnostic | None:
+    if required_flops(rate, work) <= peak.flops:
+        return None
+    if is_impossible(rate, work, peak):
+        usual = f"and can't be the network's usual {work.size}"
+        explanations: tuple[str, ...] = (_SIZE_ELSEWHERE,)
+    else:
+        usual = f"if it is the network's usual {work.size}"
+        explanations = (WINOGRAD, _SIZE_ELSEWHERE)
+    computation = f"the size of the input is not stated, {usual}: {_demand_phrase(rate, work, peak)}"
+    possible = []
+    for smaller in works():
+        if smaller.model == work.model and smaller.size < work.size and required_flops(rate, smaller) <= peak.flops:
+            possible.append(str(smaller.size))
+    if possible:
+        computation += f". {' or '.join(possible)} would be possible"
+    return AuditDiagnostic(Severity.WARNING, (rate,), computation, explanations)
+
+
+def _demand_phrase(rate: ResultCell, work: Work, peak: DevicePeak) -> str:
+    """Return the FLOP/s that a rate requires of each device, compared with the peak of the device."""
+    flops = required_flops(rate, work)
+    return (
+        f"{rate.text} samples/s on {rate.world_size} × {work.flops / 1e9:.3g} GFLOP ({work.source}) take "
+        f"{flops / 1e9:,.0f} GFLOP/s of each, {flops / peak.flops:.3g} times the peak of {peak.flops / 1e9:,.0f} "
+        f"({peak.source})"
+    )
+
+
+@check("Are the FLOPs of networks and the peaks of devices known?", "rates with network and device", compares=False)
+def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield None for every rate whose network and device are known, one diagnostic for all other rates of a source."""
+    rates_by_source: dict[str, list[ResultCell]] = {}
+    for rate in results.of(THROUGHPUT):
+        if not names_network_and_device(rate):
+            continue
+        if unknown_names(rate):
+            rates_by_source.setdefault(str(rate.get("source")), []).append(rate)
+        else:
+            yield None
+    for source, rates in rates_by_source.items():
+        names: dict[str, None] = {}
+        for rate in rates:
+            names |= dict.fromkeys(unknown_names(rate))
+        rates_phrase = f"{counted(len(rates), 'rate')} {'is' if len(rates) == 1 else 'are'}"
+        reason = f"the tables of networks and devices do not contain {', '.join(names)}"
+        computation = f"{source}: {rates_phrase} not compared with a peak: {reason}"
+        yield AuditDiagnostic(Severity.NOTE, tuple(rates), computation)
+
+
+@check("Do FLOP/s follow from rates, and shares of a peak from FLOP/s?", "shares of a peak, and networks")
+def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every share of a known peak, and for the rows of every network, which must fit together."""
+    for share in results.of(MFU):
+        flops, rate, peak = (
+            results.at_same_point(share, DEVICE_FLOPS),
+            results.at_same_point(share, THROUGHPUT),
+            peak_of(share),
+        )
+        if peak and flops is not None:
+            yield _compare_with_flops(share, flops, peak)
+        elif peak and rate is not None and rate.world_size and (work := _declared_work(share, rate)):
+            yield _compare_with_rate(share, rate, work, peak)
+    for metric in (DEVICE_FLOPS, MFU):
+        for network, quotients in _quotients_by_network(results, metric).items():
+            if len(quotients) > 1:
+                yield _compare_rows(quotients, metric, network[-1])
+
+
+def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) -> AuditDiagnostic | None:
+    low, high = (bound / Fraction(peak.flops) for bound in flops.printed.bounds())
+    if share.printed.overlaps(low * (1 - PEAK_ROUNDING), high * (1 + PEAK_ROUNDING)):
+        return None
+    reached, peak_teraflops = flops.value / 1e12, peak.flops / 1e12
+    expected = f"{reached:.4g} of {peak_teraflops:.4g} TFLOP/s ({peak.source}) are {reached / peak_teraflops:.4g}"
+    return AuditDiagnostic(Severity.ERROR, (share, flops), f"{expected}, printed {share.text}", (_PEAK,))
+
+
+def _declared_work(share: ResultCell, rate: ResultCell) -> Work | None:
+    """Return the FLOPs of a sample if the table states them: tables of networks may count them in another way."""
+    return work_of(rate, None) if share.get("flops_per_sample") else None
+
+
+def _compare_with_rate(share: ResultCell, rate: ResultCell, work: Work, peak: DevicePeak) -> AuditDiagnostic | None:
+    expected = required_flops(rate, work) / peak.flops
+    if share.printed.overlaps(Fraction(expected), Fraction(expected)):
+        return None
+    formula = f"{rate.text} samples/s × {work.flops:.4g} FLOP / {rate.world_size} / {peak.flops:.4g} = {expected:.4g}"
+    return AuditDiagnostic(Severity.ERROR, (share, rate), f"{formula}, printed {share.text}", (_PEAK, _COUNT))
+
+
+def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, float]]:
+    """Return each cell / the samples or tokens that a device processes in a second.
+
+    Of FLOP/s it is the FLOPs of a sample or token; of a share of a peak it is these / the peak. They are the same
+    within one source, network and size of a sample, shares also within one device and precision: each is a group.
+    """
+    conditions: tuple[str, ...] = ("source", "model", "sequence_length", "image_size")
+    if metric == MFU:
+        conditions += ("device_name", "instance", "precision", "device_peak_flops")
+    networks: dict[tuple[str, ...], dict[ResultCell, float]] = {}
+    for cell in results.of(metric):
+        if not cell.printed.is_positive:
+            continue
+        network = [str(cell.get(name)) for name in conditions]
+        for item, rate_of_device in _rates_of_device(results, cell).items():
+            networks.setdefault((*network, item), {})[cell] = cell.value / rate_of_device
+    return networks
+
+
+def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, float]:
+    """Return the samples and the tokens that a device processes in a second, from the rates or the time of a row."""
+    rates = {}
+    for metric, item in ((TOKENS_OF_DEVICE, "token"), (SAMPLES_OF_DEVICE, "sample")):
+        rate = results.at_same_point(flops, metric)
+        if rate is not None and rate.printed.is_positive:
+            rates[item] = rate.value
+    for metric, item in ((TOKENS, "token"), (THROUGHPUT, "sample")):
+        rate = results.at_same_point(flops, metric)
+        if item not in rates and rate is not None and rate.printed.is_positive and flops.world_size:
+            rates[item] = rate.value / flops.world_size
+    seconds, batch = results.at_same_point(flops, STEP), flops.get("global_batch")
+    if not rates and seconds is not None and seconds.printed.is_positive and batch and flops.world_size:
+        rates["sample"] = batch / seconds.value / flops.world_size
+    return rates
+
+
+def _compare_rows(quotients: dict[ResultCell, float], metric: str, item: str) -> AuditDiagnostic | None:
+    """Find the rows with another quotient than most rows of the same network have, beyond what rounding explains."""
+    middle = median(quotients.values())
+    different, rows = [], []
+    unit = " FLOP" if metric == DEVICE_FLOPS else ""
+    for cell, quotient in quotients.items():
+        allowed = NEAR_FLOPS + float(cell.printed.step / cell.printed.exact)
+        if abs(quotient / middle - 1) > allowed:
+            different.append(cell)
+            rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({quotient:.4g}{unit})")
+    if not different:
+        return None
+    formula = f"{_MEANINGS[metric].format(item=item)}: the median is {middle:.4g}"
+    return AuditDiagnostic(Severity.ERROR, tuple(different), f"{formula}, but {', '.join(rows)}", (_COUNT,))

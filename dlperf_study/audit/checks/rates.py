@@ -1,0 +1,155 @@
+"""Rates, times and quotients of rates: of a job and of a device, in samples, tokens and steps."""
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check
+from dlperf_study.audit.result_cell import (
+    SAMPLES_OF_DEVICE,
+    STEP,
+    STEPS,
+    TASK,
+    THROUGHPUT,
+    TOKENS,
+    TOKENS_OF_DEVICE,
+    ResultCell,
+    integer_quotient,
+    quotient,
+)
+from dlperf_study.audit.results import Results
+from dlperf_study.core.errors import Severity
+
+#: Two rates, and the column that is their quotient.
+_QUOTIENTS = (
+    (TOKENS, THROUGHPUT, "tokens_per_sample"),
+    (TOKENS_OF_DEVICE, SAMPLES_OF_DEVICE, "tokens_per_sample"),
+    (TOKENS, STEPS, "tokens_per_step"),
+    (THROUGHPUT, STEPS, "global_batch"),
+)
+_LENGTH = "sequence_length"
+#: What a rate counts.
+_ITEMS = {
+    THROUGHPUT: "samples",
+    SAMPLES_OF_DEVICE: "samples of a device",
+    TOKENS: "tokens",
+    TOKENS_OF_DEVICE: "tokens of a device",
+}
+_PARTIAL_COPIES = (
+    "the devices may not all be counted: some hold parts of one copy of the model",
+    "the two may be of different runs",
+)
+_OTHER_SAMPLES = (
+    "samples may be shorter than the longest, and padding is not counted",
+    "a step may gather the gradients of several batches",
+    "several devices may share one sample",
+)
+_OTHER_RUNS = (
+    "rate and time may be of different runs",
+    "the rate may leave out what the time includes, as reading data or the first step",
+)
+
+
+@check("Is the rate of a device that of the job / devices?", "rates of one device with one of the job")
+def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every rate of one device that has a rate of the job at the same point."""
+    for of_device_metric, of_job_metric in ((SAMPLES_OF_DEVICE, THROUGHPUT), (TOKENS_OF_DEVICE, TOKENS)):
+        for of_device, of_job in results.pairs(of_device_metric, of_job_metric):
+            if of_device.world_size:
+                yield _compare_device(of_device, of_job, of_device.world_size)
+
+
+def _compare_device(of_device: ResultCell, of_job: ResultCell, devices: int) -> AuditDiagnostic | None:
+    low, high = (bound / devices for bound in of_job.printed.bounds(truncated=True))
+    if of_device.printed.overlaps(low, high):
+        return None
+    expected = float(of_job.printed.exact / Fraction(devices))
+    computation = f"{of_job.text} / {devices} = {expected:.5g}, printed {of_device.text}"
+    if devices > 1 and of_device.printed.overlaps(*of_job.printed.bounds(truncated=True)):
+        computation += ": both are of the same scope"
+    return AuditDiagnostic(Severity.ERROR, (of_device, of_job), computation, _PARTIAL_COPIES)
+
+
+@check("Do rates in tokens, samples and steps agree?", "pairs of rates with their quotient")
+def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every two rates of a point whose quotient the table prints."""
+    for metric, second_metric, column in _QUOTIENTS:
+        for rate, second in results.pairs(metric, second_metric):
+            name = column if column in rate.facts or column != "tokens_per_sample" else _LENGTH
+            printed = rate.get(name)
+            if printed and rate.printed.is_positive and second.printed.is_positive:
+                yield _compare_quotient(rate, second, name, printed)
+
+
+def _compare_quotient(rate: ResultCell, second: ResultCell, name: str, printed: float) -> AuditDiagnostic | None:
+    low, high = quotient(rate.printed, second.printed, truncated=True)
+    # Tokens of a sample and of a step are means, and printed without decimals.
+    rounding = Fraction(0) if name in ("global_batch", _LENGTH) else Fraction(1)
+    if low <= Fraction(printed) + rounding and Fraction(printed) - rounding / 2 <= high:
+        return None
+    computation = f"{rate.text} {rate.metric} / {second.text} {second.metric} = {rate.value / second.value:.5g}"
+    is_inferred = name == _LENGTH or name in rate.inferred
+    severity = Severity.WARNING if is_inferred else Severity.ERROR
+    return AuditDiagnostic(severity, (rate, second), f"{computation}, but {name} is {printed:g}", _OTHER_SAMPLES)
+
+
+@check("Do rates and times agree?", "times with a rate")
+def task_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every time of a task or a step, and every rate of the same configuration."""
+    for seconds in results.of(TASK, STEP):
+        if not seconds.printed.is_positive:
+            continue
+        for metric, amount in _amounts(seconds).items():
+            for rate in results.same_configuration(seconds, metric):
+                yield _compare_with_time(results, seconds, rate, amount)
+
+
+def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:
+    """Return what is processed in a time: samples and tokens, of all devices and of one, as far as they are known."""
+    devices = seconds.world_size or 0
+    if seconds.metric == TASK:
+        samples = Fraction(int(seconds.get("samples_per_task") or 0) * devices)
+        return {THROUGHPUT: samples} if samples > 0 else {}
+    samples = Fraction(int(seconds.get("global_batch") or 0))
+    if samples <= 0:
+        return {}
+    amounts = {THROUGHPUT: samples}
+    if devices:
+        amounts[SAMPLES_OF_DEVICE] = samples / devices
+    if length := int(seconds.get("sequence_length") or 0):
+        amounts[TOKENS] = samples * length
+        if devices:
+            amounts[TOKENS_OF_DEVICE] = samples * length / devices
+    return amounts
+
+
+def _compare_with_time(
+    results: Results, seconds: ResultCell, rate: ResultCell, amount: Fraction
+) -> AuditDiagnostic | None:
+    expected = float(amount) / seconds.value
+    # The mean of rates need not be the reciprocal of the mean of times.
+    is_between, reason = _may_be_of_other_runs(results, rate, expected)
+    if rate.printed.overlaps(*integer_quotient(amount, seconds.printed)) or (rate.printed.computed and is_between):
+        return None
+    excess = rate.value / expected - 1
+    difference = f"{abs(excess):.1%} {'more' if excess > 0 else 'less'}"
+    noun, time = _ITEMS[rate.metric], seconds.text if seconds.text.endswith("s") else f"{seconds.text} s"
+    computation = f"{float(amount):.12g} {noun} in {time} are {expected:.4g} {noun.partition(' ')[0]}/s, "
+    computation += f"printed {rate.text}, {difference}"
+    batch_per_device = seconds.get("batch_per_device") or 0
+    global_batch = int(batch_per_device * (seconds.world_size or 0))
+    # The printed global batch may be wrong, and batch per device × devices fit rate and time.
+    is_other_batch = seconds.metric == STEP and global_batch not in (0, amount) and rate.metric == THROUGHPUT
+    if is_other_batch and rate.printed.overlaps(*integer_quotient(global_batch, seconds.printed)):
+        computation += f". {batch_per_device:g} × {seconds.world_size} = {global_batch} samples would fit"
+    if is_between:
+        computation += f"; {reason} may explain it"
+    severity = Severity.WARNING if is_between else Severity.ERROR
+    return AuditDiagnostic(severity, (rate, seconds), computation, _OTHER_RUNS)
+
+
+def _may_be_of_other_runs(results: Results, rate: ResultCell, expected: float) -> tuple[bool, str]:
+    """Return whether runs of one configuration may be as far apart as a rate is from ``expected``, and which runs."""
+    interval = results.rate(rate).logarithm.factor_interval() if rate.printed.is_positive else None
+    if interval:
+        return interval.low <= expected <= interval.high, "the spread of its runs"
+    return abs(rate.value / expected - 1) <= FAR_APART, f"runs up to {FAR_APART:.0%} apart"

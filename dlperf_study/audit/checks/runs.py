@@ -1,0 +1,183 @@
+"""Repetitions: summaries, deviations and intervals from the lists of their runs, and odd runs."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations
+from math import sqrt
+from statistics import geometric_mean, mean, median, pstdev, stdev
+
+import numpy as np
+
+from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
+from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, RATES, STANDARD_DEVIATION, UNNAMED, ResultCell, values_of
+from dlperf_study.audit.results import Results, grouped
+from dlperf_study.core.errors import Severity
+from dlperf_study.core.wording import counted
+from dlperf_study.metrics.statistics import SMALLEST_ODD, Sample, odd_runs
+
+Estimator = Callable[[list[Fraction]], Fraction | float]
+ESTIMATORS: dict[str, Estimator] = {
+    "median": median,
+    "mean": mean,
+    GEOMETRIC_MEAN: geometric_mean,
+}
+_OTHER_LIST = (
+    "the list may be of another series of runs than the table",
+    "a run may be missing from the list",
+)
+_OTHER_DEVIATION = (
+    "it may be of other runs, or of more than are listed",
+    "it may be a standard error, or in per cent",
+)
+_ODD = f"That is more than {SMALLEST_ODD:.0%}, and further than chance sets any run of 19 in 20 tables"
+_BUSY_MACHINE = (
+    "the machine may have been busy, or throttled, in that run",
+    "runs may differ that much in this configuration",
+)
+_OTHER_ESTIMATOR = ("number and interval may be of different runs, or of different estimators",)
+
+
+@check("Does every summary follow from its list of runs?", "medians, and counts of runs")
+def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield two results for every summary with a list of its runs: of its value and of the number of runs.
+
+    A printed number is the median of its runs, or their mean if the source says so.
+    """
+    for summary in results.of(*RATES, UNNAMED):
+        runs = results.runs_of(summary)
+        if not runs:
+            continue
+        yield _compare_value(summary, runs)
+        counts, declared = Counter(map(_run_number, runs)), summary.get("runs")
+        repeated = sorted(run_number for run_number, count in counts.items() if count > 1)
+        if repeated:
+            computation = f"run {', '.join(repeated)} is in the list more than once"
+        elif declared and declared != len(runs):
+            computation = f"{counted(int(declared), 'run')} stated, and {len(runs)} listed"
+        else:
+            yield None
+            continue
+        yield AuditDiagnostic(Severity.WARNING, (summary, *runs), computation, _OTHER_LIST)
+
+
+def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
+    name = summary.estimator if summary.estimator in ESTIMATORS else "median"
+    expected = Fraction(ESTIMATORS[name](_rates(runs)))
+    if summary.printed.roundings_from(expected) or _is_computed_from(summary, runs, ESTIMATORS[name]):
+        return None
+    computation = f"the {name} of {texts_phrase(runs)} is {float(expected):.7g}, printed {summary.text}"
+    alternatives = "; ".join(_matching_alternatives(summary, runs))
+    if alternatives:
+        computation += f". That is {alternatives}"
+    return AuditDiagnostic(Severity.ERROR, (summary, *runs), computation, _OTHER_LIST)
+
+
+def _is_computed_from(summary: ResultCell, runs: list[ResultCell], estimator: Estimator) -> bool:
+    """Return whether a summary may be that of its runs before their last digits were rounded.
+
+    So is one that was never printed, and a mean: it is made of all runs, where a median is one of them.
+    """
+    all_bounds = [run.printed.bounds() for run in runs]
+    low, high = (Fraction(estimator(list(bounds))) for bounds in zip(*all_bounds, strict=True))
+    return (summary.printed.computed or estimator is mean) and summary.printed.overlaps(low, high)
+
+
+def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
+    """Yield what would print like the summary: the other estimator, one run, or the median without one run."""
+    rates = _rates(runs)
+    for name in ("median", "mean"):
+        if summary.printed.roundings_from(Fraction(ESTIMATORS[name](rates))):
+            yield f"their {name}"
+    for run in runs:
+        if run.printed.exact == summary.printed.exact:
+            yield f"run {_run_number(run)}"
+    if len(runs) > 2:
+        # The combinations leave out the last run first.
+        for remaining, run in zip(combinations(rates, len(rates) - 1), reversed(runs), strict=True):
+            if summary.printed.roundings_from(Fraction(median(remaining))):
+                yield f"the median without run {_run_number(run)} ({run.text})"
+
+
+def _rates(runs: list[ResultCell]) -> list[Fraction]:
+    return [run.printed.exact for run in runs]
+
+
+def _run_number(run: ResultCell) -> str:
+    """Return the number of a run, or its key if it has none."""
+    repetition = run.get("repetition")
+    return run.key if repetition is None else f"{repetition:.0f}"
+
+
+@check("Is a standard deviation that of its runs?", "standard deviations with runs")
+def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every standard deviation of at least two listed runs."""
+    for deviation in results.of(STANDARD_DEVIATION):
+        runs = results.runs.get(str(deviation.get("runs_of")), [])
+        if len(runs) > 1:
+            yield _compare_deviation(deviation, runs)
+
+
+def _compare_deviation(deviation: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
+    """Compare a deviation with that of a sample and that of all runs there are: people print either."""
+    values = values_of(runs)
+    # Rounding each run by half a unit moves their deviation by at most this.
+    rounding = max(run.printed.resolution for run in runs) / 2 * sqrt(len(runs) / (len(runs) - 1))
+    tolerance = rounding + deviation.printed.resolution
+    expected = stdev(values), pstdev(values)
+    if any(abs(deviation.value - computed) <= tolerance for computed in expected):
+        return None
+    computation = f"the standard deviation of {texts_phrase(runs)} is {expected[0]:.4g}, printed {deviation.text}"
+    return AuditDiagnostic(Severity.ERROR, (deviation, *runs), computation, _OTHER_DEVIATION)
+
+
+@check("Do the runs of a configuration agree?", "lists of runs")
+def odd_repetitions(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every list of at least two runs; those of a study, or of one source, are tested together."""
+    for lists in grouped(results.run_lists(), lambda runs: runs[0].get("source")).values():
+        odd_positions = _odd_positions(lists)
+        for index, runs in enumerate(lists):
+            yield _odd_runs_of(runs, odd_positions[index]) if index in odd_positions else None
+
+
+def _odd_positions(lists: Sequence[list[ResultCell]]) -> dict[int, dict[int, float]]:
+    """Return, by the index of the list, the position of each odd run and the mean of the other runs."""
+    tested, samples = [], []
+    for index, runs in enumerate(lists):
+        values = np.array(values_of(runs))
+        if (values > 0).all():
+            tested.append(index)
+            samples.append(Sample(values, resolution=min(run.printed.resolution for run in runs)))
+    positions: dict[int, dict[int, float]] = {}
+    for odd in odd_runs(samples):
+        positions.setdefault(tested[odd.sample], {})[odd.position] = odd.mean_of_others
+    return positions
+
+
+def _odd_runs_of(runs: list[ResultCell], means_of_others: Mapping[int, float]) -> AuditDiagnostic:
+    sentences = []
+    for position, mean_of_others in means_of_others.items():
+        difference = f"{runs[position].value / mean_of_others - 1:+.1%}"
+        sentences.append(
+            f"{runs[position].text}, but the mean of the other runs is {mean_of_others:.5g} ({difference})"
+        )
+    cells = tuple(dict.fromkeys([*(runs[position] for position in means_of_others), *runs]))
+    return AuditDiagnostic(Severity.WARNING, cells, f"{'; '.join(sentences)}. {_ODD}", _BUSY_MACHINE)
+
+
+@check("Is every number in its interval?", "numbers with an interval")
+def interval(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every number with both bounds of an interval."""
+    for cell in results.cells:
+        low, high = cell.get("low"), cell.get("high")
+        if low is None or high is None:
+            continue
+        bounds = f"[{low:.7g}, {high:.7g}]"
+        if low > high:
+            computation = f"the interval of {cell.text} is {bounds}: its lower bound is above its upper bound"
+            yield AuditDiagnostic(Severity.ERROR, (cell,), computation)
+        elif cell.printed.overlaps(Fraction(low), Fraction(high)):
+            yield None
+        else:
+            computation = f"{cell.text} is outside its own interval {bounds}"
+            yield AuditDiagnostic(Severity.ERROR, (cell,), computation, _OTHER_ESTIMATOR)

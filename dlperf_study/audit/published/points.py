@@ -1,0 +1,141 @@
+"""Published results as points of scaling curves."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlperf_study.audit.published import PublishedSource, load, printed_table, read_source
+from dlperf_study.metrics.comparison import of_itself
+from dlperf_study.metrics.scaling import scaling_columns
+from dlperf_study.metrics.statistics import Estimate, Sample, interval_columns
+
+#: The columns that identify a published result of one metric.
+POINT = ["series", "world_size"]
+SCALING_RATIOS = ("speedup", "efficiency")
+#: How sources print communication: a ratio, a share, or the two times of a share.
+_EXCHANGE = ("computation_to_communication", "communication_share", "report_gradient_seconds", "task_process_seconds")
+
+
+@dataclass(frozen=True)
+class Published:
+    """Some sources by name, their numbers, and the points of their scaling curves."""
+
+    sources: Mapping[str, PublishedSource]
+    cells: pd.DataFrame
+    points: pd.DataFrame
+
+    @classmethod
+    def read(cls, names: tuple[str, ...]) -> "Published":
+        """Read sources by name; raises PublishedError if one is unknown or invalid."""
+        cells = load(names)
+        return cls({name: read_source(name) for name in names}, cells, result_points(cells))
+
+    def as_printed(self, source: str, table: str) -> pd.DataFrame:
+        """Return one table as its authors printed it, as strings."""
+        return printed_table(self.cells[self.cells["source"] == source], table)
+
+    def title_of(self, source: str, table: str) -> str:
+        """Return the title of a source and of one of its tables."""
+        metadata = self.sources[source]
+        return f"{metadata.title}: {metadata.tables[table].title}"
+
+    def results(self) -> list[tuple[str, str]]:
+        """Return the source and the name of every table with results, in order."""
+        pairs = self.cells.loc[self.cells["role"] == "result", ["source", "table"]].drop_duplicates()
+        return list(pairs.itertuples(index=False, name=None))
+
+
+def result_points(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per published throughput, with its ratios and the interval of its runs.
+
+    Columns of ours mean what they mean elsewhere: ``throughput``, ``speedup`` and ``efficiency`` with their intervals,
+    ``baseline_throughput``, ``is_baseline``; ``baseline_printed`` is the text of the baseline's. Ratios are computed
+    from the printed throughputs; ``printed_ratio`` holds what the source printed, by the metric ``ratio``; ``keys``
+    names both cells. The baseline is the one that the source's ratio names; without a printed ratio, the single device
+    of the same series. Intervals come from published runs, which are independent: without at least three of a point,
+    and for ratios of its baseline, there is none.
+    """
+    results = cells[cells["role"] == "result"]
+    rates = results[results["metric"] == "throughput"].dropna(subset=["value"])
+    ratios = results[results["metric"].isin(SCALING_RATIOS)]
+    printed = ratios["printed"] + ratios["after"].str.extract(r"^(%)", expand=False).fillna("")
+    printed_ratios = ratios[[*POINT, "baseline"]].assign(
+        ratio=ratios["metric"], printed_ratio=printed, ratio_cell=ratios["cell"]
+    )
+    points = rates.drop(columns="baseline").merge(printed_ratios, on=POINT, how="left", validate="one_to_one")
+    single_devices = rates[rates["world_size"] == 1].set_index("series")["cell"]
+    points["baseline"] = points["baseline"].fillna(points["series"].map(single_devices))
+    runs = {}
+    for cell, of_cell in cells.groupby("runs_of"):
+        # A source may drop the last zeros: the finest last digit is that of all.
+        resolution = float(of_cell["resolution"].min())
+        runs[str(cell)] = Sample(of_cell["value"].to_numpy(np.float64), resolution=resolution)
+    cells_by_key = cells.set_index("cell")[["value", "printed", "world_size"]].to_dict("index")
+    computed = [_computed_columns(point, cells_by_key, runs) for point in points.itertuples()]
+    keys = [tuple(row.dropna()) for _, row in points[["cell", "ratio_cell"]].iterrows()]
+    return points.assign(**pd.DataFrame(computed, columns=_COMPUTED, index=points.index), keys=keys)
+
+
+_COMPUTED = [
+    *("throughput", "throughput_low", "throughput_high", "is_baseline"),
+    *("baseline_throughput", "baseline_printed"),
+    *(f"{name}{bound}" for name in SCALING_RATIOS for bound in ("", "_low", "_high")),
+]
+
+
+def _computed_columns(
+    point: Any, cells_by_key: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Sample]
+) -> dict[str, Any]:
+    rate = _log_rate(point.value, runs.get(point.cell))
+    columns = {
+        "throughput": point.value,
+        **interval_columns("throughput", rate.factor_interval()),
+        "is_baseline": False,
+    }
+    if pd.isna(point.baseline):
+        return columns
+    baseline = cells_by_key[point.baseline]
+    if point.baseline == point.cell:
+        columns["is_baseline"] = True
+        ratio = of_itself(runs[point.cell].values.size if point.cell in runs else 1)
+    else:
+        ratio = rate.minus(_log_rate(baseline["value"], runs.get(point.baseline)))
+    speedup, interval = point.value / baseline["value"], ratio.factor_interval()
+    ratios = scaling_columns(speedup, interval, int(point.world_size), int(baseline["world_size"]))
+    columns |= {"baseline_throughput": baseline["value"], "baseline_printed": baseline["printed"]}
+    return columns | ratios
+
+
+def _log_rate(value: float, runs: Sample | None) -> Estimate:
+    """Return the estimate of the logarithm of a printed rate: that of its runs where at least three are printed."""
+    return runs.logarithms.estimate if runs else Estimate(math.log(value))
+
+
+def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per point whose communication a source prints, with the printed text in ``communication``.
+
+    ``keys`` names the cells it is printed in. Where a source prints times of a task, the text has their quotient:
+    all-reduce over task. A single worker has no communication.
+    """
+    results = cells[(cells["role"] == "result") & cells["metric"].isin(_EXCHANGE)].dropna(subset=["value"])
+    rows = []
+    for _, point in results.groupby(POINT, sort=False):
+        communication = _communication_text(point.set_index("metric"))
+        if communication:
+            rows.append(point.iloc[0].to_dict() | {"communication": communication, "keys": tuple(point["cell"])})
+    return pd.DataFrame(rows, columns=[*cells.columns, "communication", "keys"])
+
+
+def _communication_text(point: pd.DataFrame) -> str:
+    """Return the printed communication of one point; empty if only the time of a whole task is printed."""
+    for metric in _EXCHANGE[:2]:
+        if metric in point.index:
+            return str(point.loc[metric, "printed"] + point.loc[metric, "after"])
+    if not set(_EXCHANGE[2:]) <= set(point.index):
+        return ""
+    exchange, task = (point.loc[metric, "value"] for metric in _EXCHANGE[2:])
+    return f"{exchange / task:.0%} ({exchange:g} s of {task:g} s)"

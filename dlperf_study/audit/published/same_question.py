@@ -1,0 +1,125 @@
+"""The one rule for which configuration of ours answers the same question as a published number."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlperf_study.audit.published.source import MADE_UP, READ
+from dlperf_study.core.arrays import Integers, Mask
+from dlperf_study.study.configuration import PARAMETERS
+
+#: What must be the same where the source states it: these parameters, the kind of device, and whether images are read.
+_PUBLISHED_PARAMETERS = [name for name, entry in PARAMETERS.items() if entry.published or name == "strategy"]
+#: What must have its default where the source states nothing, because one that used anything else would say so.
+USUAL = ("memory_format", "gradient_compression", "cpu_limit")
+SAME = ("device", *(name for name in _PUBLISHED_PARAMETERS if name not in USUAL), "images")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A name of ``SAME`` or ``USUAL`` with two levels; of ours None is unknown, of a published number not stated."""
+
+    name: str
+    published: Any
+    ours: Any
+
+
+@dataclass(frozen=True)
+class Match:
+    """What the rule says of one published number.
+
+    Attributes:
+        identities: of the configurations that answer its question, in the order of the plan.
+        differences: between it and the measured configuration that is most like it, where none answers its question.
+        unstated: the names of ``SAME`` of which its source says nothing, so that ours may have any level.
+
+    """
+
+    identities: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    unstated: tuple[str, ...]
+
+
+class SameQuestion:
+    """The rule applied to published numbers and configurations: a row of ``columns_of(PUBLISHED)``, and one of ours.
+
+    Configurations have the parameters, ``identity`` and ``device``; of those with ``runs_completed`` the ones that
+    were measured are similar to a published number, and one that was not is only where none was.
+    """
+
+    def __init__(self, numbers: pd.DataFrame, configurations: pd.DataFrame) -> None:
+        ours = configurations.assign(images=images_of_rows(configurations))
+        self._identities = list(ours["identity"])
+        self._published, self._ours = dict[str, list[Any]](), dict[str, list[Any]]()
+        self._differs = dict[str, Mask]()
+        for name in (*SAME, *USUAL):
+            self._published[name], self._ours[name] = _published_levels(numbers, name), _known(ours[name])
+            self._differs[name] = _differs(self._published[name], self._ours[name])
+        self._count = np.sum(list(self._differs.values()), axis=0)
+        self._measured = np.flatnonzero(ours.get("runs_completed", pd.Series(1, ours.index)).to_numpy() > 0)
+
+    def matches(self) -> list[Match]:
+        """Return what the rule says of each published number."""
+        matches = []
+        for row, counts in enumerate(self._count):
+            identities = tuple(self._identities[column] for column in np.flatnonzero(counts == 0))
+            nearest = () if identities or not counts.size else self._differences(row, self._most_similar(counts))
+            unstated = tuple(name for name in SAME if self._published[name][row] is None)
+            matches.append(Match(identities, nearest, unstated))
+        return matches
+
+    def unmatched(self) -> Mapping[str, tuple[Difference, ...]]:
+        """Return the configurations that answer no published number, with their differences to the most similar one."""
+        unmatched = {}
+        for column, identity in enumerate(self._identities):
+            counts = self._count[:, column]
+            if counts.size and counts.min():
+                unmatched[identity] = self._differences(int(counts.argmin()), column)
+        return unmatched
+
+    def _most_similar(self, counts: Integers) -> int:
+        """Return the column with the fewest differences, of configurations that were measured if there are any."""
+        candidates = self._measured if self._measured.size else np.arange(counts.size)
+        return int(candidates[counts[candidates].argmin()])
+
+    def _differences(self, row: int, column: int) -> tuple[Difference, ...]:
+        names = [name for name, differs in self._differs.items() if differs[row, column]]
+        if "data_source" in names and "images" in names:
+            names.remove("images")
+        return tuple(Difference(name, self._published[name][row], self._ours[name][column]) for name in names)
+
+
+def _differs(published: list[Any], ours: list[Any]) -> Mask:
+    """Return whether two levels differ, of each published number (row) and each configuration (column).
+
+    What a source does not state differs from nothing; what ours does not state, as ingested logs may, from everything.
+    """
+    levels = pd.Series(ours, dtype=object)
+    masks = {level: (levels != level).to_numpy(np.bool_) for level in set(published) - {None}}
+    masks[None] = np.zeros(len(ours), dtype=np.bool_)
+    return np.array([masks[level] for level in published], dtype=np.bool_).reshape(len(published), len(ours))
+
+
+def images_of_rows(rows: pd.DataFrame) -> list[str | None]:
+    """Return whether the images of each row are made up or read, which is unknown of logs that do not state it."""
+    images: dict[Any, str | None] = {None: None, PARAMETERS["image_set"].default: MADE_UP}
+    return [images.get(image_set, READ) for image_set in _known(rows["image_set"])]
+
+
+def _known(levels: Iterable[Any]) -> list[Any]:
+    """Return levels with None for those that are missing."""
+    return [None if pd.isna(level) else level for level in levels]
+
+
+def _published_levels(numbers: pd.DataFrame, name: str) -> list[Any]:
+    """Return the level of ours that each number asks for, or None where its source states none.
+
+    A framework without a counterpart keeps the name that its source has for it, which no configuration has.
+    """
+    nothing = pd.Series(index=numbers.index, dtype=object)
+    printed, translated = (numbers.get(column, nothing).astype(object) for column in (name, f"our_{name}"))
+    usual = PARAMETERS[name].default if name in USUAL else None
+    return [usual if pd.isna(level) else level for level in translated.where(translated.notna(), printed)]

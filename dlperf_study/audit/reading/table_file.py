@@ -1,0 +1,304 @@
+"""Tables of results from a file of a user, long or wide; all errors of the file are reported in one message.
+
+The columns of a wide table are metrics and conditions; its rows become rows with one number each.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.audit.published.source import METRICS, NO_NUMBER, resolution_of, value_of
+from dlperf_study.audit.reading.column_names import Use, meaning_of
+from dlperf_study.audit.reading.column_readings import ColumnReading, infer_time_units, is_canonical, read_columns
+from dlperf_study.audit.reading.files import COLUMN_NAME, Grid, GridRow, TableFormat, read_grids
+from dlperf_study.audit.reading.numbers import (
+    FACTORS,
+    NO_NUMBERS,
+    TableErrors,
+    decimal_sign,
+    drop_thousands_commas,
+    error_prefix,
+    is_no_number,
+)
+from dlperf_study.audit.reading.rows import (
+    LINE,
+    NUMBER_CONDITIONS,
+    RowReader,
+    facts_of_heading,
+    metric_of_runs,
+    name_baselines,
+    run_cells,
+)
+from dlperf_study.audit.result_cell import RELATIVE, SPEEDUP
+from dlperf_study.audit.result_frames import METRIC, METRIC_COLUMNS, VALUE, first_repeated, long_frame, results_of_frame
+from dlperf_study.audit.results import Results
+from dlperf_study.core.errors import PublishedError, TableError
+from dlperf_study.core.wording import unknown_name
+from dlperf_study.metrics.columns import COLUMNS, Dtype
+from dlperf_study.study.strict_yaml import display_path
+
+#: The sizes of numbers of results: quotients and products of such numbers are numbers too.
+SMALLEST, LARGEST = 1e-30, 1e30
+#: How many characters of a field a message shows.
+LONGEST_FIELD = 40
+#: Counts of which there is at least one.
+_AT_LEAST_ONE = ("world_size", "nodes", "devices_per_node")
+_RESOLUTION = "resolution"
+#: Columns of numbers that the registry of columns does not define.
+_NUMBER_COLUMNS = ("low", "high", _RESOLUTION, *NUMBER_CONDITIONS)
+_METRICS = tuple(dict.fromkeys((*METRICS, *METRIC_COLUMNS)))
+#: Ratios of two rates, and the signs that may follow them.
+_RATIOS, _TIMES_SIGNS = (SPEEDUP, RELATIVE), "x×"
+#: A number and its unit.
+_WITH_UNIT = re.compile(rf"(?P<digits>\S+) ?(?P<unit>{'|'.join(map(re.escape, FACTORS))})")
+#: A table is read across if so many of its rows are named as columns of numbers are.
+_ENOUGH_NAMES = 2
+#: Columns that say which row a number is in, and nothing about how it was measured.
+_OF_TABLE = ("identity", "table")
+
+
+@dataclass(frozen=True)
+class TablesOfFile:
+    """What was read of a file: its results, how each column was read, and the names of tables without any result."""
+
+    results: Results
+    columns: tuple[ColumnReading, ...]
+    tables_without_results: tuple[str, ...] = ()
+
+
+def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOfFile:
+    """Read the tables of a file: long, one row per number with its ``metric``, or wide, a column for each metric.
+
+    Numbers count as printed: the last digit of each says how it was rounded.
+
+    Raises:
+        TableError: the file is no table, names no metric, or has fields that are no numbers: all of them are named.
+
+    """
+    errors, table_format = TableErrors(), table_format or TableFormat()
+    with error_prefix(f"{display_path(path)}: "):
+        grids = read_grids(path, table_format, errors)
+        return _tables_of(grids, path.name, table_format, errors)
+
+
+def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
+    """Read a frame as ``read_tables`` reads a file; its index is a column if it has a name. Raises as that does."""
+    named = frame.reset_index() if any(name is not None for name in frame.index.names) else frame
+    header = tuple(map(str, named.columns))
+    rows = []
+    for line, fields in enumerate(named.itertuples(index=False, name=None), 2):
+        rows.append(GridRow(line, tuple("" if pd.isna(field) else str(field).strip() for field in fields)))
+    with error_prefix(f"{source}: "):
+        return _tables_of([Grid(1, "", header, tuple(rows))], source, TableFormat(), TableErrors())
+
+
+def _tables_of(grids: list[Grid], source: str, table_format: TableFormat, errors: TableErrors) -> TablesOfFile:
+    """Return what was read of grids; raises TableError, with all errors, as ``read_tables`` does."""
+    for grid in grids:
+        names = list(filter(None, grid.header))
+        if repeated := first_repeated(names):
+            raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
+    if not any(grid.rows for grid in grids):
+        errors.raise_all()
+        raise TableError("there is no row below the header")
+    reader = WideReader(source, table_format.decimal, errors)
+    is_long = len(grids) == 1 and METRIC in grids[0].header
+    rows = _long_rows(grids[0]) if is_long else reader.rows(grids)
+    typed_rows = [_typed_row(row, errors) for row in rows]
+    errors.raise_all()
+    results = results_of_frame(pd.DataFrame(typed_rows))
+    return TablesOfFile(results, tuple(reader.columns), tuple(reader.tables_without_results))
+
+
+def _long_rows(grid: Grid) -> list[Mapping[Any, Any]]:
+    """Return the rows of a table that has one number in each."""
+    rows: list[Mapping[Any, Any]] = []
+    for row in grid.rows:
+        named = {name: field or None for name, field in zip(grid.header, row.fields, strict=True)}
+        rows.append({**named, LINE: row.line})
+    return rows
+
+
+def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
+    """Return a row with numbers in the columns of numbers; without a value if that has an error."""
+    fields = {str(name): str(field) for name, field in row.items() if not pd.isna(field)}
+    line = f"line {fields.pop(LINE)}"
+    conditions = []
+    for name, field in fields.items():
+        # A word for no number may be a level of a column without numbers: no compression is "none".
+        is_missing = is_no_number(field) if _is_number_column(name) else field == NO_NUMBER
+        if name != VALUE and not is_missing:
+            conditions.append(name)
+    typed = errors.parse_each(conditions, lambda name: (name, _condition(name, line, fields[name])))
+    typed_row = dict(typed)
+    for value_columns in errors.parse_each([fields], lambda fields: _value_columns(fields, line)):
+        typed_row |= value_columns
+    return _derive_world_size(typed_row)
+
+
+def _derive_world_size(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with its number of devices, also where a table prints only those of a node, and the nodes."""
+    if "world_size" in row or not {"nodes", "devices_per_node"} <= row.keys():
+        return row
+    inferred = ", ".join(filter(None, (row.get("inferred"), "world_size")))
+    return row | {"world_size": row["nodes"] * row["devices_per_node"], "inferred": inferred}
+
+
+def _is_number_column(name: str) -> bool:
+    return name in _NUMBER_COLUMNS or (name in COLUMNS and COLUMNS[name].is_number)
+
+
+def _condition(name: str, line: str, field: str) -> Any:
+    if not _is_number_column(name):
+        return field
+    with error_prefix(f"{line}: {name} is "):
+        value = finite(field)
+        if name in COLUMNS and COLUMNS[name].dtype is not Dtype.FLOAT and not value.is_integer():
+            raise TableError(f"{field!r}, which is not an integer")
+        if name in _AT_LEAST_ONE and value < 1:
+            raise TableError(f"{field!r}, which must be at least 1")
+        return value
+
+
+def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
+    """Return the number of a row and one unit of its last digit; empty where there is no number."""
+    metric = fields.get(METRIC, "")
+    if metric not in _METRICS:
+        raise TableError(f"{line}: {unknown_name('metric is', metric, 'metrics', _METRICS)}")
+    field = fields.get(VALUE, fields.get("printed", NO_NUMBER))
+    if is_no_number(field):
+        return {}
+    with error_prefix(f"{line}: {fields.get('column', VALUE)} is "):
+        if metric in _RATIOS:
+            field = field.rstrip(_TIMES_SIGNS).rstrip()
+        if _RESOLUTION in fields:
+            return {VALUE: finite(field)}
+        match = _WITH_UNIT.fullmatch(field)
+        digits, factor = (match["digits"], FACTORS[match["unit"]]) if match else (field, 1)
+        digits = drop_thousands_commas(digits)
+        try:
+            value, resolution = value_of(digits) / factor, resolution_of(digits) / factor
+        except PublishedError:
+            return {VALUE: finite(field), "printed": field}
+        return {VALUE: _checked_finite(value, field), _RESOLUTION: resolution, "printed": field}
+
+
+def finite(field: str) -> float:
+    """Return a number; raises TableError if the field is no number, or one that no result is."""
+    try:
+        value = float(drop_thousands_commas(field))
+    except ValueError:
+        raise TableError(f"{field!r}, which is not a number; where there is none, write {NO_NUMBERS[0]}") from None
+    return _checked_finite(value, field)
+
+
+def _checked_finite(value: float, field: str) -> float:
+    if not math.isfinite(value):
+        shown = field if len(field) <= LONGEST_FIELD else f"{field[:LONGEST_FIELD]}…"
+        raise TableError(f"{shown!r}, which is not finite; where there is no number, write {NO_NUMBERS[0]}")
+    if value and not SMALLEST <= abs(value) <= LARGEST:
+        raise TableError(f"{field!r}, which no result is: its size must be 0, or from {SMALLEST:g} to {LARGEST:g}")
+    return value
+
+
+class WideReader:
+    """Reads the tables of a file; keeps how each column was read, and which tables have no result."""
+
+    def __init__(self, source: str, declared_decimal: str, errors: TableErrors) -> None:
+        """Begin with no table; ``source`` is the name of the file."""
+        self._source, self._declared_decimal, self._errors = source, declared_decimal, errors
+        #: The settings of each column of tables that are read across, by its name.
+        self._settings: dict[str, dict[str, str]] = {}
+        self.columns: list[ColumnReading] = []
+        self.tables_without_results: list[str] = []
+
+    def rows(self, grids: Sequence[Grid]) -> list[Mapping[Any, Any]]:
+        """Return all numbers of all tables; raises TableError if no table has a column of results."""
+        rows: list[Mapping[Any, Any]] = []
+        for grid in grids:
+            rows += self._rows_of_table(grid, len(grids) > 1)
+        if not any(reading.is_metric for reading in self.columns):
+            raise TableError(_no_metric_message(grids))
+        return rows
+
+    def _rows_of_table(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
+        facts = facts_of_heading(table.heading)
+        decimal = decimal_sign((field for _, fields in table.columns() for field in fields), self._declared_decimal)
+        grid, readings = _upright(table, "world_size" in facts, self._declared_decimal)
+        readings = infer_time_units(grid, readings, decimal)
+        self.columns += readings
+        reader = RowReader(grid, readings, facts, decimal)
+        wide, long = self._parsed_rows(grid, readings, reader, decimal, is_one_of_several)
+        if any(reading.is_metric for reading in readings):
+            return [*long_frame(pd.DataFrame(wide), self._source).to_dict("records"), *long]
+        self.tables_without_results.append(grid.name)
+        self._keep_settings(grid, wide)
+        return []
+
+    def _parsed_rows(
+        self, grid: Grid, readings: list[ColumnReading], reader: RowReader, decimal: str, is_one_of_several: bool
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the rows of a table as they are, and a row for each number of a run."""
+        metric = metric_of_runs(readings, grid.heading)
+        wide: list[dict[str, Any]] = []
+        long: list[dict[str, Any]] = []
+
+        def read_row(numbered: tuple[int, GridRow]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+            position, row = numbered
+            label = f"table {grid.number}/row {position}" if is_one_of_several else f"row {position}"
+            rows = [self._settings_of(grid, row) | fields for fields in reader.rows(row, label)]
+            if not rows:
+                return [], []
+            conditions = {name: value for name, value in rows[0].items() if name not in METRIC_COLUMNS}
+            return rows, list(run_cells(row, readings, conditions, metric, self._source, decimal))
+
+        for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
+            wide += [row | {"table": grid.name} for row in rows] if is_one_of_several else rows
+            long += runs
+        return name_baselines(wide), long
+
+    def _settings_of(self, grid: Grid, row: GridRow) -> dict[str, str]:
+        """Return what earlier tables that are read across say about the column of this name."""
+        return self._settings.get(row.fields[0], {}) if grid.header[0] == COLUMN_NAME else {}
+
+    def _keep_settings(self, grid: Grid, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the conditions of a table that is read across, without results, for the tables after it."""
+        if grid.header[0] != COLUMN_NAME:
+            return
+        for grid_row, row in zip(grid.rows, rows, strict=False):
+            conditions = {name: value for name, value in row.items() if name in COLUMNS and name not in _OF_TABLE}
+            self._settings.setdefault(grid_row.fields[0], {}).update(conditions)
+
+
+def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[ColumnReading]]:
+    """Return a table with its metrics as columns, and how these are read: some print metrics as rows."""
+    readings = read_columns(grid, has_devices, decimal)
+    is_upright = any(reading.is_metric or is_canonical(reading.header) for reading in readings)
+    if is_upright or len(grid.header) < 2 or len(set(grid.column(0))) < len(grid.rows):
+        return grid, readings
+    corner = meaning_of(grid.header[0], grid.header[1:], "")
+    across = grid.transposed(grid.header[0] if corner.use is Use.CONDITION else COLUMN_NAME)
+    across_readings = read_columns(across, has_devices, decimal)
+    understood = [reading for reading in across_readings if reading.numbers and _is_understood(reading)]
+    return (across, across_readings) if len(understood) >= _ENOUGH_NAMES else (grid, readings)
+
+
+def _is_understood(reading: ColumnReading) -> bool:
+    """Return whether the name of a column says what it is, and is no name of its own."""
+    if reading.meaning.use is Use.CONDITION:
+        return reading.meaning.name != reading.header
+    return reading.is_metric or bool(reading.meaning.reason)
+
+
+def _no_metric_message(grids: Sequence[Grid]) -> str:
+    """Return the message for a file without results, with its columns."""
+    header = list(dict.fromkeys(name for grid in grids for name in grid.header))
+    return (
+        f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
+        f"the metrics are {', '.join(METRIC_COLUMNS)}, also in everyday wording as Images/sec"
+    )

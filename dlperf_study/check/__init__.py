@@ -1,1 +1,0 @@
-"""Try everything a run on a cluster needs, before the first one."""

@@ -1,1 +1,0 @@
-"""Where runs take place: the cluster file, what this machine has, what its Pythons have installed."""

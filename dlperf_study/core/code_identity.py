@@ -1,0 +1,212 @@
+"""Which code a process runs: a digest of what it imports. Standard library only: it runs in training images too.
+
+A run imports the program of its ranks, what starts and watches them, and the parts that its configuration names. From
+these, its roots, imports are followed within this package, also those inside of functions, and modules that are started
+by name; so are those within the user's parts. Comments, docstrings and line breaks are in no digest, nor is a file that
+is not imported.
+"""
+
+import ast
+import hashlib
+import os
+import re
+import socket
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from dlperf_study.core.errors import RunError
+from dlperf_study.core.part_search import file_of_user, parts_folders
+from dlperf_study.core.resources import PACKAGE_FOLDER
+
+PACKAGE = PACKAGE_FOLDER.name
+#: What every run imports, whatever it trains: the program of a rank, and the guard of a node.
+COMMON_ROOTS = (f"{PACKAGE}.programs.worker", f"{PACKAGE}.machines.guard.guard")
+#: What every run of a user's program imports: the recorder of its steps, and the guard of a node.
+COMMAND_ROOTS = (f"{PACKAGE}.record", f"{PACKAGE}.machines.guard.guard")
+#: What is imported and measures nothing: words and values, which a run gets by its configuration and its commands; the
+#: cluster file; and the check of a cluster, which is no run.
+NOT_MEASURING = (f"{PACKAGE}.core", f"{PACKAGE}.study", f"{PACKAGE}.machines.cluster", f"{PACKAGE}.machines.check")
+#: By this a driver tells every process of a run which measuring code it runs.
+DRIVER_CODE_VARIABLE = "DLPERF_STUDY_DRIVER_CODE"
+
+_MODULE_IN_TEXT = re.compile(rf"\b{PACKAGE}(?:\.\w+)+")
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A module of the package: a digest of what it does, and the names in it that may be modules."""
+
+    digest: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MeasuringCode:
+    """The code that measures a run: all that these modules import, of which ``digest`` is a digest.
+
+    ``worker``: the name of what all runs import, which takes the times: a digest, or that of earlier code that measures
+    alike.
+    """
+
+    roots: tuple[str, ...] = ()
+    digest: str = ""
+    worker: str = ""
+
+
+def code_digest(roots: Sequence[str]) -> str:
+    """Return a digest of all measuring code that these modules import, and of themselves; empty for none."""
+    return _digest_of(tuple(roots), (PACKAGE_FOLDER, *parts_folders())) if roots else ""
+
+
+def module_digests(roots: Sequence[str]) -> dict[str, str]:
+    """Return a digest of each measuring module that these modules import, and of themselves, by name."""
+    return _digests(tuple(roots), (PACKAGE_FOLDER, *parts_folders()))
+
+
+def imports_parts_of_folders(roots: Sequence[str]) -> bool:
+    """Return whether these modules are or import parts of the user that lie in folders."""
+    return len(roots_without_folders(roots)) < len(module_digests(roots))
+
+
+def roots_without_folders(roots: Sequence[str]) -> tuple[str, ...]:
+    """Return the modules that these import, and themselves, but for the user's folders: those travel with a run."""
+    folders = parts_folders()
+    names = sorted(module_digests(roots))
+    return tuple(name for name in names if not _is_in(folders, _file(name, (PACKAGE_FOLDER, *folders))))
+
+
+def _is_in(folders: Sequence[Path], file: Path | None) -> bool:
+    return file is not None and any(file.is_relative_to(folder) for folder in folders)
+
+
+def check_roots(launcher: str) -> tuple[str, ...]:
+    """Return what is compared where no configuration is asked for: what all runs that this launcher starts import."""
+    return (*COMMON_ROOTS, f"{PACKAGE}.machines.launchers.{launcher}")
+
+
+def driver_code_of(roots: Sequence[str]) -> str:
+    """Return the value of ``DRIVER_CODE_VARIABLE`` for a run with these roots: digest, roots, folder of the package."""
+    return f"{code_digest(roots)} {','.join(roots)} {PACKAGE_FOLDER}"
+
+
+def code_of_driver(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the digest that the driver of this process has named; empty without a driver."""
+    return environment.get(DRIVER_CODE_VARIABLE, "").partition(" ")[0]
+
+
+def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
+    """Raise RunError if this process runs other measuring code than the driver that is named in its environment.
+
+    With two checkouts and one environment of Python, the folder in which a process starts decides which one it runs.
+    """
+    if DRIVER_CODE_VARIABLE not in environment:
+        return
+    driver_code, roots, driver_folder = environment[DRIVER_CODE_VARIABLE].split(" ", 2)
+    if driver_code == code_digest(roots.split(",")):
+        return
+    if driver_folder == str(PACKAGE_FOLDER):
+        raise RunError(f"the measuring code in {PACKAGE_FOLDER} has changed since the study started; start it again")
+    raise RunError(
+        f"other measuring code: the driver runs that in {driver_folder}, this process that in {PACKAGE_FOLDER} "
+        f"on {socket.gethostname()}; install one checkout in both, or start the study in the checkout installed"
+    )
+
+
+@cache
+def _digest_of(roots: tuple[str, ...], folders: tuple[Path, ...]) -> str:
+    lines = [f"{name} {digest}" for name, digest in sorted(_digests(roots, folders).items())]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+@cache
+def _digests(roots: tuple[str, ...], folders: tuple[Path, ...]) -> dict[str, str]:
+    """Return the digests of modules; ``folders`` are that of this package, then those of the user's parts."""
+    digests: dict[str, str] = {}
+    packages = {name.partition(".")[0] for name in roots}
+    names = [*roots]
+    while names:
+        name = names.pop()
+        if name in digests or not _is_measuring(name, packages):
+            continue
+        module = _module(name, folders)
+        if module:
+            digests[name] = module.digest
+            names += [name.rpartition(".")[0], f"{name}.__main__", *module.names]
+    return digests
+
+
+def _is_measuring(name: str, packages: Collection[str]) -> bool:
+    """Return whether a module of these packages, if there is one, is measuring code; this package itself is none."""
+    is_left_out = any(f"{name}.".startswith(f"{room}.") for room in NOT_MEASURING)
+    return name != PACKAGE and name.partition(".")[0] in packages and not is_left_out
+
+
+@cache
+def _module(name: str, folders: tuple[Path, ...]) -> _Module | None:
+    """Return what is in a module of the package or of the user, or None if there is none of this name.
+
+    Raises RunError where its file can't be read as Python.
+    """
+    file = _file(name, folders)
+    if not file:
+        return None
+    try:
+        tree = _normalised(ast.parse(file.read_bytes()))
+    except SyntaxError as error:
+        raise RunError(f"{file}: importing it raises {type(error).__name__}: {error}") from error
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    return _Module(hashlib.sha256(_text(tree).encode()).hexdigest(), tuple(sorted(set(_names(tree, package)))))
+
+
+def _file(name: str, folders: tuple[Path, ...]) -> Path | None:
+    """Return the file of a module: that of this package, else that of the user."""
+    if name.partition(".")[0] != PACKAGE:
+        return file_of_user(name, folders[1:])
+    path = folders[0].joinpath(*name.split(".")[1:])
+    files = (file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file())
+    return next(files, None) or file_of_user(name, folders[1:])
+
+
+def _normalised(tree: ast.Module) -> ast.Module:
+    """Return syntax without docstrings, and without the empty text that Python 3.12.1 sees at the end of a format."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+        elif isinstance(node, ast.JoinedStr):
+            node.values = [part for part in node.values if not isinstance(part, ast.Constant) or part.value]
+    return tree
+
+
+def _text(node: object) -> str:
+    """Return the syntax below a node as text that is the same in every Python: of ``ast.dump`` this is not true.
+
+    Fields that are empty are left out: a later Python has more of them.
+    """
+    if isinstance(node, ast.AST):
+        fields = [f"{name}={_text(value)}" for name, value in ast.iter_fields(node) if value not in (None, [])]
+        return f"{type(node).__name__}({','.join(fields)})"
+    return f"[{','.join(map(_text, node))}]" if isinstance(node, list) else repr(node)
+
+
+def _names(tree: ast.Module, package: str) -> Iterator[str]:
+    """Yield what a module of a package imports, and what its texts name: modules that it starts in other processes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = _imported_from(node, package)
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _MODULE_IN_TEXT.findall(node.value)
+
+
+def _imported_from(node: ast.ImportFrom, package: str) -> str:
+    """Return the name of the module from which a statement imports; one dot is the package of the module it is in."""
+    if not node.level:
+        return str(node.module)
+    parents = package.split(".")
+    return ".".join([*parents[: len(parents) - node.level + 1], *filter(None, [node.module])])

@@ -1,0 +1,199 @@
+"""Where parts are: in this package, in folders ``parts/<room>/`` of the user, and in installed packages.
+
+A part of the user is imported as a module of the room's package, so that it imports what its room shares by the same
+names as the parts of the room do. Installed packages name their parts as entry points of the group
+``dlperf_study.<room>``. Standard library only.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, wraps
+from importlib import import_module, invalidate_caches
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import TypeVar
+
+from dlperf_study.core.errors import DlperfStudyError
+from dlperf_study.core.resources import folders_of, workspace
+from dlperf_study.core.wording import unknown_name
+
+Value = TypeVar("Value")
+#: The folders with parts of the user, as ``PATH`` has them; a driver sets it for every process of a run.
+PARTS_VARIABLE = "DLPERF_STUDY_PARTS"
+PARTS = "parts"
+#: The folders of the user's parts in which Python looks for modules of a package, by that package.
+_SEARCHED: dict[str, tuple[Path, ...]] = {}
+#: The folders that may be in ``parts/``, each named like the package of its room.
+ROOMS = ("checks", "data_sources", "formats", "frameworks", "image_sets", "metrics", "models")
+
+
+@dataclass(frozen=True)
+class PartLocation:
+    """Where one part is: the name of its module, its file or entry point for messages, and who provides it."""
+
+    module: str
+    source: str
+    is_built_in: bool
+
+
+def parts_folders() -> tuple[Path, ...]:
+    """Return the folders of the user's parts: those of the environment, else those of the workspace and its studies."""
+    return _parts_folders(os.environ.get(PARTS_VARIABLE), os.getcwd())
+
+
+@cache
+def _parts_folders(given: str | None, current_folder: str) -> tuple[Path, ...]:
+    """Return the folders for a value of the variable and a current folder; a plan asks for them at each parameter."""
+    if given is not None:
+        return tuple(Path(folder) for folder in given.split(os.pathsep) if folder)
+    near = dict.fromkeys(folder / PARTS for folder in (workspace(), *folders_of("study")))
+    return tuple(filter(_has_rooms, near))
+
+
+def parts_value() -> str:
+    """Return the value of ``PARTS_VARIABLE`` with which another process finds the same parts."""
+    return os.pathsep.join(map(str, parts_folders()))
+
+
+def use_parts_next_to(folder: Path) -> None:
+    """Let this process, and those that it starts, find the parts beside a study file or logs in this folder, too."""
+    new = folder.resolve() / PARTS
+    if _has_rooms(new) and new not in parts_folders():
+        os.environ[PARTS_VARIABLE] = os.pathsep.join(map(str, (new, *parts_folders())))
+
+
+def cached_by_parts(function: Callable[[], Value]) -> Callable[[], Value]:
+    """Return a function that computes its value once for the same folders of the user's parts."""
+    values: dict[tuple[Path, ...], Value] = {}
+
+    @wraps(function)
+    def value() -> Value:
+        folders = parts_folders()
+        if folders not in values:
+            values[folders] = function()
+        return values[folders]
+
+    return value
+
+
+def locations(package: str, kind: str, error: type[DlperfStudyError]) -> Mapping[str, PartLocation]:
+    """Return where the parts of a package are, by name in alphabetical order; imports none of them.
+
+    Raises ``error`` for a folder in ``parts/`` that is no room's, and for two parts of one name.
+    """
+    folders = parts_folders()
+    if _SEARCHED.get(package) != folders:
+        _set_search_path(package, folders)
+        _SEARCHED[package] = folders
+    # To mypy the class of an error has no hash.
+    return _locations(package, kind, error, folders)  # type: ignore[arg-type]
+
+
+@cache
+def _locations(
+    package: str, kind: str, error: type[DlperfStudyError], folders: tuple[Path, ...]
+) -> Mapping[str, PartLocation]:
+    for folder in folders:
+        _require_rooms(folder, error)
+    by_name: dict[str, PartLocation] = {}
+    for name, location in _all_locations(package, folders):
+        if name in by_name:
+            where = f"{location.source}: there is a {kind} {name!r} already, {by_name[name].source}"
+            raise error(f"{where}; give the file another name")
+        by_name[name] = location
+    return dict(sorted(by_name.items()))
+
+
+def import_part(location: PartLocation, error: type[DlperfStudyError]) -> ModuleType:
+    """Import a part; raises ``error``, with the file and the reason, where a part of the user can't be imported."""
+    try:
+        return import_module(location.module)
+    except Exception as reason:
+        if location.is_built_in:
+            raise
+        raise error(f"{location.source}: importing it raises {type(reason).__name__}: {reason}") from reason
+
+
+@cache
+def _all_locations(package: str, folders: tuple[Path, ...]) -> tuple[tuple[str, PartLocation], ...]:
+    return tuple(_each_location(package, folders))
+
+
+def _each_location(package: str, folders: tuple[Path, ...]) -> Iterator[tuple[str, PartLocation]]:
+    """Yield name and location of each part: those of the package, then of the folders, then of installed packages."""
+    for name in _names_in(_package_folder(package)):
+        yield name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)
+    room = room_of(package)
+    if not room:
+        return
+    for folder in folders:
+        for name in _names_in(folder / room):
+            yield name, PartLocation(f"{package}.{name}", str(folder / room / f"{name}.py"), is_built_in=False)
+    for point in entry_points(group=f"dlperf_study.{room}"):
+        yield point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)
+
+
+def room_of(package: str) -> str:
+    """Return the folder in ``parts/`` with further parts of a package; empty if users can add none."""
+    name = package.rpartition(".")[2]
+    return name if name in ROOMS else ""
+
+
+def file_of_user(module: str, folders: tuple[Path, ...]) -> Path | None:
+    """Return the file of a module of the user, in a folder of parts or in an installed package; None if there is none.
+
+    Nothing but the top of an installed package is looked up, and nothing is imported.
+    """
+    package, _, name = module.rpartition(".")
+    if package.startswith("dlperf_study."):
+        candidates = [folder / room_of(package) / name for folder in folders if room_of(package)]
+    else:
+        candidates = [path.joinpath(*module.split(".")[1:]) for path in _folders_of_package(module.partition(".")[0])]
+    files = (file for path in candidates for file in (path / "__init__.py", path.with_suffix(".py")))
+    return next(filter(Path.is_file, files), None)
+
+
+@cache
+def _folders_of_package(name: str) -> tuple[Path, ...]:
+    spec = find_spec(name)
+    if spec and spec.submodule_search_locations:
+        return tuple(map(Path, spec.submodule_search_locations))
+    return (Path(spec.origin).with_suffix(""),) if spec and spec.origin else ()
+
+
+def _has_rooms(folder: Path) -> bool:
+    """Return whether a folder has parts: one of this name may hold anything else."""
+    return any((folder / room).is_dir() for room in ROOMS)
+
+
+def _require_rooms(folder: Path, error: type[DlperfStudyError]) -> None:
+    for entry in sorted(folder.iterdir() if folder.is_dir() else ()):
+        if entry.is_dir() and entry.name not in (*ROOMS, "__pycache__") and not entry.name.startswith("."):
+            raise error(unknown_name(f"{folder} has a folder", entry.name, "folders of parts", ROOMS))
+
+
+def _names_in(folder: Path) -> list[str]:
+    return [module.name for module in iter_modules([str(folder)]) if not module.name.startswith("_")]
+
+
+def _package_folder(package: str) -> Path:
+    return Path(str(import_module(package).__file__)).parent
+
+
+def _set_search_path(package: str, folders: tuple[Path, ...]) -> None:
+    """Let Python import parts of these folders as modules of a package; forget those of other folders."""
+    module, room = import_module(package), room_of(package)
+    path = [str(_package_folder(package)), *(str(folder / room) for folder in folders if room)]
+    former = {folder for folder in module.__path__ if folder not in path}
+    if list(module.__path__) == path:
+        return
+    for name, imported in list(sys.modules.items()):
+        if name.startswith(f"{package}.") and str(Path(str(getattr(imported, "__file__", ""))).parent) in former:
+            del sys.modules[name]
+    module.__path__[:] = path
+    invalidate_caches()

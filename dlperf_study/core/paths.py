@@ -1,0 +1,359 @@
+"""Every path under ``outputs/``. No other module joins a path below that folder.
+
+The folder is ``outputs/`` in the workspace unless ``DLPERF_STUDY_OUTPUTS`` names a different one.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlperf_study.core.resources import PACKAGE_FOLDER, workspace
+
+#: The folder of the package: the top of a checkout. Only what is in a checkout may use it: tools, tests, `generated`.
+PROJECT = PACKAGE_FOLDER.parent
+OUTPUTS_VARIABLE = "DLPERF_STUDY_OUTPUTS"
+#: In the notebooks of a report that is built: its folder, in which it stays until all of it is there.
+REPORT_VARIABLE = "DLPERF_STUDY_REPORT"
+#: How the names of the self-test's studies begin, and the folder of its results and of all its studies.
+SELFTEST = "selftest"
+#: The folder of what was measured before.
+EARLIER = "earlier"
+#: The folders of a configuration with the runs that are never counted: traces, and NCCL's report.
+TRACES, NCCL_REPORTS = "trace", "nccl"
+#: The name of a run's folder; nothing is repeated a billion times.
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
+
+
+def outputs_folder() -> Path:
+    """Return the folder that holds all evidence and all reports."""
+    return Path(os.environ.get(OUTPUTS_VARIABLE) or workspace() / "outputs").resolve()
+
+
+def is_building_report() -> bool:
+    """Return whether this process is a notebook of a report that is built."""
+    return bool(os.environ.get(REPORT_VARIABLE))
+
+
+def image_sets_folder() -> Path:
+    """Return the folder of the image sets that this project makes itself."""
+    return workspace() / "data"
+
+
+def is_selftest(study: str) -> bool:
+    """Return whether a study, by its name, is one of the self-test: it may plant what others must not have."""
+    return study.partition("_")[0] == SELFTEST
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The evidence of one repetition."""
+
+    folder: Path
+
+    @property
+    def home(self) -> "ConfigurationPaths":
+        """The configuration of which this is a run, a measured or an unmeasured one."""
+        folder = self.folder.parents[1]
+        return ConfigurationPaths(folder.parents[1] if folder.parent.name in (TRACES, NCCL_REPORTS) else folder)
+
+    @property
+    def run_file(self) -> Path:
+        """The record of the run; written last."""
+        return self.folder / "run.json"
+
+    @property
+    def configuration_file(self) -> Path:
+        """The configuration of the run."""
+        return self.folder / "configuration.json"
+
+    @property
+    def submission_file(self) -> Path:
+        """The commands that were started."""
+        return self.folder / "submission.json"
+
+    @property
+    def scratch(self) -> Path:
+        """What launchers write for themselves; deleted when the run ends."""
+        return self.folder / "scratch"
+
+    @property
+    def waiting(self) -> Path:
+        """Which nodes were too busy to start the run at once, a line each; deleted when the run ends."""
+        return self.scratch / "waiting.txt"
+
+    @property
+    def process_logs(self) -> list[Path]:
+        """What each started process printed, in order of name."""
+        return sorted(self.folder.glob("*.log"))
+
+    @property
+    def timeline(self) -> Path:
+        """The trace that the library wrote, if it was requested."""
+        return self.folder / "timeline.json"
+
+    def rank_log(self, rank: int) -> Path:
+        """What one rank measured."""
+        return self.folder / f"rank-{rank:05d}.jsonl"
+
+    def telemetry(self, node: int) -> Path:
+        """What the guard of one node sampled during the run."""
+        return self.folder / f"telemetry-{node:05d}.jsonl"
+
+
+@dataclass(frozen=True)
+class JobPaths:
+    """One job submitted to a queueing system, and its results."""
+
+    folder: Path
+
+    @property
+    def order(self) -> Path:
+        """The runs that the job is to do."""
+        return self.folder / "order.json"
+
+    @property
+    def script(self) -> Path:
+        """The submitted script."""
+        return self.folder / "job.sbatch"
+
+    @property
+    def job_id(self) -> Path:
+        """The id that the queueing system gave it."""
+        return self.folder / "job_id.txt"
+
+    @property
+    def states(self) -> Path:
+        """Its states, one line per change."""
+        return self.folder / "states.txt"
+
+    @property
+    def output(self) -> Path:
+        """What the job printed."""
+        return self.folder / "output.txt"
+
+    def result(self, index: int) -> Path:
+        """How one run of the job ended, as the job reports it."""
+        return self.folder / f"result-{index}.json"
+
+    def recorded(self, index: int) -> Path:
+        """Exists once the driver has recorded how this run ended."""
+        return self.folder / f"recorded-{index}"
+
+
+@dataclass(frozen=True)
+class ConfigurationPaths:
+    """The evidence of one configuration of a study."""
+
+    folder: Path
+
+    @property
+    def study(self) -> "StudyPaths":
+        """Its study."""
+        return StudyPaths(self.folder.parent.parent)
+
+    @property
+    def notebook(self) -> Path:
+        """The executed notebook of the configuration."""
+        return self.folder / "run_configuration.ipynb"
+
+    @property
+    def failure(self) -> Path:
+        """Why the notebook stopped early."""
+        return self.folder / "failure.txt"
+
+    @property
+    def compiled(self) -> Path:
+        """What compilers keep for the next run; no evidence."""
+        return self.folder / "compiled"
+
+    def run(self, repetition: int) -> RunPaths:
+        """Return the paths of one repetition; the first is 1."""
+        return RunPaths(self.folder / "runs" / str(repetition))
+
+    def trace(self, traced_identity: str) -> RunPaths:
+        """Return the paths of the run in which the library traced itself; it is never counted."""
+        return ConfigurationPaths(self.folder / TRACES / traced_identity).run(1)
+
+    def nccl_report(self, reported_identity: str) -> RunPaths:
+        """Return the paths of the run in which NCCL reported what it chose; it is never counted."""
+        return ConfigurationPaths(self.folder / NCCL_REPORTS / reported_identity).run(1)
+
+    def interrupted(self) -> Path:
+        """The next free folder for an interrupted run: kept, never counted."""
+        return _next(self.folder / "interrupted")
+
+    def runs(self) -> Iterator[RunPaths]:
+        """Yield the runs in order of repetition."""
+        yield from map(RunPaths, _numbered(self.folder / "runs"))
+
+    def misnamed_runs(self) -> list[Path]:
+        """Return the folders next to those of runs whose names are no repetition; hidden ones are left out."""
+        folders = [path for path in (self.folder / "runs").glob("[!.]*") if path.is_dir()]
+        return sorted(path for path in folders if not _NUMBER.fullmatch(path.name))
+
+    def jobs(self) -> list[JobPaths]:
+        """Return the submitted jobs, in order."""
+        return [JobPaths(folder) for folder in _numbered(self.folder / "jobs")]
+
+    def next_job(self) -> JobPaths:
+        """Return the paths of the next job."""
+        return JobPaths(_next(self.folder / "jobs"))
+
+
+@dataclass(frozen=True)
+class StudyPaths:
+    """Everything one study writes."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, study: str) -> "StudyPaths":
+        """Return the paths of a study, by its name; those of the self-test share a folder."""
+        folder = outputs_folder()
+        return cls(folder / SELFTEST / study if is_selftest(study) and study != SELFTEST else folder / study)
+
+    @property
+    def plan_file(self) -> Path:
+        """The plan: what was to be measured, and what could not be."""
+        return self.folder / "plan.json"
+
+    def program(self, digest: str) -> Path:
+        """The files of a user's program, and how it is declared, by the digest of both."""
+        return self.folder / "program" / digest[:16]
+
+    def parts(self, digest: str) -> Path:
+        """The user's parts as runs got them, packed, by the digest of the files."""
+        return self.folder / "parts" / f"{digest[:16]}.tar.gz"
+
+    @property
+    def selftest_results(self) -> Path:
+        """The results of all self-tests, in the folder that their studies share."""
+        return self.folder / "results.json"
+
+    @property
+    def selftest_unfinished(self) -> Path:
+        """Exists while a self-test has measured a part of its studies, so that it can be continued."""
+        return self.folder / "unfinished"
+
+    def next_earlier(self) -> Path:
+        """The next free folder for what was measured before: kept, never counted."""
+        return _next(self.folder / EARLIER)
+
+    def earlier_measurement(self, number: int) -> "StudyPaths":
+        """Return the paths of an earlier measurement of the study; the first is 1."""
+        return StudyPaths(self.folder / EARLIER / str(number))
+
+    def earlier_measurements(self) -> "list[StudyPaths]":
+        """Return the paths of the earlier measurements, in order; a folder without a plan or evidence is none."""
+        every = map(StudyPaths, _numbered(self.folder / EARLIER))
+        return [paths for paths in every if paths.plan_file.exists() and paths.configurations.exists()]
+
+    @property
+    def last_measurement(self) -> "StudyPaths":
+        """The paths of the last measurement of the study of which these may be an earlier one."""
+        folder = self.folder
+        return StudyPaths(folder.parent.parent) if folder.parent.name == EARLIER and folder.name.isdecimal() else self
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever drives this study where a queue starts its runs."""
+        return self.folder / "driver.lock"
+
+    @property
+    def configurations(self) -> Path:
+        """One folder per configuration that was ever measured, also those no longer planned."""
+        return self.folder / "configurations"
+
+    def configuration(self, identity: str) -> ConfigurationPaths:
+        """Return the paths of one configuration."""
+        return ConfigurationPaths(self.configurations / identity)
+
+    def begun_runs(self) -> dict[str, list[RunPaths]]:
+        """Return the runs that have a folder, in order of repetition, by the identity of their configuration."""
+        return {folder.name: [*ConfigurationPaths(folder).runs()] for folder in self.configurations.glob("*")}
+
+    @property
+    def dataset(self) -> Path:
+        """The tables, as Parquet and CSV."""
+        return self.folder / "dataset"
+
+    @property
+    def dataset_inputs(self) -> Path:
+        """A digest of what the tables were made from."""
+        return self.folder / "dataset.inputs"
+
+    @property
+    def paper(self) -> Path:
+        """Figures, tables and numbers for a paper, as LaTeX."""
+        return self.folder / "paper"
+
+    @property
+    def like_dlperf(self) -> Path:
+        """The results of ingested logs as DLPerf would have written them."""
+        return self.folder / "result"
+
+    @property
+    def tables(self) -> Path:
+        """The tables of the report, as HTML and LaTeX."""
+        return self._report_folder / "tables"
+
+    @property
+    def figures(self) -> Path:
+        """The figures of the report, as SVG and PDF."""
+        return self._report_folder / "figures"
+
+    @property
+    def _report_folder(self) -> Path:
+        return Path(os.environ.get(REPORT_VARIABLE) or self.folder)
+
+    @property
+    def report(self) -> Path:
+        """The pages; they need nothing outside this folder."""
+        return self.folder / "report"
+
+    @property
+    def ingestion_lock(self) -> Path:
+        """Held by whoever ingests logs into this study."""
+        return self.folder / "ingestion.lock"
+
+    @property
+    def report_lock(self) -> Path:
+        """Held by whoever builds the report."""
+        return self.folder / "report.lock"
+
+    @property
+    def report_inputs(self) -> Path:
+        """A digest of what the report was made from."""
+        return self.folder / "report.inputs"
+
+    @property
+    def report_unfinished(self) -> Path:
+        """Pages, tables and figures while they are built, and what is left of a report that failed."""
+        return self.folder / "report.unfinished"
+
+    @property
+    def report_previous(self) -> Path:
+        """The last pages, tables and figures while new ones take their places."""
+        return self.folder / "report.previous"
+
+    @property
+    def report_page(self) -> Path:
+        """The page a person opens first."""
+        return self.report / "index.html"
+
+
+def _numbered(folder: Path) -> list[Path]:
+    """Return the files and folders whose names are numbers from 1, in order of number."""
+    return sorted((path for path in folder.glob("*") if _NUMBER.fullmatch(path.name)), key=_number_of)
+
+
+def _next(folder: Path) -> Path:
+    """Return the path in a folder whose name is the next number; the first is 1."""
+    last = max(map(_number_of, _numbered(folder)), default=0)
+    return folder / str(last + 1)
+
+
+def _number_of(path: Path) -> int:
+    return int(path.name)

@@ -1,0 +1,72 @@
+"""What the command line shows: text tables and a progress display, by rich. Imported only by what prints."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows under their headings as text, in columns as wide as their widest cell; without headings, rows only.
+
+    Rows are never wrapped: a pipe keeps them whole, and a terminal wraps them itself. A line break in a cell becomes a
+    space. Raises ValueError where a row is not as long as the headings.
+    """
+    # A table of rich takes a hundred times as long; most commands print no table, and import nothing for it.
+    from rich.cells import cell_len, set_cell_size
+
+    for row in rows:
+        if len(row) != len(headings):
+            raise ValueError(f"row of {len(row)} cells under {len(headings)} headings: {row}")
+    lines = [tuple(map(_join_lines, row)) for row in ((headings, *rows) if any(headings) else rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(set_cell_size, line, widths)).rstrip() for line in lines)
+
+
+def _join_lines(cell: str) -> str:
+    return " ".join(cell.splitlines())
+
+
+#: The colour of the words at the beginning of a line, or after two spaces in a table, that say how bad something is.
+_COLOURS = {
+    r"(?m)^(?:error|missing|failed)\b|(?<=  )\d+ errors?\b": "bold red",
+    r"(?m)^warning\b|(?<=  )\d+ warnings?\b": "yellow",
+    r"(?m)^(?:note|untested)\b|(?<=  )\d+ notes?\b": "cyan",
+    r"(?m)^ok\b": "green",
+}
+
+
+def print_in_colour(text: str) -> None:
+    """Print a text on a terminal; its words for errors, warnings and notes have colours, and no line is wrapped."""
+    from rich.console import Console
+    from rich.text import Text
+
+    coloured = Text(text)
+    for pattern, style in _COLOURS.items():
+        coloured.highlight_regex(pattern, style)
+    Console().print(coloured, soft_wrap=True)
+
+
+def progress_display(unit: str) -> "Progress":
+    """Return a bar with the amount done and the time left; ``unit`` is ``bytes`` or the plural of what is counted.
+
+    It shows nothing where the output is no terminal. Lines that are printed meanwhile appear above it.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console()
+    amount = DownloadColumn() if unit == "bytes" else TextColumn(f"{{task.completed:.0f}} of {{task.total:.0f}} {unit}")
+    times = (TimeElapsedColumn(), TextColumn("elapsed, about"), TimeRemainingColumn(), TextColumn("left"))
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        amount,
+        *times,
+        console=console,
+        disable=not console.is_terminal,
+        # Runs take minutes, so the speed is that of the whole study; drawing often would disturb what is measured.
+        speed_estimate_period=86_400.0,
+        refresh_per_second=1.0,
+    )

@@ -1,0 +1,73 @@
+"""How messages name commands, as their reader can type them: of this package, of make in a checkout, and of pip.
+
+The default installation reads, plans, ingests, audits and reports. What measures, and what reaches a
+Kubernetes cluster, is in the extras of this package. Standard library only.
+"""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from dlperf_study import __version__
+from dlperf_study.core.errors import MissingPackageError
+from dlperf_study.core.resources import CHECKOUT
+
+#: The name of the command that is installed with the package.
+COMMAND = "dlperf-study"
+#: The extra that has a module, and the package that it is in; all other modules come with the package itself.
+_EXTRAS = {
+    "kubernetes": ("kubernetes", "kubernetes"),
+    "skimage": ("data", "scikit-image"),
+    "PIL": ("data", "pillow"),
+    "zmq": ("data", "pyzmq"),
+    "pynvml": ("gpu", "nvidia-ml-py"),
+    "jupyterlab": ("lab", "jupyterlab"),
+    "paddle": ("paddle", "paddlepaddle"),
+    "torch": ("torch", "torch"),
+    "tensorflow": ("tensorflow", "tensorflow-cpu"),
+    "horovod": ("horovod", "horovod"),
+    "nvidia": ("dali", "nvidia-dali-cuda120"),
+}
+#: The extras that a checkout installs by a target of make; those that are not here are in its lock.
+_TARGETS = ("torch", "tensorflow", "horovod", "dali")
+#: The extra that pip can't compile by itself: a checkout does, into the environment that is active.
+_COMPILED = ("horovod",)
+#: What to do on a node that has other code of this package.
+SAME_PACKAGE = "install this very checkout there" if CHECKOUT else f"`pip install dlperf_study=={__version__}` there"
+
+
+def command_line(arguments: str = "") -> str:
+    """Return a command of this package as its user calls it."""
+    is_script = not CHECKOUT or Path(sys.argv[0]).name == COMMAND
+    return f"{COMMAND if is_script else 'python -m dlperf_study'} {arguments}".strip()
+
+
+def make_or(target: str, otherwise: str) -> str:
+    """Return a target of make with its variables, for a checkout; ``otherwise`` for an installed package."""
+    return f"make {target}" if CHECKOUT else otherwise
+
+
+def make_command(name: str) -> str:
+    """Return the command of this name: in a checkout that of make."""
+    return make_or(name, command_line(name))
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs the packages of an extra."""
+    if not CHECKOUT:
+        return f"make -C CHECKOUT {extra}" if extra in _COMPILED else f"pip install 'dlperf_study[{extra}]'"
+    return f"make {extra}" if extra in _TARGETS else "pip install -r requirements.lock"
+
+
+def missing_package(module: str, where: str = "") -> str:
+    """Return the sentence on a module that is not installed ``where``, with the command that installs it."""
+    extra, package = _EXTRAS.get(module.partition(".")[0], ("", module.partition(".")[0]))
+    default = "pip install -r requirements.lock" if CHECKOUT else "pip install --upgrade --force-reinstall dlperf_study"
+    command = install_command(extra) if extra else default
+    return f"the package {package} is not installed{where}; `{command}` installs it"
+
+
+def require_module(module: str) -> None:
+    """Raise MissingPackageError, with the command that installs it, if a module of an extra is not installed."""
+    if find_spec(module) is None:
+        raise MissingPackageError(missing_package(module))

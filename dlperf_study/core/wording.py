@@ -1,0 +1,101 @@
+"""How messages write numbers, names and unknown names."""
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+
+#: Words of labels that look like any other, and are names.
+_NAMES = ("Python",)
+
+
+def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
+    """Return the message about a name that is not among the valid ones, of which ``kind`` is the plural.
+
+    ``study a: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are horovod_torch, …``.
+    """
+    choices = list(valid)
+    return f"{where} {name!r}; {closest(name, choices)}the {kind} are {', '.join(choices)}"
+
+
+def closest(name: str, choices: Iterable[str]) -> str:
+    """Return a question that suggests all choices that begin with ``name``, else the one most like it; or nothing."""
+    names = list(choices)
+    # Fewer characters begin too many names.
+    matches = [choice for choice in names if len(name) > 2 and choice.startswith(name)]
+    matches = matches or difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {' or '.join(matches)}? " if matches else ""
+
+
+def as_yaml(value: object) -> str:
+    """Return a value as YAML writes it, strings in quotes: ``true``, ``null``, ``'x'``, ``[1, 2]``."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_yaml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {as_yaml(entry)}' for key, entry in value.items())}}}"
+    return repr(value)
+
+
+def level(value: object) -> str:
+    """Return a level of a parameter as a study file has it: ``true``, ``0.5``, ``paddle_ps``."""
+    return value if isinstance(value, str) else as_yaml(value)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 device``, ``2 devices``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: ``40 s``, ``12 min``, ``3 h 20 min``."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def guessed(low: float, high: float) -> str:
+    """Return how many of something may be needed: ``40 to 200``. A guess is worth one significant digit."""
+    return " to ".join(dict.fromkeys(_one_digit(bound) for bound in (low, high)))
+
+
+def guessed_duration(low: float, high: float) -> str:
+    """Return how long something may take, likewise: ``3 min to 20 min``."""
+    return " to ".join(dict.fromkeys(map(_guessed_time, (low, high))))
+
+
+def _one_digit(number: float) -> str:
+    return f"{float(f'{number:.0e}'):,.0f}".replace(",", "\u202f")
+
+
+def _guessed_time(seconds: float) -> str:
+    unit, size = next(((unit, size) for unit, size in (("h", 3600), ("min", 60)) if seconds >= size), ("s", 1))
+    return f"{_one_digit(seconds / size)} {unit}"
+
+
+def first_of(names: Sequence[str], most: int = 10, mark: str = ", ") -> str:
+    """Return the first names, and how many more there are: ``a, b, and 2 more``."""
+    more = f"{mark}and {len(names) - most} more" if len(names) > most else ""
+    return mark.join(names[:most]) + more
+
+
+def last_line(output: str) -> str:
+    """Return the last line of a program's output, which often says why it ended; of empty output, nothing."""
+    lines = output.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def rate_text(rate: float) -> str:
+    """Return the rate of one run with two decimals, or with four significant digits if these are more: ``29.10``."""
+    return f"{rate:.{max(2, 3 - math.floor(math.log10(rate)))}f}"
+
+
+def rounded(value: float) -> str:
+    """Return a number with four significant digits and without an exponent: ``19000``."""
+    return f"{float(f'{value:.4g}'):.15g}"
+
+
+def in_sentence(label: str) -> str:
+    """Return a label as words of a sentence: in lower case, except abbreviations and names such as cuDNN."""
+    return " ".join(word.lower() if word[1:].islower() and word not in _NAMES else word for word in label.split(" "))

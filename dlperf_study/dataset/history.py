@@ -1,0 +1,388 @@
+"""The measurements of a study, the last one and those put aside before it, and what changed from one to another."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.core.errors import BaselineError, EvidenceError
+from dlperf_study.core.paths import StudyPaths, outputs_folder
+from dlperf_study.core.wording import closest
+from dlperf_study.dataset.configuration_table import throughputs_of
+from dlperf_study.dataset.dataset import Dataset, up_to_date
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.metrics.comparison import (
+    EQUAL,
+    FASTER,
+    NOT_DISTINGUISHABLE,
+    SLOWER,
+    Throughputs,
+    Verdict,
+    throughput_ratio,
+    verdicts,
+    widest_equality,
+)
+from dlperf_study.metrics.drift import DateChange, date_changes
+from dlperf_study.metrics.statistics import Estimate
+from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.job import Outcome
+from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.plan import Entry
+
+#: Between the name of a study and the number of an earlier measurement of it.
+SEPARATOR = "@"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One measurement of a study, with the name by which a command finds it."""
+
+    name: str
+    dataset: Dataset
+
+    @property
+    def begun(self) -> str:
+        """When its first completed run began, to the minute, in UTC; ``date unknown`` for logs without times."""
+        runs = self.dataset.runs
+        times = runs.loc[runs["outcome"] == Outcome.COMPLETED, "started"].dropna()
+        return str(times.min())[:16].replace("T", " ") if len(times) else "date unknown"
+
+    @property
+    def title(self) -> str:
+        """Its name and its date."""
+        return f"{self.name} ({self.begun})"
+
+    @cached_property
+    def throughputs(self) -> Throughputs:
+        """The rates of its completed runs, in the unit of ``dataset.rate``, by identity."""
+        return throughputs_of(self.dataset.runs, self.dataset.plan)
+
+
+def find_measurement(name: str) -> Measurement:
+    """Return a measurement by its name: ``study``, ``study@1`` of an earlier one, or a folder that has a plan.
+
+    Raises EvidenceError, with the names there are, when nothing was measured under it.
+    """
+    paths = _paths_of(name)
+    if not paths.plan_file.exists():
+        names = list(measurement_names())
+        raise EvidenceError(
+            f"{name}: no measurement has this name, and no folder with a plan; "
+            f"{closest(name, names)}there are: {', '.join(names) or 'none'}"
+        )
+    return Measurement(name, up_to_date(paths))
+
+
+def measurements_of(study: str) -> list[Measurement]:
+    """Return the measurements of a study in order, the last one at the end."""
+    return list(map(_load, _paths_of_series(StudyPaths.of(study))))
+
+
+def _paths_of_series(last: StudyPaths) -> list[StudyPaths]:
+    return [*last.earlier_measurements(), last]
+
+
+def _load(paths: StudyPaths) -> Measurement:
+    """Return the measurement in a folder of a study, with the name that it has there."""
+    study = paths.last_measurement.folder.name
+    name = study if paths.last_measurement == paths else f"{study}{SEPARATOR}{paths.folder.name}"
+    return Measurement(name, up_to_date(paths))
+
+
+def earlier_dates(before: Measurement, after: Measurement) -> list[Measurement]:
+    """Return the measurements that tell how dates differ.
+
+    Of one study, all that are earlier than ``after``; of two studies, those of the study of ``before``, up to it.
+    """
+    folders = [measurement.dataset.folder.resolve().parent for measurement in (before, after)]
+    series = _paths_of_series(StudyPaths(folders[0]).last_measurement)
+    of_series = [paths.folder for paths in series]
+    if folders[1] in of_series:
+        return list(map(_load, series[: of_series.index(folders[1])]))
+    earlier = series[: of_series.index(folders[0])] if folders[0] in of_series else []
+    return [*map(_load, earlier), before]
+
+
+def measurement_names() -> Iterator[str]:
+    """Yield the names of all measurements under outputs, those of a study in order."""
+    for folder in sorted(outputs_folder().glob("*")):
+        paths = StudyPaths(folder)
+        for earlier_paths in paths.earlier_measurements():
+            yield f"{folder.name}{SEPARATOR}{earlier_paths.folder.name}"
+        if paths.plan_file.exists():
+            yield folder.name
+
+
+def _paths_of(name: str) -> StudyPaths:
+    """Return the paths of a measurement, whether there is one or not."""
+    if StudyPaths(Path(name)).plan_file.exists():
+        return StudyPaths(Path(name).resolve())
+    study, _, position = name.partition(SEPARATOR)
+    paths = StudyPaths.of(study)
+    return paths.earlier_measurement(int(position)) if position.isdecimal() else paths
+
+
+#: The parameters that tell configurations apart, whatever their study is called; a program's settings are named singly.
+_IDENTIFYING = tuple(
+    name for name, entry in PARAMETERS.items() if entry.in_identity and name not in ("study", "settings")
+)
+#: The columns of tables that have identities.
+_IDENTITIES = ("identity", "baseline_identity", "reference_identity")
+
+#: What tells a configuration apart, by name; None where it is not stated.
+IdentifyingValues = Mapping[str, Scalar | None]
+
+
+def share_identities(before: Measurement, after: Measurement) -> Measurement:
+    """Return ``after`` with the identities of ``before`` for configurations that differ in the study's name only."""
+    if before.dataset.plan.study == after.dataset.plan.study:
+        return after
+    identities = {tuple(values.items()): identity for identity, values in identifying_values(before).items()}
+    renamed = {}
+    for identity, values in identifying_values(after).items():
+        renamed[identity] = identities.get(tuple(values.items()), identity)
+    return _renamed(after, renamed, before.dataset.plan.study)
+
+
+def differences_of_most_similar(before: Measurement, after: Measurement) -> dict[str, tuple[Scalar | None, ...]]:
+    """Return in what the two most similar configurations with completed runs differ, and the values of each."""
+    pairs = product(_of_completed_runs(before), _of_completed_runs(after))
+    return min((_differences(*pair) for pair in pairs), key=len, default={})
+
+
+def _of_completed_runs(measurement: Measurement) -> list[IdentifyingValues]:
+    by_identity = identifying_values(measurement)
+    return [by_identity[identity] for identity in measurement.throughputs]
+
+
+def identifying_values(measurement: Measurement) -> dict[str, IdentifyingValues]:
+    """Return what tells each configuration of a measurement apart, by identity."""
+    rows = measurement.dataset.configuration_rows
+    by_identity = measurement.dataset.plan.by_identity
+    return {identity: _identifying_values(entry, rows.get(identity)) for identity, entry in by_identity.items()}
+
+
+def _identifying_values(entry: Entry, row: Any) -> IdentifyingValues:
+    """Return what tells one configuration apart; ``row``: of the table of configurations.
+
+    A batch that devices can't share equally is 0 whatever it is, and samples of different lengths are not compared.
+    """
+    values = entry.configuration.as_dict() | dict.fromkeys(entry.unstated)
+    identifying = {name: values[name] for name in _IDENTIFYING} | entry.configuration.own_settings
+    identifying["global_batch"] = None if row is None else int(row.global_batch)
+    return identifying | {"tokens_per_sample": _tokens_per_sample(row)}
+
+
+def _tokens_per_sample(row: Any) -> int | None:
+    """Return how many tokens the samples of a configuration have; None if they are not counted as both."""
+    if row is None or pd.isna(row.token_throughput) or pd.isna(row.throughput):
+        return None
+    tokens: int = round(row.token_throughput / row.throughput)
+    return tokens
+
+
+def _differences(before: IdentifyingValues, after: IdentifyingValues) -> dict[str, tuple[Scalar | None, ...]]:
+    """Return the values that differ, by name; a setting of one program may be none of the other."""
+    names = dict.fromkeys((*before, *after))
+    return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+
+
+def _renamed(measurement: Measurement, identities: Mapping[str, str], study: str) -> Measurement:
+    """Return a measurement with other identities; the configurations that have one are of ``study``."""
+    dataset, entries = measurement.dataset, []
+    for entry in dataset.plan.entries:
+        identity = entry.configuration.identity
+        is_same = identities[identity] == identity
+        entries.append(
+            replace(
+                entry,
+                configuration=entry.configuration if is_same else replace(entry.configuration, study=study),
+                baseline_identity=identities[entry.baseline_identity],
+                reference_identity=identities.get(entry.reference_identity or ""),
+            )
+        )
+    frames = {}
+    for name in ("runs", "configurations", "diagnostics"):
+        frames[name] = _replace_identities(getattr(dataset, name), identities)
+    return replace(measurement, dataset=replace(dataset, plan=replace(dataset.plan, entries=tuple(entries)), **frames))
+
+
+def _replace_identities(frame: pd.DataFrame, identities: Mapping[str, str]) -> pd.DataFrame:
+    """Return a table with other identities; rows about a whole study have none."""
+    columns = [column for column in _IDENTITIES if column in frame]
+    return frame.assign(**{column: frame[column].map(identities.get) for column in columns})
+
+
+#: Regressions first, and last what nothing can be said of.
+ORDER = (SLOWER, FASTER, NOT_DISTINGUISHABLE, EQUAL, None)
+#: What is recorded of a run and may explain a change.
+CONDITIONS = (
+    *("cluster", "launcher", "host", "device", "device_name", "link", "cpu_model", "cores", "memory_bytes"),
+    *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
+    *("library", "library_version", "python_version", "library_settings", "measuring_code", "git_commit"),
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the throughput or speedup of one configuration changed, and what may be said of it.
+
+    No verdict has a word before enough earlier dates tell how dates differ.
+    """
+
+    identity: str
+    dates: DateChange
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class ConditionChange:
+    """A column of the runs whose values differ between two measurements; each list in order of appearance."""
+
+    column: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MeasurementComparison:
+    """Two measurements and what changed between them.
+
+    ``earlier``: the measurements that tell how dates differ. ``throughputs`` and ``speedups`` have regressions first.
+    ``other_networks``: identities under which the two trained different numbers of parameters, which are not compared.
+    """
+
+    before: Measurement
+    after: Measurement
+    earlier: tuple[Measurement, ...]
+    throughputs: tuple[Change, ...]
+    speedups: tuple[Change, ...]
+    conditions: tuple[ConditionChange, ...]
+    other_networks: tuple[str, ...]
+
+    @property
+    def has_common_configurations(self) -> bool:
+        """Whether any configuration has completed runs in both."""
+        return not self.before.throughputs.keys().isdisjoint(self.after.throughputs)
+
+    @property
+    def only_before(self) -> list[str]:
+        """The identities of which only the earlier one has completed runs."""
+        return [identity for identity in self.before.throughputs if identity not in self.after.throughputs]
+
+    @property
+    def only_after(self) -> list[str]:
+        """The identities of which only the later one has completed runs."""
+        return [identity for identity in self.after.throughputs if identity not in self.before.throughputs]
+
+
+def compare_measurements(
+    before: Measurement, after: Measurement, earlier: Sequence[Measurement] | None = None
+) -> MeasurementComparison:
+    """Return what changed from one measurement to another.
+
+    ``earlier``: the measurements that tell how dates differ; those of ``earlier_dates`` if left out.
+    Raises EvidenceError when both are the same measurement, or their rates have different units.
+    """
+    if before.dataset.folder.resolve() == after.dataset.folder.resolve():
+        raise EvidenceError(f"{before.name} and {after.name} are the same measurement; name two")
+    earlier = tuple(earlier_dates(before, after) if earlier is None else earlier)
+    after = share_identities(before, after)
+    units = [COLUMNS[measurement.dataset.rate].unit for measurement in (before, after)]
+    if units[0] != units[1]:
+        raise EvidenceError(f"the rates of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
+    throughputs, speedups = (_changes(values, before, after, earlier) for values in (_log_rates, _log_speedups))
+    widest = max(widest_equality(before.dataset.plan), widest_equality(after.dataset.plan))
+    changes_of_throughput, changes_of_speedup = _ordered(throughputs, speedups, widest)
+    return MeasurementComparison(
+        before,
+        after,
+        earlier,
+        changes_of_throughput,
+        changes_of_speedup,
+        _condition_changes(before, after),
+        _other_networks(before, after),
+    )
+
+
+def _changes(
+    values: Callable[[Measurement], Mapping[str, Estimate]],
+    before: Measurement,
+    after: Measurement,
+    earlier: Sequence[Measurement],
+) -> dict[str, DateChange]:
+    """Return how values of both measurements changed, by identity; networks of other sizes are not compared."""
+    comparable = []
+    for date in (before, *earlier):
+        is_in_unit = date.dataset.rate == after.dataset.rate
+        left_out = _other_networks(date, after) if is_in_unit else tuple(date.throughputs)
+        comparable.append({identity: value for identity, value in values(date).items() if identity not in left_out})
+    return date_changes(comparable[0], values(after), comparable[1:])
+
+
+def _ordered(
+    throughputs: Mapping[str, DateChange], speedups: Mapping[str, DateChange], widest: float
+) -> Iterator[tuple[Change, ...]]:
+    """Yield the changes of each kind, by verdict and then by size; the verdicts of both kinds are made together."""
+    kinds = (throughputs, speedups)
+    departures = {}
+    for kind, changes in enumerate(kinds):
+        for identity, change in changes.items():
+            departures[f"{kind} {identity}"] = change.departure or Estimate(0.0)
+    decided = verdicts(departures, widest)
+    for kind, changes in enumerate(kinds):
+        rows = [Change(identity, change, decided[f"{kind} {identity}"]) for identity, change in changes.items()]
+        yield tuple(sorted(rows, key=lambda row: (ORDER.index(row.verdict.word), row.dates.log_ratio.mean)))
+
+
+def _log_rates(measurement: Measurement) -> dict[str, Estimate]:
+    """Return the mean logarithms of the rates of each configuration, by identity."""
+    return {identity: sample.logarithms.estimate for identity, sample in measurement.throughputs.items()}
+
+
+def _log_speedups(measurement: Measurement) -> dict[str, Estimate]:
+    """Return the logarithms of the speedups, by identity; without baselines, and without what has no measured one."""
+    speedups = {}
+    for entry in measurement.dataset.plan.entries:
+        identity = entry.configuration.identity
+        if identity in measurement.throughputs and not entry.is_baseline:
+            try:
+                speedups[identity] = throughput_ratio(entry, "baseline", measurement.throughputs)
+            except BaselineError:
+                # The report of that measurement says so.
+                continue
+    return speedups
+
+
+def _other_networks(before: Measurement, after: Measurement) -> tuple[str, ...]:
+    """Return the identities under which two measurements trained different numbers of parameters."""
+    parameters = _parameters(before).to_frame("before").join(_parameters(after).rename("after"), how="inner")
+    return tuple(parameters.index[parameters["before"] != parameters["after"]])
+
+
+def _parameters(measurement: Measurement) -> pd.Series:
+    return measurement.dataset.configurations.set_index("identity")["parameters"].dropna()
+
+
+def _condition_changes(before: Measurement, after: Measurement) -> tuple[ConditionChange, ...]:
+    """Return what is recorded of the completed runs that both measured and is not the same in both.
+
+    What only one of them recorded is no change: older evidence has no record of some.
+    """
+    differing = []
+    for column in CONDITIONS:
+        levels_before, levels_after = _levels(before, after, column), _levels(after, before, column)
+        if levels_before and levels_after and set(levels_before) != set(levels_after):
+            differing.append(ConditionChange(column, levels_before, levels_after))
+    return tuple(differing)
+
+
+def _levels(measurement: Measurement, other: Measurement, column: str) -> tuple[str, ...]:
+    """Return the values of a column of the completed runs of the configurations that the other has too."""
+    runs = measurement.dataset.runs
+    in_both = (runs["outcome"] == Outcome.COMPLETED) & runs["identity"].isin(list(other.throughputs))
+    return tuple(map(str, runs.loc[in_both, column].dropna().unique()))

@@ -1,0 +1,1 @@
+"""Printed logs that were read become the runs of a dataset."""

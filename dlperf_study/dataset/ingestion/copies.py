@@ -1,0 +1,102 @@
+"""Logs that are there twice.
+
+Of two in one configuration one counts. Of two in different configurations one is in the wrong place, nobody can tell
+which, and neither counts. Logs with the same bytes are known before anything is read, others by the numbers they print.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from dlperf_study.core.errors import LogError
+from dlperf_study.dataset.ingestion.run_reader import PrintedRun
+from dlperf_study.readers.log_files import LogFile
+from dlperf_study.readers.metadata import StudyMetadata
+
+_BLOCK_BYTES = 1 << 20
+
+
+def copies_of_other_configurations(study: StudyMetadata, files: Mapping[str, LogFile]) -> dict[str, str]:
+    """Return, by the path of a log, of which log of another configuration it has the bytes.
+
+    ``files`` are by path. Only files of one size are compared. What can't be read is left to its reader.
+    """
+    configurations: dict[str, int] = {}
+    for index, metadata in enumerate(study.configurations):
+        configurations |= dict.fromkeys(metadata.logs, index)
+    copies = {}
+    for identical in _identical_files([files[log] for log in configurations]):
+        for log in identical:
+            elsewhere = [copy for copy in identical if configurations[copy] != configurations[log]]
+            if elsewhere:
+                copies[log] = f"has the same bytes as {elsewhere[0]}"
+    return copies
+
+
+def _identical_files(files: Iterable[LogFile]) -> Iterator[list[str]]:
+    """Yield the paths of files with the same bytes."""
+    by_size: dict[int, list[LogFile]] = defaultdict(list)
+    for file in files:
+        by_size[file.bytes].append(file)
+    for of_size in by_size.values():
+        by_digest: dict[bytes, list[str]] = defaultdict(list)
+        for file in of_size if len(of_size) > 1 else ():
+            if digest := _digest(file):
+                by_digest[digest].append(file.relative_path)
+        yield from by_digest.values()
+
+
+def _digest(file: LogFile) -> bytes:
+    """Return a digest of the bytes of a file; nothing for one that is empty or can't be read."""
+    digest, is_empty = hashlib.sha256(), True
+    try:
+        with file.source.open() as opened:
+            while block := opened.read(_BLOCK_BYTES):
+                digest.update(block)
+                is_empty = False
+    except (OSError, EOFError, LogError):
+        return b""
+    return b"" if is_empty else digest.digest()
+
+
+class DuplicateLogs:
+    """The logs of all configurations read so far, so that a log that is there twice is counted once at most.
+
+    ``copies``: what logs have in common with a log of another configuration, by path; neither of the two counts.
+    ``further_copies``: those that reading revealed, after the first of the two was counted.
+    """
+
+    def __init__(self, copies: Mapping[str, str]) -> None:
+        self._copies = copies
+        self._logs: dict[bytes, tuple[str, str]] = {}
+        self.further_copies: dict[str, str] = {}
+
+    def checked(self, run: PrintedRun, identity: str) -> PrintedRun:
+        """Return a run of a configuration, refused if a log of it is a copy, or has the numbers of an earlier log."""
+        if reason := self._misplaced_reason(run):
+            # Another copy in the same configuration is no better.
+            self._add(run, identity)
+            return run.refused(reason)
+        if run.refusal:
+            return run
+        for fingerprint, log in run.fingerprints.items():
+            if fingerprint in self._logs:
+                earlier_log, earlier_identity = self._logs[fingerprint]
+                if earlier_identity != identity:
+                    self.further_copies[log] = f"prints the same numbers as {earlier_log}"
+                    self.further_copies[earlier_log] = f"prints the same numbers as {log}"
+                return run.refused(f"duplicate run: prints the same numbers as {earlier_log}")
+        self._add(run, identity)
+        return run
+
+    def _misplaced_reason(self, run: PrintedRun) -> str:
+        """Return which log of a run is also in another configuration; empty if none is."""
+        for log in run.logs:
+            if log in self._copies:
+                wrong = "one of the two is in the wrong place, and neither counts"
+                return f"{log} {self._copies[log]}, of another configuration: {wrong}"
+        return ""
+
+    def _add(self, run: PrintedRun, identity: str) -> None:
+        for fingerprint, log in run.fingerprints.items():
+            self._logs.setdefault(fingerprint, (log, identity))

@@ -1,0 +1,143 @@
+"""The rows of one ingested run in the tables of runs and steps, and its diagnostics."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.core.wording import counted
+from dlperf_study.dataset import tables
+from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, windows_of
+from dlperf_study.dataset.ingestion.run_reader import PrintedRun
+from dlperf_study.metrics.columns import Source, values_of
+from dlperf_study.metrics.rate_series import LONG_STARTUP
+from dlperf_study.metrics.steady_state import Answer, WindowSteadiness
+from dlperf_study.metrics.step_times import step_variation
+from dlperf_study.readers.metadata import LogMetadata
+from dlperf_study.study.job import Outcome
+from dlperf_study.study.plan import Entry
+
+#: The rank of a series of the whole job.
+WHOLE_JOB = -1
+#: The mean of fewer lines says little.
+_FEWEST_LINES = 3
+#: The extras that are columns of the table of runs.
+_EXTRA_COLUMNS = ("device", "device_name", "link", "library", "library_version")
+
+
+def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, Any]:
+    """Return the columns of one run; one that can't be counted has no measurement."""
+    configuration = entry.configuration
+    return {
+        "identity": configuration.identity,
+        "repetition": run.repetition,
+        **entry.parameters,
+        "world_size": configuration.world_size,
+        "global_batch": metadata.global_batch,
+        "outcome": str(Outcome.FAILED if run.refusal else Outcome.COMPLETED),
+        "reason": run.refusal,
+        "ranks_expected": metadata.job_size.world_size,
+        "ranks_seen": run.ranks_seen,
+        "log_format": run.format or None,
+        **{name: getattr(metadata.extras, name) for name in _EXTRA_COLUMNS},
+        **(_rate_columns(metadata.global_batch, run.rates, bool(run.refusal)) if run.rates else {}),
+    }
+
+
+def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str, Any]:
+    """Return the columns about the printed lines, and the measurements of a run that can be counted."""
+    window, (first, end) = rates.steady.window, rates.fixed_steps
+    lines = {
+        "printed_rate": rates.printed,
+        "merge_rule": rates.rule,
+        "printed_lines": rates.rate.size,
+        "steady_lines": int(window.kept.sum()),
+        "steady_window": "; ".join(window.reasons),
+        "behaviour": str(rates.steady.behaviour) if rates.steady.behaviour else None,
+        "rate_levels": listed_levels(rates) if len(rates.steady.levels) > 1 else None,
+        "fixed_window": f"{first} to {end - 1}",
+    }
+    if is_refused:
+        return lines
+    losses, steadiness = rates.loss[~np.isnan(rates.loss)], rates.steady.steadiness
+    settled_at_step = int(rates.step[np.argmax(window.kept)]) if steadiness.is_steady else None
+    return {
+        **lines,
+        **({} if rates.counts_tokens else _sample_columns(global_batch, rates)),
+        "token_throughput": window.wall_rate * rates.tokens,
+        "step_variation": step_variation(1 / rates.rate[window.kept]),
+        **values_of(Source.STEADINESS, WindowSteadiness(steadiness, settled_at_step, rates.rate.size)),
+        "final_loss": float(losses[-1]) if losses.size else None,
+    }
+
+
+def _sample_columns(global_batch: int, rates: Rates) -> dict[str, float | None]:
+    """Return the columns of a run whose samples are counted."""
+    window = rates.steady.window
+    return {
+        "throughput": window.wall_rate,
+        "mean_of_rates": window.mean_of_rates,
+        "wall_throughput": rates.wall.rate if rates.wall and not rates.wall.misfit else None,
+        "fixed_window_throughput": rates.fixed.wall_rate,
+        "fixed_window_mean_of_rates": rates.fixed.mean_of_rates,
+        "step_seconds": global_batch / window.wall_rate,
+    }
+
+
+def step_rows(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> Iterator[pa.Table]:
+    """Yield the rates of a run that counts as rows of the table of steps, ROWS_AT_ONCE at a time, in order.
+
+    A row has the seconds of a step, unless only tokens are counted, and the window it is in.
+    """
+    rates = run.rates
+    assert rates
+    window_names, window_masks = zip(*windows_of(rates), strict=True)
+    for start in range(0, rates.rate.size, tables.ROWS_AT_ONCE):
+        piece = slice(start, start + tables.ROWS_AT_ONCE)
+        yield tables.step_rows(
+            entry.configuration.identity,
+            run.repetition,
+            rank=np.full(rates.rate[piece].size, WHOLE_JOB),
+            window=(np.argmax([mask[piece] for mask in window_masks], axis=0), window_names),
+            step=rates.step[piece],
+            seconds=(np.nan if rates.counts_tokens else metadata.global_batch) / rates.rate[piece],
+            loss=rates.loss[piece],
+        )
+
+
+def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
+    """Yield every diagnostic about a run."""
+    diagnostics = list(run.diagnostics)
+    if run.refusal:
+        diagnostics.insert(0, Diagnostic("outcome", f"not counted: {run.refusal}", Severity.ERROR))
+    elif run.rates:
+        diagnostics += _rate_diagnostics(run.rates)
+    for diagnostic in diagnostics:
+        yield replace(diagnostic, identity=entry.configuration.identity, repetition=run.repetition)
+
+
+def _rate_diagnostics(rates: Rates) -> Iterator[Diagnostic]:
+    reasons = "; ".join(rates.steady.window.reasons)
+    if rates.steady.steadiness.answer is Answer.NOT_STEADY:
+        yield Diagnostic("steadiness", f"no steady state: {reasons}")
+    elif rates.steady.steadiness.answer is Answer.CANT_TELL:
+        yield Diagnostic("steadiness", f"can't tell whether there is a steady state: {reasons}")
+    if rates.steady.startup > LONG_STARTUP * rates.rate.size:
+        startup = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
+        yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")
+    if rates.wall and rates.wall.misfit:
+        yield Diagnostic("wall_throughput", f"no rate by the clock: {rates.wall.misfit}", Severity.NOTE)
+    if rates.counts_tokens:
+        remedy = "state tokens_per_sample to compare it with samples/s, and to know the time of a step"
+        yield Diagnostic("token_throughput", f"the rate is in tokens/s; {remedy}", Severity.NOTE)
+        return
+    lines = int(rates.fixed.kept.sum())
+    if not lines or not rates.fixed.is_full:
+        message = f"DLPerf's window is not full: {rates.fixed.reasons[0]}"
+        yield Diagnostic("fixed_window_mean_of_rates", message)
+    elif lines < _FEWEST_LINES:
+        message = f"DLPerf's window has only {counted(lines, 'line')} of this log"
+        yield Diagnostic("fixed_window_mean_of_rates", message)

@@ -1,0 +1,219 @@
+"""Writes the tables of a study from identified logs, and its plan: the configurations and their baselines."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.core.errors import Diagnostic, MetadataError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.wording import closest, counted, first_of, unknown_name
+from dlperf_study.dataset import tables
+from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
+from dlperf_study.dataset.dataset import diagnostics_table
+from dlperf_study.dataset.ingestion.copies import DuplicateLogs, copies_of_other_configurations
+from dlperf_study.dataset.ingestion.ingested_rows import run_diagnostics, run_row, step_rows
+from dlperf_study.dataset.ingestion.run_reader import PrintedRun, RunToRead, check_runs, read_runs
+from dlperf_study.dataset.study_diagnostics import study_diagnostics
+from dlperf_study.metrics.columns import TableName
+from dlperf_study.metrics.scaling import curve_diagnostics
+from dlperf_study.readers.log_files import LogFile
+from dlperf_study.readers.metadata import UNSTATED, Extras, LogMetadata, StudyMetadata
+from dlperf_study.study.configuration import shared_batch
+from dlperf_study.study.grid import format_values
+from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.plan import Entry, Plan, varying
+from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
+
+#: What printed rates can answer; they do not say what part of a step is communication.
+QUESTIONS = ("scaling", "audit", "quality")
+_NO_LOG = "none of the ingested logs is of it"
+
+
+@dataclass(frozen=True)
+class _IngestedTables:
+    """The tables of the runs read so far; their steps are written at once."""
+
+    steps: tables.GrowingTable
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+def ingest(
+    study: StudyMetadata,
+    files: Sequence[LogFile],
+    folder: Path,
+    paths: StudyPaths,
+    report_bytes: Callable[[int], object],
+) -> Plan:
+    """Read the logs of every configuration and write the dataset of a study; return its plan.
+
+    ``report_bytes`` is called with the bytes of the logs of each run that was read. A run that can't be counted becomes
+    a row with the reason, and a diagnostic of severity error.
+
+    Raises:
+        MetadataError: the metadata contradict themselves, name logs that are missing, or the study is a different one.
+
+    """
+    study = study.checked()
+    refuse_others(paths, folder)
+    tasks = _runs_to_read(study, files)
+    plan = ingested_plan(study, folder)
+    paths.plan_file.unlink(missing_ok=True)
+    copies = copies_of_other_configurations(study, {file.relative_path: file for file in files})
+    ingested = _read_all(copies, plan, tasks, paths, report_bytes)
+    unused = study.unused_files(files)
+    if unused:
+        remedy = "a configuration.json in the folder of a log says which configuration it is of"
+        message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}; {remedy}"
+        ingested.diagnostics.append(Diagnostic("logs", message))
+    ingested.diagnostics.extend(_misspelt_precisions(study))
+    _write(plan, ingested, _global_batches(study), paths)
+    return plan
+
+
+def _misspelt_precisions(study: StudyMetadata) -> Iterator[Diagnostic]:
+    """Yield a warning for each precision that is nearly a known one; logs of others may have any."""
+    for metadata in study.configurations:
+        precision = str(metadata.parameters["precision"])
+        if canonical_precision(precision) not in COMPUTED_IN and closest(precision, COMPUTED_IN):
+            message = unknown_name(f"{metadata.source}: precision is", precision, "known precisions", COMPUTED_IN)
+            yield Diagnostic("precision", message, identity=metadata.configuration(study.name).identity)
+
+
+def refuse_others(paths: StudyPaths, folder: Path) -> None:
+    """Raise MetadataError if the outputs are of a measured study, or were ingested from a different folder."""
+    ingested_from = Plan.read(paths.plan_file).ingested_from if paths.plan_file.exists() else str(folder)
+    if paths.configurations.exists() or not ingested_from:
+        raise MetadataError(f"{paths.folder}: is a measured study of this name; give the ingested one a different name")
+    if ingested_from != str(folder):
+        remedy = "give this one a different name with --name, or delete that folder"
+        raise MetadataError(f"{paths.folder}: was ingested from {ingested_from}, not from {folder}; {remedy}")
+
+
+def ingested_plan(study: StudyMetadata, folder: Path) -> Plan:
+    """Return the plan of identified logs: their configurations, and declared baselines without logs."""
+    entries = _plan_entries(study)
+    return Plan(
+        study=study.name,
+        cluster=UNSTATED,
+        title=f"Logs ingested from {folder.name}",
+        about=f"Rates that other programs printed; baseline: {format_values(study.baseline) or 'none declared'}.",
+        scaling=study.scaling,
+        questions=QUESTIONS,
+        factors=varying(entries, ()),
+        published=(),
+        quick=False,
+        entries=entries,
+        ingested_from=str(folder),
+    )
+
+
+def _plan_entries(study: StudyMetadata) -> tuple[Entry, ...]:
+    """Return an entry per configuration, in order, then those of baselines without logs."""
+    configurations = {metadata.key: metadata.configuration(study.name) for metadata in study.configurations}
+    entries: list[Entry] = []
+    without_logs: dict[str, Entry] = {}
+    for metadata in study.configurations:
+        declared = _declared_baseline(metadata, study)
+        baseline = configurations.get(declared.key) or declared.configuration(study.name)
+        if declared.key not in configurations:
+            absent = replace(baseline, repeats=0)
+            without_logs[baseline.identity] = Entry(absent, baseline.identity, _NO_LOG, unstated=declared.unstated)
+        configuration = metadata.configuration(study.name)
+        entries.append(Entry(configuration, baseline.identity, unstated=metadata.unstated))
+    return (*entries, *without_logs.values())
+
+
+def _declared_baseline(metadata: LogMetadata, study: StudyMetadata) -> LogMetadata:
+    """Return the metadata of the declared baseline of a configuration, without its logs."""
+    values: dict[str, Scalar] = {**metadata.parameters, **study.baseline}
+    if study.scaling == "strong" and "batch_per_device" not in study.baseline:
+        devices = int(values["nodes"]) * int(values["devices_per_node"])
+        values["batch_per_device"] = shared_batch(metadata.global_batch, devices)
+    return LogMetadata(values, (), metadata.source, Extras())
+
+
+def _runs_to_read(study: StudyMetadata, files: Sequence[LogFile]) -> list[RunToRead]:
+    """Return the runs of all configurations; raises MetadataError if logs that they name are missing."""
+    files_by_path = {file.relative_path: file for file in files}
+    missing = [log for log in study.logs if log not in files_by_path]
+    if missing:
+        raise MetadataError(f"logs that the identity names are missing: {first_of(missing)}")
+    runs = []
+    for metadata in study.configurations:
+        for run in sorted(metadata.runs, key=lambda run: run.repetition):
+            logs = [files_by_path[log] for log in run.logs]
+            runs.append(RunToRead(metadata, run, tuple(log.source for log in logs), sum(log.bytes for log in logs)))
+    return runs
+
+
+def _read_all(
+    copies: Mapping[str, str],
+    plan: Plan,
+    tasks: Sequence[RunToRead],
+    paths: StudyPaths,
+    report_bytes: Callable[[int], object],
+) -> _IngestedTables:
+    """Read all configurations and write their steps; the runs of ``copies`` do not count.
+
+    A copy that was packed, or has other ends of lines, is known only when both logs are read, and the first one's
+    steps are written by then: everything is read again, without either.
+    """
+    duplicates = DuplicateLogs(copies)
+    with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
+        ingested = _IngestedTables(steps)
+        _read_configurations(plan, tasks, ingested, duplicates, report_bytes)
+    if duplicates.further_copies:
+        return _read_all({**duplicates.further_copies, **copies}, plan, tasks, paths, lambda read: None)
+    return ingested
+
+
+def _read_configurations(
+    plan: Plan,
+    tasks: Sequence[RunToRead],
+    ingested: _IngestedTables,
+    duplicates: DuplicateLogs,
+    report_bytes: Callable[[int], object],
+) -> None:
+    """Read one configuration after the other, because the runs of each are compared."""
+    entries = iter(plan.entries)
+    for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].metadata)):
+        runs: list[PrintedRun] = []
+        entry = next(entries)
+        for task, run in group:
+            runs.append(duplicates.checked(run, entry.configuration.identity))
+            report_bytes(task.bytes)
+        for run in check_runs(runs, task.metadata.extras.steps_planned):
+            ingested.runs.append(run_row(entry, task.metadata, run))
+            ingested.diagnostics.extend(run_diagnostics(entry, run))
+            if run.rates and not run.refusal:
+                for rows in step_rows(entry, task.metadata, run):
+                    ingested.steps.add(rows)
+
+
+def _global_batches(study: StudyMetadata) -> dict[str, dict[str, Any]]:
+    """Return the column of the global batch by identity: it may not be the batch of a device × devices."""
+    batches = {}
+    for metadata in study.configurations:
+        batches[metadata.configuration(study.name).identity] = {"global_batch": metadata.global_batch}
+    return batches
+
+
+def _write(
+    plan: Plan, ingested: _IngestedTables, declared_columns: Mapping[str, dict[str, Any]], paths: StudyPaths
+) -> None:
+    """Write the tables except steps, and the plan last: without it there is no study."""
+    runs = tables.frame_of_rows(TableName.RUNS, ingested.runs)
+    configurations, configuration_diagnostics = configurations_table(plan, runs, declared_columns)
+    diagnostics = [
+        *ingested.diagnostics,
+        *study_diagnostics(plan, runs),
+        *configuration_diagnostics,
+        *curve_diagnostics(configurations, throughputs_of(runs, plan), plan.scaling),
+    ]
+    tables.write(TableName.RUNS, runs, paths.dataset)
+    tables.write(TableName.CONFIGURATIONS, configurations, paths.dataset)
+    tables.write(TableName.DIAGNOSTICS, diagnostics_table(diagnostics), paths.dataset)
+    plan.write(paths.plan_file)

@@ -1,0 +1,207 @@
+"""The rates of a job in samples/s, or in tokens/s, from its logs, and which of them count.
+
+No pandas: worker processes import this.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats, Integers, Mask, constant, elements
+from dlperf_study.core.errors import LogError
+from dlperf_study.core.wording import counted
+from dlperf_study.metrics.ingested import WallRate, wall_rate
+from dlperf_study.metrics.rate_series import RateWindow, SteadyPart, fixed_window, steady_part
+from dlperf_study.metrics.steady_state import Answer, Steadiness
+from dlperf_study.readers.blocks import LogSource
+from dlperf_study.readers.log_checks import exceeds_chance
+from dlperf_study.readers.metadata import Extras
+from dlperf_study.readers.parsed_log import ParsedLog, cumulative_steps, index_steps
+from dlperf_study.readers.rank_merge import JobSeries
+from dlperf_study.readers.records import merge_records
+
+#: Why one line of a running mean counts.
+_LAST_LINE = "a running mean: the last line covers all before it, including the start-up"
+_EPOCH_LINE = "a running mean of each epoch: the last line of the last epoch counts, of epochs with these rates: "
+#: A shorter part of the longest epoch is not its mean.
+_SHORTEST_EPOCH, _SHOWN_EPOCHS = 0.25, 20
+_SAMPLES, _TOKENS = "samples/s", "tokens/s"
+#: From fewer means no rate of their later half is worked out.
+_FEWEST_MEANS = 4
+#: The relative difference of that rate up to which a mean is a steady rate.
+_STEADY_MEAN = 0.02
+#: Whether a running mean is steady can't be told, however many lines there are.
+_ONE_LINE = Steadiness(Answer.CANT_TELL, float("nan"), None)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The job's rate at each printed step, counted from the start; ``loss`` is NaN if none is printed.
+
+    ``unit``: of the rate, ``samples/s``, or ``tokens/s`` where the tokens of a sample are not known.
+    ``tokens``: how many tokens a sample, or a token, has; NaN if that is not known.
+    ``printed``: what the program prints; ``rule``: how the rate was computed from it. ``steady``: which of them count.
+    ``wall``: the rate by the times of the lines, if they have any. ``fixed``: those that DLPerf took, from the first of
+    ``fixed_steps`` to before the second.
+    """
+
+    unit: str
+    tokens: float
+    printed: str
+    rule: str
+    step: Integers
+    rate: Floats
+    loss: Floats
+    steady: SteadyPart
+    wall: WallRate | None
+    fixed: RateWindow
+    fixed_steps: tuple[int, int]
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it is not known how many samples these tokens are."""
+        return self.unit == _TOKENS
+
+
+def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, global_batch: int) -> Rates:
+    """Return the usable part of a series; raises LogError if it counts no samples or tokens, or has no rate above 0."""
+    usable = _is_usable(series)
+    if not usable.any():
+        raise LogError(f"{logs[0].source}: no {series.metric.name} is a number above 0")
+    samples, unit = _samples_per_unit(series.unit, extras, logs[0].source)
+    rate = elements(series.rate, usable)
+    rate = rate if samples == 1 else rate * samples
+    step = cumulative_steps(elements(series.step, usable))
+    devices = extras.devices_per_process or 1
+    fixed_steps = logs[0].format.dlperf_steps
+    steady = _part_that_counts(series, usable, step, rate)
+    # The batch is in samples.
+    has_samples = unit == _SAMPLES
+    wall = wall_rate(step, elements(series.time_seconds, usable), steady, global_batch) if has_samples else None
+    return Rates(
+        unit=unit,
+        tokens=1 if not has_samples else extras.tokens_per_sample or float("nan"),
+        printed=series.metric.printed,
+        rule=series.rule + (f"; a rank drives {devices} devices" if devices > 1 else ""),
+        step=step,
+        rate=rate,
+        loss=elements(_losses(logs, series), usable),
+        steady=steady,
+        wall=wall,
+        fixed=fixed_window(step, rate, *fixed_steps),
+        fixed_steps=fixed_steps,
+    )
+
+
+def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> SteadyPart:
+    """Return which of the usable lines count: the steady ones, or of running means one; ``step`` is from the start."""
+    if not series.metric.cumulative:
+        return steady_part(step, rate)
+    if series.metric.restarts_each_epoch:
+        return _last_epoch(rate, elements(series.step, usable))
+    return _one_line(rate, rate.size - 1, _LAST_LINE)
+
+
+def mean_since_start(series: JobSeries, rates: Rates) -> str:
+    """Return what may be wrong with a rate that is a mean since the start; empty if it is no such mean.
+
+    The mean over an epoch after the first is without the start-up. The rate of the later half of the lines is
+    (n₂ − n₁) / (n₂ / r₂ − n₁ / r₁), of the means r at the steps n; if that is the mean, it is steady.
+    """
+    metric = series.metric
+    if not metric.cumulative or (metric.restarts_each_epoch and np.unique(series.epoch).size > 1):
+        return ""
+    message = "the rate is a mean since the start, which includes the start-up unless the program leaves it out"
+    if metric.restarts_each_epoch or rates.step.size < _FEWEST_MEANS:
+        return message
+    ends = [rates.step.size // 2, -1]
+    (first, last), means = rates.step[ends], rates.rate[ends]
+    seconds = last / means[1] - first / means[0]
+    later = (last - first) / seconds if seconds > 0 else float("nan")
+    if abs(later / means[1] - 1) <= _STEADY_MEAN:
+        return ""
+    return f"{message}: {means[1]:.4g} {rates.unit} by the last line, about {later:.3g} from step {first} to {last}"
+
+
+def rate_problems(series: JobSeries, rates: Rates) -> Iterator[str]:
+    """Yield why the rates of a series, although there are some, do not count."""
+    unusable = int(np.count_nonzero(~_is_usable(series)))
+    if exceeds_chance(unusable, series.rate.size):
+        steps = counted(series.rate.size, "step")
+        reason = "the other steps may differ from all of them"
+        yield f"at {unusable} of {steps} {series.metric.name} gives no rate above 0: {reason}"
+    if rates.steady.has_no_single_rate:
+        yield f"long parts at different levels, so no single rate: {listed_levels(rates)}"
+
+
+def listed_levels(rates: Rates) -> str:
+    """Return the rate of each level of a series with its steps."""
+    return ", ".join(level.described(rates.unit) for level in rates.steady.levels)
+
+
+def windows_of(rates: Rates) -> Iterator[tuple[str, Mask]]:
+    """Yield the windows of a run by their names in the table of steps, and which lines are in each."""
+    is_kept = rates.steady.window.kept
+    is_startup = np.arange(is_kept.size) < rates.steady.startup
+    yield "warmup", is_startup
+    yield "training", is_kept
+    yield "left_out", ~(is_startup | is_kept)
+
+
+def _is_usable(series: JobSeries) -> Mask:
+    return np.isfinite(series.rate) & (series.rate > 0)
+
+
+def _samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[float, str]:
+    """Return the factor that makes a printed rate one of samples, and the unit of the result: tokens/s if none does."""
+    if unit == _SAMPLES:
+        return 1, _SAMPLES
+    if extras.samples_per_epoch and unit == "epochs/s":
+        return extras.samples_per_epoch, _SAMPLES
+    if extras.tokens_per_sample and unit in (_TOKENS, ""):
+        return 1 / extras.tokens_per_sample, _SAMPLES
+    if unit == _TOKENS:
+        return 1, _TOKENS
+    if not unit:
+        remedy = "state tokens_per_sample, 1 if it counts samples"
+        raise LogError(f"{source}: prints a rate but not what it counts; {remedy}")
+    raise LogError(f"{source}: prints {unit} and not samples/s; state samples_per_epoch if you know it")
+
+
+def _last_epoch(rate: Floats, steps: Integers) -> SteadyPart:
+    """Return a window of the last epoch that is not much shorter than the others, given one line of each."""
+    long_enough = np.flatnonzero(steps >= _SHORTEST_EPOCH * steps.max())
+    shown = ", ".join(f"{value:.6g}" for value in rate[-_SHOWN_EPOCHS:])
+    return _one_line(rate, int(long_enough[-1]), _EPOCH_LINE + shown)
+
+
+def _one_line(rate: Floats, line: int, reason: str) -> SteadyPart:
+    """Return a window of one line only, which is a mean over those before it."""
+    kept = np.zeros(rate.size, dtype=bool)
+    kept[line] = True
+    window = RateWindow(kept, float(rate[line]), float(rate[line]), (reason,))
+    return SteadyPart(window, startup=0, stalls=(), steadiness=_ONE_LINE, behaviour=None, levels=())
+
+
+def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:
+    """Return the loss at each step of a series, the mean over ranks; NaN if none is printed."""
+    rows = merge_records([log.records for log in logs]).series("loss")
+    if not len(rows):
+        return constant(np.nan, series.rate.size)
+    steps = index_steps(rows.epoch, rows.step)
+    means = steps.means(rows.values["loss"])
+    if np.array_equal(steps.epoch, series.epoch) and np.array_equal(steps.step, series.step):
+        return means
+    steps_per_epoch = max(int(rows.step.max()), int(series.step.max())) + 2
+    loss_keys = _step_keys(steps.epoch, steps.step, steps_per_epoch)
+    rate_keys = _step_keys(series.epoch, series.step, steps_per_epoch)
+    index = np.minimum(np.searchsorted(loss_keys, rate_keys), loss_keys.size - 1)
+    losses: Floats = np.where(loss_keys[index] == rate_keys, means[index], np.nan)
+    return losses
+
+
+def _step_keys(epoch: Integers, step: Integers, steps_per_epoch: int) -> Integers:
+    """Return one number per (epoch, step) pair, in the order of the pairs."""
+    keys: Integers = (epoch + 1) * steps_per_epoch + step + 1
+    return keys

@@ -1,0 +1,136 @@
+"""The results as DLPerf would have written them from the same logs, by its own rules, for comparison.
+
+For each run: the mean of the rates printed at the steps that DLPerf took. Over runs: their mean and median. The speedup
+is median / median of ``1n1g``. Each of these is rounded to two decimals before the next is computed from it. Where
+DLPerf would have continued with an invalid number, the result here is null, and a message says so.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.readers.formats import all_formats
+from dlperf_study.study.configuration import FIELD_NAMES
+from dlperf_study.study.job import Outcome
+
+RATE = "fixed_window_mean_of_rates"
+BASELINE_CASE = "1n1g"
+#: The key of its results; no other parameter is part of it, neither the precision nor the program.
+KEY = ["batch_per_device", "model", "case"]
+_IN_KEY = ("batch_per_device", "model", "nodes", "devices_per_node")
+NOT_IN_KEY = [name for name in FIELD_NAMES if name not in (*_IN_KEY, "study", "repeats")]
+#: Its extractors read one digit of a number of nodes.
+_MOST_NODES = 9
+#: From this difference on, its mean of rates gets a message.
+_NOTICED_DIFFERENCE = 0.01
+
+Results = dict[str, dict[str, dict[str, float | int | None]]]
+
+
+def write_like_dlperf(paths: StudyPaths) -> list[str]:
+    """Write one file of results per batch and kind of run; return messages: the files, and what is wrong in them."""
+    runs = runs_by_case(Dataset.load(paths))
+    messages = []
+    is_single_kind = runs["kind"].nunique() == 1
+    shutil.rmtree(paths.like_dlperf, ignore_errors=True)
+    for (batch, kind), group in runs.groupby(["batch_per_device", "kind"], sort=False):
+        folder = paths.like_dlperf if is_single_kind else paths.like_dlperf / str(kind)
+        file = folder / f"bz{batch}_result.json"
+        write_atomically(file, json.dumps(results_of(group), indent=4, sort_keys=True) + "\n")
+        messages.append(f"as DLPerf would write it: {file}")
+    messages += [f"DLPerf's rules would go wrong here: {defect}" for defect in defects(runs)]
+    return messages
+
+
+def runs_by_case(dataset: Dataset) -> pd.DataFrame:
+    """Return every run with its ``case``, as in ``2n8g``, its ``kind``, and whether it is ``counted``.
+
+    Runs are of one kind if they have the same value of every parameter that is not in DLPerf's key.
+    """
+    runs = dataset.runs
+    cases = runs["nodes"].astype(str) + "n" + runs["devices_per_node"].astype(str) + "g"
+    kind_numbers = runs.groupby(NOT_IN_KEY, sort=False, dropna=False).ngroup() + 1
+    kinds = kind_numbers.astype(str) + "-" + runs["framework"] + "-" + runs["precision"]
+    is_counted = (runs["outcome"] == Outcome.COMPLETED) & runs[RATE].notna()
+    return runs.assign(case=cases, kind=kinds, counted=is_counted)
+
+
+def results_of(runs: pd.DataFrame) -> Results:
+    """Return the results of one batch and kind: model, case, and four numbers."""
+    results: Results = {}
+    for (model, case), group in runs[runs["counted"]].groupby(["model", "case"], sort=False):
+        rates = [_rounded(rate) for rate in group[RATE]]
+        results.setdefault(str(model), {})[str(case)] = {
+            "average_speed": _rounded(float(np.mean(rates))),
+            "batch_size_per_device": int(group["batch_per_device"].iloc[0]),
+            "median_speed": _rounded(float(np.median(rates))),
+        }
+    for cases in results.values():
+        baseline = cases.get(BASELINE_CASE, {}).get("median_speed")
+        for result in cases.values():
+            result["speedup"] = _rounded(float(result["median_speed"] or 0) / baseline) if baseline else None
+    return results
+
+
+def _rounded(number: float) -> float:
+    """Return a number rounded like numpy's in its extractors: 352.715 becomes 352.72, 644.665 becomes 644.66.
+
+    Both are medians of six printed runs of ResNet-50, each with two decimals, and appear so in its result.
+    """
+    return float(np.round(number, 2))
+
+
+def defects(runs: pd.DataFrame) -> Iterator[str]:
+    """Yield where DLPerf's own extractors would have continued with a wrong number, or stopped."""
+    for (batch, model), group in runs.groupby(KEY[:2], sort=False):
+        if BASELINE_CASE not in set(group.loc[group["counted"], "case"]):
+            yield f"{model}, batch {batch}: no run of {BASELINE_CASE}, so every speedup would be 1.0; here it is null"
+    yield from _overwritten_results(runs)
+    large = runs.loc[runs["nodes"] > _MOST_NODES, "case"].unique()
+    if large.size:
+        yield f"the name of {', '.join(large)} makes its extractors crash: they read one digit of the nodes"
+    yield from _runs_not_counted(runs)
+    yield from _means_of_rates(runs[runs["counted"]])
+    sliced_formats = [format_.name for format_ in all_formats() if format_.dlperf_slices_lines]
+    several_ranks = runs[runs["log_format"].isin(sliced_formats) & (runs["ranks_seen"] > 1)]
+    if len(several_ranks):
+        cases = ", ".join(several_ranks["case"].unique())
+        yield f"{cases}: several ranks print into one log, and its slice of lines takes the first, cold steps"
+
+
+def _overwritten_results(runs: pd.DataFrame) -> Iterator[str]:
+    for (batch, model, case), group in runs.groupby(KEY, sort=False):
+        if group["kind"].nunique() > 1:
+            names = [name for name in NOT_IN_KEY if group[name].nunique(dropna=False) > 1]
+            overwritten = f"runs that differ in {', '.join(names)} have one key and overwrite each other"
+            yield f"{model}, batch {batch}, {case}: {overwritten}; here each kind has a file"
+
+
+def _runs_not_counted(runs: pd.DataFrame) -> Iterator[str]:
+    for (batch, model, case), group in runs.groupby(KEY, sort=False):
+        not_counted = group[~group["counted"]]
+        if len(not_counted):
+            repetitions = ", ".join(map(str, not_counted["repetition"]))
+            median = float(np.median(group[RATE].where(group["counted"], 0.0)))
+            yield (
+                f"{model}, batch {batch}, {case}: not counted: repetition {repetitions}; one of its scripts takes "
+                f"what there is of them, the other 0, which makes the median {median:.2f}"
+            )
+
+
+def _means_of_rates(runs: pd.DataFrame) -> Iterator[str]:
+    difference = runs[RATE] / runs["throughput"] - 1
+    different = runs[difference.abs() > _NOTICED_DIFFERENCE]
+    if len(different):
+        largest = difference[difference.abs().idxmax()]
+        yield (
+            f"its mean of rates over fixed steps differs from the rate of the steady part by more than "
+            f"{_NOTICED_DIFFERENCE:.0%} in {counted(len(different), 'run')}, by up to {largest:+.1%}"
+        )

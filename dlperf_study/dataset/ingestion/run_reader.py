@@ -1,0 +1,229 @@
+"""Reads the logs of runs, several at a time, merges what they print into the rates of each job, and compares the runs.
+
+Runs are yielded in order; the memory used does not grow with their number. No pandas: worker processes import this.
+"""
+
+import hashlib
+import multiprocessing
+import os
+import signal
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dlperf_study.core.errors import Diagnostic, LogError, Severity
+from dlperf_study.core.wording import counted
+from dlperf_study.dataset.ingestion.job_rates import Rates, mean_since_start, rate_problems, rates_of
+from dlperf_study.readers.blocks import LogSource, no_text_reason
+from dlperf_study.readers.json_lines import is_tracker_file
+from dlperf_study.readers.log_checks import contradictions, unstated_data, untrained
+from dlperf_study.readers.log_reader import read_log
+from dlperf_study.readers.metadata import LogMetadata, LogRun
+from dlperf_study.readers.parsed_log import ParsedLog
+from dlperf_study.readers.rank_checks import ALLOWED_STEPS_APART, ranks_seen, silent_ranks, truncated_ranks
+from dlperf_study.readers.rank_merge import job_series
+
+#: With fewer bytes of logs, starting a pool of processes takes longer than reading.
+WORTH_A_POOL_BYTES = 64 << 20
+#: How many runs of each process may wait to be used.
+_QUEUED_RUNS = 4
+#: With fewer lines, two logs may print the same numbers by chance.
+_FEWEST_LINES = 3
+
+
+@dataclass(frozen=True)
+class RunToRead:
+    """One run to read. ``bytes``: the size of its logs, compressed if they are."""
+
+    metadata: LogMetadata
+    run: LogRun
+    sources: tuple[LogSource, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PrintedRun:
+    """One run. ``refusal``: why it can't be counted, empty if it can; ``rates`` may be missing then.
+
+    ``format``: that of its logs, empty if none could be read. ``fingerprints``: a digest of the numbers of each log
+    that prints enough of them, with the name of the log.
+    """
+
+    repetition: int
+    logs: tuple[str, ...]
+    format: str
+    rates: Rates | None
+    ranks_seen: int
+    refusal: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    fingerprints: Mapping[bytes, str] = field(default_factory=dict)
+
+    def refused(self, reason: str) -> "PrintedRun":
+        """Return the run with one more reason why it can't be counted."""
+        return replace(self, refusal="; ".join(filter(None, [self.refusal, reason])))
+
+
+def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRun]]:
+    """Yield every run after it was read, in order.
+
+    Raises:
+        LogError: a process that reads was killed, as happens if there is not enough memory.
+
+    """
+    processes = min(len(os.sched_getaffinity(0)), len(tasks))
+    if processes < 2 or sum(task.bytes for task in tasks) < WORTH_A_POOL_BYTES:
+        yield from zip(tasks, map(read_printed_run, tasks), strict=True)
+        return
+    try:
+        yield from _read_in_processes(tasks, processes)
+    except BrokenProcessPool as error:
+        raise LogError("a process that reads logs was killed; is there enough memory?") from error
+
+
+def _read_in_processes(tasks: Sequence[RunToRead], processes: int) -> Iterator[tuple[RunToRead, PrintedRun]]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([read_printed_run.__module__])
+    # Interrupts are left to this process.
+    with ProcessPoolExecutor(processes, context, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        queue: deque[tuple[RunToRead, Future[PrintedRun]]] = deque()
+        try:
+            for task in tasks:
+                queue.append((task, pool.submit(read_printed_run, task)))
+                if len(queue) > _QUEUED_RUNS * processes:
+                    yield _next_result(queue)
+            while queue:
+                yield _next_result(queue)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _next_result(queue: "deque[tuple[RunToRead, Future[PrintedRun]]]") -> tuple[RunToRead, PrintedRun]:
+    task, future = queue.popleft()
+    return task, future.result()
+
+
+def read_printed_run(task: RunToRead) -> PrintedRun:
+    """Read the logs of a run; what is wrong with them is in the result."""
+    logs, unreadable = _read_logs(task)
+    if not logs:
+        return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
+    refusals, diagnostics = _check_logs(task, logs, unreadable)
+    rates, rate_diagnostics, rate_refusals = _job_rates(task, logs)
+    return PrintedRun(
+        repetition=task.run.repetition,
+        logs=task.run.logs,
+        format=logs[0].format.name,
+        rates=rates,
+        ranks_seen=ranks_seen(logs),
+        refusal="; ".join([*refusals, *rate_refusals]),
+        diagnostics=(*diagnostics, *rate_diagnostics),
+        fingerprints=_fingerprints(logs),
+    )
+
+
+def _read_logs(task: RunToRead) -> tuple[list[ParsedLog], list[str]]:
+    """Return the logs that could be read, and why others could not."""
+    logs, unreadable = [], []
+    for source in task.sources:
+        try:
+            logs.append(read_log(source, task.metadata.extras.format))
+        except LogError as error:
+            reason = "" if is_tracker_file(source.name) else no_text_reason(source)
+            unreadable.append(f"{source}: {reason}" if reason else str(error))
+    return logs, unreadable
+
+
+def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None, tuple[Diagnostic, ...], list[str]]:
+    """Return the rates of the job if its logs have any, the diagnostics about them, and why they can't be counted."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    try:
+        series = job_series(logs, task.metadata.job_size)
+        diagnostics = series.diagnostics
+        rates = rates_of(logs, series, task.metadata.extras, task.metadata.global_batch)
+    except LogError as error:
+        return None, diagnostics, [str(error)]
+    if reason := mean_since_start(series, rates):
+        diagnostics += (Diagnostic("logs", reason),)
+    return rates, diagnostics, list(rate_problems(series, rates))
+
+
+def _check_logs(
+    task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[str]
+) -> tuple[list[str], list[Diagnostic]]:
+    """Return why a run can't be counted, whatever its rates are, and the diagnostics about its logs."""
+    refusals: list[str] = []
+    diagnostics: list[Diagnostic] = []
+    for log in logs:
+        for diagnostic in log.diagnostics:
+            if diagnostic.severity is Severity.ERROR:
+                refusals.append(diagnostic.message)
+            else:
+                diagnostics.append(diagnostic)
+    refusals += silent_ranks(unreadable, len(logs), task.metadata.job_size)
+    refusals += [*truncated_ranks(logs), *untrained(logs), *contradictions(logs, task.metadata)]
+    diagnostics += [Diagnostic("logs", reason) for reason in unreadable]
+    diagnostics += unstated_data(logs, task.metadata.parameters)
+    return refusals, diagnostics
+
+
+def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
+    """Return a digest of the numbers of each log as printed: merged into the job's, a copy elsewhere has others."""
+    fingerprints = {}
+    for log in logs:
+        rows = log.series(log.rate_metric)
+        if len(rows) >= _FEWEST_LINES:
+            digest = hashlib.sha256()
+            for column in (rows.epoch, rows.step, *(rows.values[name] for name in sorted(rows.values))):
+                digest.update(np.ascontiguousarray(column).data)
+            fingerprints[digest.digest()] = str(log.source)
+    return fingerprints
+
+
+def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[PrintedRun]:
+    """Return the runs of one configuration, refused if they do not fit the others.
+
+    A run is refused if it ends before or after the requested steps. If these are not stated, it is refused if it ends
+    before the last of the other runs that are not refused.
+    """
+    last_steps = [_last_step(run.rates) for run in runs if run.rates and not run.refusal]
+    expected = steps_planned or max(last_steps, default=0)
+    why_expected = f"{expected} were requested" if steps_planned else f"a different repetition has {expected}"
+    usual_logs = Counter(len(run.logs) for run in runs).most_common(1)[0][0] if runs else 0
+    mixed_formats = _mixed_formats(runs)
+    checked = []
+    for run in runs:
+        run = run.refused(mixed_formats) if mixed_formats else run
+        run = _check_last_step(run, expected, why_expected)
+        if len(runs) > 1 and len(run.logs) != usual_logs:
+            message = f"has {counted(len(run.logs), 'log')}, other repetitions have {usual_logs}: is one missing?"
+            run = replace(run, diagnostics=(*run.diagnostics, Diagnostic("logs", message)))
+        checked.append(run)
+    return checked
+
+
+def _mixed_formats(runs: Sequence[PrintedRun]) -> str:
+    """Return why no run counts if their logs have several formats; else an empty string."""
+    formats = {run.format: run for run in runs if run.format}
+    if len(formats) < 2:
+        return ""
+    examples = ", ".join(f"{name} ({run.logs[0]})" for name, run in sorted(formats.items()))
+    return f"mixed folder: this configuration has logs of several programs, {examples}: state which format to read"
+
+
+def _check_last_step(run: PrintedRun, expected: int, why_expected: str) -> PrintedRun:
+    if not run.rates or run.refusal:
+        return run
+    steps, last_step = run.rates.step, _last_step(run.rates)
+    usual_distance = float(np.median(np.diff(steps))) if steps.size > 1 else 1.0
+    if abs(last_step - expected) <= ALLOWED_STEPS_APART * usual_distance:
+        return run
+    prefix = "truncated: " if last_step < expected else ""
+    return run.refused(f"{prefix}ends at step {last_step}, but {why_expected}")
+
+
+def _last_step(rates: Rates) -> int:
+    return int(rates.step[-1])

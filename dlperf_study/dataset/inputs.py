@@ -1,0 +1,93 @@
+"""What tables and a report were made from: those of the same inputs need not be made again.
+
+The inputs are known by the size and the time of each file, as `make` knows them. Standard library only: a command that
+has nothing to do must not import what reads evidence or builds reports.
+"""
+
+import hashlib
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from dlperf_study.core.part_search import parts_folders
+from dlperf_study.core.paths import SELFTEST, StudyPaths
+from dlperf_study.core.resources import NOTEBOOKS, PACKAGE_FOLDER
+from dlperf_study.core.writing import write_atomically
+
+_TABLES = ("runs", "steps", "configurations", "diagnostics")
+
+
+def dataset_digest(paths: StudyPaths) -> str:
+    """Return a digest of all that the tables of a measured study depend on: plan, evidence, package, users' parts."""
+    return _digest(paths, states_below(paths.configurations, PACKAGE_FOLDER, *parts_folders()))
+
+
+def is_dataset_current(paths: StudyPaths) -> bool:
+    """Return whether the tables of a study are there, and would be made from the same inputs again."""
+    parts = (paths.dataset_inputs, *(paths.dataset / f"{name}.parquet" for name in _TABLES))
+    return all(part.exists() for part in parts) and paths.dataset_inputs.read_text() == dataset_digest(paths)
+
+
+def record_dataset(paths: StudyPaths, digest: str) -> None:
+    """Keep the digest that was taken before the evidence was read: what came later was perhaps not read."""
+    write_atomically(paths.dataset_inputs, digest)
+
+
+def report_digest(paths: StudyPaths) -> str:
+    """Return a digest of all that the pages of a study depend on.
+
+    These are its plan, its evidence and that of its earlier measurements, the last self-test, this package with its
+    published sources and its notebooks, users' parts, and the installed packages.
+    """
+    earlier = [measurement.configurations for measurement in paths.earlier_measurements()]
+    folders = (paths.configurations, *earlier, PACKAGE_FOLDER, *parts_folders(), NOTEBOOKS)
+    files = (StudyPaths.of(SELFTEST).selftest_results, Path(sysconfig.get_path("purelib")))
+    return _digest(paths, chain(states_below(*folders), states(map(str, files))))
+
+
+def is_report_current(paths: StudyPaths) -> bool:
+    """Return whether the report of a study is there, with its parts, and would be built from the same inputs again."""
+    parts = (paths.report_page, paths.tables, paths.dataset, paths.report_inputs)
+    return all(part.exists() for part in parts) and paths.report_inputs.read_text() == report_digest(paths)
+
+
+def record_report(paths: StudyPaths, digest: str) -> None:
+    """Keep the digest that was taken before a report was built: what came later was perhaps not read."""
+    write_atomically(paths.report_inputs, digest)
+
+
+def _digest(paths: StudyPaths, states_of_files: Iterable[bytes]) -> str:
+    """Return a digest of the Python, the plan and the states of files; each call of a study writes the same plan."""
+    digest = hashlib.sha256(sys.version.encode())
+    digest.update(paths.plan_file.read_bytes() if paths.plan_file.exists() else b"")
+    for state in states_of_files:
+        digest.update(state)
+    return digest.hexdigest()
+
+
+def states_below(*folders: Path) -> Iterator[bytes]:
+    """Yield the states of the files of folders, in order."""
+    for folder in folders:
+        yield from states(_files_below(folder))
+
+
+def states(files: Iterable[str]) -> Iterator[bytes]:
+    """Yield of each file what changes when the file does."""
+    for path in files:
+        if os.path.exists(path):
+            status = os.stat(path)
+            state = f"{path} {status.st_size} {status.st_mtime_ns}\n"
+        else:
+            state = f"{path} is missing\n"
+        yield state.encode(errors="surrogateescape")
+
+
+def _files_below(folder: Path) -> Iterator[str]:
+    """Yield the files of a folder in order, without those that Python compiles and the copies that JupyterLab keeps."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(set(folders) - {"__pycache__", ".ipynb_checkpoints"})
+        for name in sorted(files):
+            yield os.path.join(parent, name)

@@ -1,0 +1,300 @@
+"""The lines of rank logs and of telemetry, as ``docs/evidence.md`` describes them: declared once for writer and reader.
+
+Standard library only: every training process writes such lines.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Literal, NotRequired
+
+from dlperf_study.study.exchange import Exchange, ProgramExchange
+from dlperf_study.study.record_types import Count, FormatNumber, PositiveCount, Rule, Seconds, TypedDict, record_type
+
+#: The format of the record and the logs of a run, as ``docs/evidence.md`` describes it.
+FORMAT = 2
+#: The names of windows. Computation alone is measured before and after training, the exchange of all gradients alone
+#: last; an exchange of a part of them is named after its bytes.
+WARMUP, TRAINING, EXCHANGE = "warmup", "training", "exchange"
+COMPUTATION_BEFORE, COMPUTATION_AFTER = "computation_before", "computation_after"
+#: In this one batches arrive and nothing is trained.
+INPUT = "input"
+#: The kind of the last line of a log whose program ended early.
+INCOMPLETE = "incomplete"
+#: The windows of which every step has a batch.
+WITH_BATCHES = (WARMUP, COMPUTATION_BEFORE, TRAINING, COMPUTATION_AFTER)
+
+
+class WarmupEnd(StrEnum):
+    """Why a warm-up ended: its steps were alike, its time was over, or only a number of steps was requested."""
+
+    STEADY = "steady"
+    LIMIT = "limit"
+    STEPS = "steps"
+
+
+def part_of_exchange(size: int) -> str:
+    """Return the name of the window in which ``size`` bytes of the gradients are exchanged."""
+    return f"{EXCHANGE}_{size}"
+
+
+Format = Annotated[int, FormatNumber(FORMAT)]
+Flops = Annotated[float, Rule(ge=1, le=1e18)]
+#: It is halved at every overflow and doubled again: a factor of 0 or beyond float32 is none.
+LossScale = Annotated[float, Rule(gt=0, le=3.4e38)]
+Cores = Annotated[float, Rule(ge=0, le=1e6)]
+#: The clock of the windows counts nanoseconds.
+StepSeconds = Annotated[float, Rule(ge=1e-9, le=1e9)]
+#: The format of telemetry.
+TELEMETRY_FORMAT = 1
+Amount = Annotated[float, Rule(ge=0, le=1e18)]
+Share = Annotated[float, Rule(ge=0, le=1)]
+Celsius = Annotated[int, Rule(ge=-273, le=1000)]
+Megahertz = Annotated[int, Rule(ge=0, le=1_000_000)]
+
+
+@record_type
+class WallAnchor(TypedDict):
+    """The same moment on the clock of the wall and on that of the windows."""
+
+    unix_ns: Count
+    clock_ns: Count
+
+
+@record_type
+class Tuning(TypedDict, total=False):
+    """The levels that the library had after the first step; without what it can't be asked."""
+
+    memory_format: Literal["nchw", "nhwc"]
+    cudnn_autotune: Literal["enabled", "disabled"]
+    fused_optimizer: Literal["fused", "foreach", "for_loop"]
+
+
+class RecordedBy(StrEnum):
+    """Who measured: this package's worker, the recorder in a user's program, or the log that it printed."""
+
+    WORKER = "worker"
+    RECORDER = "recorder"
+    LOG = "log"
+
+
+class Scope(StrEnum):
+    """Of what a rank log is: of one rank, or of the whole job, of which there is one log then."""
+
+    RANK = "rank"
+    JOB = "job"
+
+
+@record_type
+class MeasuringProcess(TypedDict):
+    """The first line of every rank log: which process measured. The worker's has neither recorder nor scope."""
+
+    kind: Literal["rank"]
+    format: Format
+    run: str
+    code: str
+    recorded_by: NotRequired[Annotated[RecordedBy, Rule(strict=False)]]
+    scope: NotRequired[Annotated[Scope, Rule(strict=False)]]
+    rank: Count
+    world_size: PositiveCount
+    node: Count
+    local_rank: Count
+    host: str
+    pid: Count
+    clock: NotRequired[str]
+    wall_anchor: WallAnchor
+    device: str
+    library: str
+    library_version: str
+    library_commit: NotRequired[str]
+    interpreter: NotRequired[str]
+    cuda: NotRequired[str]
+    exchange_library: NotRequired[str]
+    computed_in: NotRequired[str]
+    first_steps: NotRequired[PositiveCount]
+    first_steps_seconds: NotRequired[Seconds]
+    tuning: NotRequired[Tuning]
+
+
+@record_type
+class RankLine(MeasuringProcess):
+    """The first line of a rank log of the worker, which knows what it trains."""
+
+    parameters: PositiveCount
+    gradient_bytes: Count
+    exchange: Exchange
+    flops_per_sample: Flops | None
+    flops_source: NotRequired[str]
+    exchange_threads: Count
+
+
+@record_type
+class ProgramRankLine(MeasuringProcess):
+    """The first line of a rank log of a user's program; ``sharded``: a rank has a part of the model's parameters."""
+
+    exchange: ProgramExchange
+    recorder: NotRequired[PositiveCount]
+    flops_per_sample: NotRequired[Flops | None]
+    exchange_threads: NotRequired[Count]
+    parameters: NotRequired[PositiveCount]
+    gradient_bytes: NotRequired[Count]
+    sharded: NotRequired[bool]
+
+
+@record_type
+class WindowLine(TypedDict):
+    """A window. Losses may be any numbers here: whether a run with such losses counts is not a matter of its form."""
+
+    kind: Literal["window"]
+    name: str
+    steps: Count
+    seconds: Seconds
+    step_seconds: list[StepSeconds]
+    losses: list[Annotated[float, Rule(allow_inf_nan=True)]]
+    input_seconds: NotRequired[list[Seconds]]
+    bytes: NotRequired[Count | None]
+    ended_by: NotRequired[Annotated[WarmupEnd, Rule(strict=False)] | None]
+    skipped_steps: NotRequired[Count]
+    samples: NotRequired[list[Amount]]
+    tokens: NotRequired[list[Amount]]
+    steps_per_value: NotRequired[PositiveCount]
+    begin_ns: NotRequired[Count]
+    piece_seconds: NotRequired[list[StepSeconds]]
+
+
+@record_type
+class PlantedWait(TypedDict):
+    """The waits that a study of the self-test added to the steps of a rank."""
+
+    steps: Count
+    step_seconds: StepSeconds
+    waited_seconds: Seconds
+
+
+@record_type
+class PeakMemory(TypedDict, total=False):
+    """The most bytes that a rank held in its training window; without what its library or kernel does not count."""
+
+    process_bytes: PositiveCount
+    allocated_bytes: PositiveCount
+    reserved_bytes: PositiveCount
+
+
+@record_type
+class CpuLimit(TypedDict):
+    """How many cores a rank could use, and what was counted of it in its training window."""
+
+    cores: Cores
+    cpu_seconds: Seconds
+    periods: Count
+    throttled_periods: Count
+    throttled_seconds: Seconds
+
+
+@record_type
+class LogEnd(TypedDict):
+    """The last line of every rank log."""
+
+    kind: Literal["end"]
+    windows: Count
+    drain_seconds: Seconds
+    drain_resolution_seconds: Seconds
+    peak_memory: NotRequired[PeakMemory]
+    loss_scale: NotRequired[LossScale]
+    planted: NotRequired[PlantedWait]
+    cpu_limit: NotRequired[CpuLimit]
+
+
+@record_type
+class EndLine(LogEnd):
+    """The last line of a rank log of the worker."""
+
+    parameter_checksum: str
+    initial_checksum: str
+
+
+@record_type
+class ProgramEndLine(LogEnd):
+    """The last line of a rank log of a user's program.
+
+    ``computation_obstacle``: why no step without exchange was measured; ``copied_bytes``: of what was restored after
+    these steps.
+    """
+
+    parameter_checksum: NotRequired[str]
+    initial_checksum: NotRequired[str]
+    computation_obstacle: NotRequired[str]
+    copied_bytes: NotRequired[Count]
+
+
+@record_type
+class IncompleteLine(TypedDict):
+    """The last line of a rank log of a program that ended before the last requested step."""
+
+    kind: Literal["incomplete"]
+    steps: Count
+    requested: PositiveCount
+    reason: str
+
+
+@record_type
+class GpuFacts(TypedDict):
+    """A GPU that ranks of the node use, and what limits it."""
+
+    uuid: str
+    name: NotRequired[str]
+    memory_bytes: NotRequired[Count]
+    power_limit_watts: NotRequired[Amount]
+    default_power_limit_watts: NotRequired[Amount]
+    largest_sm_clock_mhz: NotRequired[Megahertz]
+    largest_memory_clock_mhz: NotRequired[Megahertz]
+
+
+@record_type
+class GpuSample(TypedDict, total=False):
+    """The state of a GPU; what it does not report is left out."""
+
+    utilisation: Share
+    memory_used_bytes: Count
+    power_watts: Amount
+    energy_joules: Amount
+    sm_clock_mhz: Megahertz
+    memory_clock_mhz: Megahertz
+    temperature_celsius: Celsius
+    clock_limits: Count
+    process_ids: list[Count]
+    run_process_ids: list[Count]
+
+
+@record_type
+class NodeSample(TypedDict):
+    """The state of a node at one time."""
+
+    kind: Literal["before", "sample"]
+    clock_ns: Count
+    sampling_seconds: Seconds
+    memory_used_bytes: Count
+    cpu_energy_joules: dict[str, Amount]
+    gpus: list[GpuSample]
+
+
+@record_type
+class FirstLine(TypedDict):
+    """Whose telemetry it is."""
+
+    kind: Literal["telemetry"]
+    format: Annotated[int, FormatNumber(TELEMETRY_FORMAT)]
+    node: Count
+    host: str
+    interval_seconds: Seconds
+    clock: NotRequired[str]
+    wall_anchor: WallAnchor
+    gpus: list[GpuFacts]
+    obstacles: dict[str, str]
+
+
+@record_type
+class LastLine(TypedDict):
+    """How many samples there are, and what was not reported."""
+
+    kind: Literal["end"]
+    samples: PositiveCount
+    not_reported: dict[str, dict[str, str]]

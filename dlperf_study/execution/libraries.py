@@ -1,0 +1,156 @@
+"""What the Pythons of a cluster have installed, and what their libraries can do with its GPUs and its compilers.
+
+Each is asked in the very Python that trains.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+
+from dlperf_study.core.errors import RunError, UnsupportedError
+from dlperf_study.machines import launchers
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.cluster.software import gpu_answer, library_answer
+from dlperf_study.machines.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
+from dlperf_study.machines.guard.submission import Node
+from dlperf_study.programs import data_sources, frameworks
+from dlperf_study.programs.frameworks._base import Framework
+from dlperf_study.programs.questions import compiler_question, gpu_question
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.gpu_support import GpuSupport
+from dlperf_study.study.program import OWN_PROGRAM
+
+
+def library_version(framework: Framework, cluster: Cluster) -> str | None:
+    """Return the version of the framework's library in the Python the cluster names for it, or None.
+
+    Raises UnusablePython when this package is not in that Python, UnsupportedError when it can't be run or reached.
+    """
+    return framework.version_in(_versions_for(framework, cluster, (*framework.packages, *framework.further_packages)))
+
+
+def data_source_versions(configuration: Configuration, cluster: Cluster) -> dict[str, str | None]:
+    """Return the versions of the packages that the data source needs, None for one that is not installed.
+
+    Raises as ``library_version`` does.
+    """
+    name, framework = configuration.data_source, frameworks.load(configuration.framework)
+    packages = data_sources.load(name).packages if name in data_sources.names() else ()
+    versions = _versions_for(framework, cluster, packages) if packages else {}
+    return {package: versions.get(package) for package in packages}
+
+
+def missing_packages(configuration: Configuration, cluster: Cluster) -> Iterator[str]:
+    """Yield each package that the data source needs and that the Python which trains does not have."""
+    for package, version in data_source_versions(configuration, cluster).items():
+        if version is None:
+            where = f"the Python that the cluster file names for {configuration.framework}"
+            source = data_sources.load(configuration.data_source)
+            here = f"`{source.remedy}` installs it in this project's own environment"
+            yield f"data_source {source.name} needs {package}, which is not installed in {where}; {here}"
+
+
+def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the versions of installed packages, also of ``packages``, in the Python that trains with a framework."""
+    launcher = launchers.load(cluster.launcher)
+    # Images are compared with the Python of the driver when a run starts.
+    python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
+    # A run checks at its start that all nodes have the same versions, so a plan or a report needs no node.
+    argv = (python,) if _is_on_this_machine(python) else (*cluster.container, python)
+    try:
+        versions = _installed_versions(argv, packages, _node_with(python, cluster))
+    except RunError as error:
+        raise UnsupportedError(f"cluster {cluster.name}: the Python for {framework.name}: {error}") from error
+    if isinstance(versions, UnusablePython):
+        raise UnusablePython(str(versions))
+    return versions
+
+
+def _node_with(python: str, cluster: Cluster) -> Node:
+    """Return the machine that a plan asks about a Python: this one, if it is here."""
+    return LOCAL_NODE if _is_on_this_machine(python) else launchers.load(cluster.launcher).representative_node(cluster)
+
+
+@cache
+def _is_on_this_machine(python: str) -> bool:
+    return shutil.which(python) is not None
+
+
+@cache
+def _installed_versions(
+    argv: tuple[str, ...], packages: tuple[str, ...], node: Node
+) -> Mapping[str, str] | UnusablePython:
+    """Return the versions of packages in a Python, which is started once; it imports no library."""
+    try:
+        versions: dict[str, str] = installed_packages(argv, packages, node)["software"]
+    except UnusablePython as error:
+        return error
+    return versions
+
+
+def cpu_reason(cluster: Cluster, gpus: Sequence[str], framework_names: Collection[str] | None = None) -> str:
+    """Return why runs of these frameworks are measured on the CPU of a machine with these GPUs; empty: on a GPU.
+
+    One framework that can train on a GPU suffices: a study of CPUs and GPUs side by side compares nothing. Libraries
+    are imported until one sees a GPU, so this takes seconds for each. ``framework_names``: None for all.
+    """
+    obstacles = []
+    if framework_names == [OWN_PROGRAM]:
+        return ""
+    for name in frameworks.names() if framework_names is None else framework_names:
+        obstacle = gpu_obstacle_here(cluster, name)
+        if not obstacle:
+            return ""
+        obstacles.append(obstacle)
+    reasons = "; ".join(dict.fromkeys(obstacles))
+    counted_names = ", ".join(f"{gpus.count(name)} × {name}" for name in dict.fromkeys(gpus))
+    return f"this machine has {counted_names}, but runs are measured on its CPU: {reasons}"
+
+
+def gpu_obstacle(framework: Framework, cluster: Cluster, wanted: int) -> str:
+    """Return why a framework can't train on so many GPUs of a node, as far as this machine can tell; or nothing."""
+    if cluster.is_this_machine:
+        return gpu_obstacle_here(cluster, framework.name, wanted)
+    if launchers.load(cluster.launcher).uses_images:
+        return ""
+    return _gpu_obstacle_of_build(cluster, framework.name)
+
+
+def gpu_obstacle_here(cluster: Cluster, name: str, wanted: int = 1) -> str:
+    """Return why a framework can't train on so many GPUs of this machine; empty: it can."""
+    question, python = gpu_question(name), (*cluster.container, cluster.python_for(name))
+    try:
+        answer = gpu_answer(python, question, os.environ | cluster.environment)
+    except RunError as error:
+        return str(error)
+    return question.obstacle(GpuSupport.of(answer), wanted)
+
+
+def _gpu_obstacle_of_build(cluster: Cluster, name: str) -> str:
+    """Return why the build of a framework's library can't train on any GPU, as far as a node without GPUs can tell.
+
+    Which GPUs there are elsewhere, a run asks its nodes. But a build without CUDA would hold them for nothing.
+    """
+    question, python = gpu_question(name), cluster.python_for(name)
+    command = _node_with(python, cluster).command(*cluster.container, python, *question.arguments)
+    try:
+        support = GpuSupport.of(library_answer(command, os.environ))
+    except RunError:
+        # It may need libraries that only the nodes have.
+        return ""
+    return question.obstacle(support, wanted=0)
+
+
+def compiler_obstacle_here(configuration: Configuration, cluster: Cluster) -> str:
+    """Return why the library can't compile with the compiler of the configuration on this machine, or nothing."""
+    name, compiler = configuration.framework, configuration.compiler
+    if not (arguments := compiler_question(name, compiler)):
+        return ""
+    command = (*cluster.container, cluster.python_for(name), *arguments)
+    try:
+        obstacle = library_answer(command, os.environ | cluster.environment)
+    except RunError as error:
+        return str(error)
+    return f"compiler {compiler}: {obstacle}" if obstacle else ""

@@ -1,0 +1,212 @@
+"""From the files of a study and of a cluster to a plan, and why a configuration can't run there."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.core.errors import ImageSetError, StudyFileError, UnsupportedError
+from dlperf_study.core.user_commands import make_command
+from dlperf_study.core.wording import unknown_name
+from dlperf_study.execution.libraries import (
+    compiler_obstacle_here,
+    cpu_reason,
+    gpu_obstacle,
+    library_version,
+    missing_packages,
+)
+from dlperf_study.machines import launchers
+from dlperf_study.machines.cluster import DEFAULT, Cluster
+from dlperf_study.machines.cluster.cluster_file import read_cluster
+from dlperf_study.machines.guard.installed_packages import UnusablePython
+from dlperf_study.programs import data_sources, frameworks, models
+from dlperf_study.programs.command import command_obstacles, missing_command
+from dlperf_study.programs.image_sets import number_of_classes, require_classes
+from dlperf_study.programs.image_sets._photographs import made_image_sets
+from dlperf_study.programs.part_names import Locate, require_framework_names, require_part_names
+from dlperf_study.programs.program_files import identified, require_packed_size
+from dlperf_study.readers import formats
+from dlperf_study.readers.own_format import read_own_format
+from dlperf_study.study.configuration import PARAMETERS, Configuration
+from dlperf_study.study.plan import Plan, build_plan
+from dlperf_study.study.program import LOG, OWN_PROGRAM, RECORDER, Program
+from dlperf_study.study.strict_yaml import Location, display_path, find_file, key_path, read_mapping
+from dlperf_study.study.study import Study
+from dlperf_study.study.study_file import load_study
+
+NO_IMAGES = PARAMETERS["image_set"].default
+
+
+def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cluster]:
+    """Return the plan of a study on a cluster, and that cluster.
+
+    Raises StudyFileError for any error in either file, with every misspelt name of the study file.
+    """
+    try:
+        study = load_study(study_name, quick)
+        if study.program:
+            _require_log_format(study.program, study.source)
+        cluster = cluster_for([study], cluster_name)
+        _require_packed_size(study, cluster)
+        return plan_study(study, cluster), cluster
+    except StudyFileError as error:
+        raise StudyFileError("\n".join([str(error), *_other_unknown_names(study_name, str(error))])) from error
+
+
+def _require_packed_size(study: Study, cluster: Cluster) -> None:
+    """Refuse a program with more files than the launcher of a cluster brings to its nodes."""
+    launcher = launchers.load(cluster.launcher)
+    if study.program and launcher.most_archive_bytes is not None:
+        require_packed_size(study.program, study.source, launcher.most_archive_bytes, launcher.archive_remedy)
+
+
+def _require_log_format(program: Program, source: str) -> None:
+    """Refuse a name of a log format that doesn't exist, and a declaration that is none."""
+    if program.log_format:
+        read_own_format(program.log_format.encode(), program.steps)
+        return
+    choices = (RECORDER, LOG, *formats.names())
+    if program.steps not in choices:
+        raise StudyFileError(unknown_name(f"{source}: program.steps is", program.steps, "choices", choices))
+
+
+def _other_unknown_names(study_name: str, message: str) -> list[str]:
+    """Return what is misspelt in a study file besides what a message names, if it can be read."""
+    try:
+        path = find_file("study", study_name)
+        content = read_mapping(path)
+    except StudyFileError:
+        return []
+    # The same name has another key in the messages about the quick variant.
+    messages = _unknown_names(content, display_path(path))
+    return [line for line in messages if line.partition(" is ")[2] not in message]
+
+
+def _unknown_names(content: Any, source: str, location: Location | None = None) -> Iterator[str]:
+    """Yield a message for each framework, model and data source of a study file that doesn't exist, by its key.
+
+    ``content`` may have any other error too.
+    """
+    location = location or []
+    if isinstance(content, dict | list):
+        for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+            yield from _unknown_names(value, source, [*location, key])
+        return
+    for parameter, names in (
+        ("framework", frameworks.names()),
+        ("model", models.names()),
+        ("data_source", data_sources.names()),
+    ):
+        if parameter in location and isinstance(content, str) and content not in names:
+            yield unknown_name(f"{source}: {key_path(location)} is", content, f"{parameter.replace('_', ' ')}s", names)
+
+
+def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | None = None) -> Cluster:
+    """Return a cluster by its name in ``params/clusters`` or by the path of its file.
+
+    ``framework_names`` are the frameworks that will train, on which the device ``auto`` depends; None: all.
+    Raises StudyFileError for any error in the file.
+    """
+    reason = partial(cpu_reason, framework_names=framework_names)
+    return read_cluster(name_or_path, launchers.by_name(), made_image_sets(), reason)
+
+
+def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
+    """Return the cluster on which these studies are measured; its device ``auto`` depends on their frameworks."""
+    names: dict[str, None] = {}
+    for study in studies:
+        if study.program:
+            # Whether its library can use GPUs is not known before it runs.
+            return load_cluster(cluster_name, [OWN_PROGRAM])
+        names |= dict.fromkeys(str(point["framework"]) for point in study.points)
+    # The plan refuses a name that doesn't exist, and says where it is.
+    return load_cluster(cluster_name, [name for name in names if name in frameworks.names()])
+
+
+def plan_study(study: Study, cluster: Cluster) -> Plan:
+    """Return the plan of a study on a cluster; the files of its program are identified.
+
+    Raises StudyFileError where these can't be read or are too large.
+    """
+    if study.program:
+        study = replace(study, program=identified(study.program, study.source))
+    is_seen = cluster.is_this_machine and not cluster.container
+    missing = missing_command(study.program) if study.program and is_seen else ""
+
+    def unsupported(configuration: Configuration) -> str | None:
+        reasons = (missing, unsupported_here(configuration, cluster, study.locate))
+        return "; ".join(filter(None, reasons)) or None
+
+    return build_plan(study, cluster, unsupported)
+
+
+def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Locate | None = None) -> str | None:
+    """Return every reason why this cluster's software can't run the configuration, in one line, or None.
+
+    ``locate`` returns where a study file has a value; without it, messages name the study.
+    Raises StudyFileError for a name that does not exist: it is misspelt, and not unsupported; and UnsupportedError
+    when a Python can't be run or reached, so that its libraries are unknown.
+    """
+    if configuration.own_program:
+        return command_obstacles(configuration, cluster) or None
+    require_part_names(configuration, locate or (lambda name, _: f"study {configuration.study}: {name}"))
+    _require_framework_keys(cluster)
+    framework = frameworks.load(configuration.framework)
+    reasons: list[str] = []
+    version: str | None = ""
+    try:
+        version = library_version(framework, cluster)
+        reasons.extend(missing_packages(configuration, cluster))
+    except UnusablePython as error:
+        reasons.append(f"the Python for {framework.name} can't be used: {error}")
+    reasons.extend(framework.obstacles(configuration, cluster, version))
+    reasons.append(image_set_obstacle(configuration, cluster))
+    if configuration.cpu_limit:
+        reasons.append(launchers.load(cluster.launcher).cpu_limit_obstacle(cluster, configuration))
+    if version and cluster.device == "gpu" and framework.gpu_support:
+        reasons.append(gpu_obstacle(framework, cluster, configuration.devices_per_node))
+    if version and cluster.is_this_machine:
+        reasons.append(compiler_obstacle_here(configuration, cluster))
+    return "; ".join(filter(None, reasons)) or None
+
+
+def _require_framework_keys(cluster: Cluster) -> None:
+    """Refuse a key of a cluster's ``python`` or ``images`` that is no framework."""
+    launcher = launchers.load(cluster.launcher)
+    images = launcher.images(cluster) if launcher.images else {}
+    for key, section in (("python", cluster.python), (f"{cluster.launcher}.images", images)):
+        require_framework_names(set(section) - {DEFAULT}, f"cluster {cluster.name}: {key}")
+
+
+def require_support(configuration: Configuration, cluster: Cluster) -> None:
+    """Raise UnsupportedError with the reason when the configuration can't run here."""
+    reasons = [*cluster.obstacles(configuration)]
+    if unsupported := unsupported_here(configuration, cluster):
+        reasons.append(unsupported)
+    if reasons:
+        raise UnsupportedError(f"{configuration.identity}: {'; '.join(reasons)}")
+
+
+def image_set_obstacle(configuration: Configuration, cluster: Cluster) -> str:
+    """Return why the cluster can't have the images of a configuration; empty if it has, or if only its nodes know.
+
+    Raises ImageSetError if they are on this machine and damaged, or of other classes than the configuration: that is an
+    error of the user, while a set that is nowhere may be on another cluster.
+    """
+    name, folder = configuration.image_set, cluster.image_folder(configuration)
+    if name == NO_IMAGES:
+        return ""
+    if not folder:
+        names = ", ".join(cluster.image_sets)
+        return f"image_set is {name}, but cluster {cluster.title} has no folder for it under image_sets: it has {names}"
+    # Of other machines, each node is asked at the start of a run.
+    if not cluster.is_this_machine:
+        return ""
+    if folder == made_image_sets().get(name) and not Path(folder).exists():
+        return f"image_set {name} is not made yet; `{make_command('data')}` makes it"
+    try:
+        require_classes(Path(folder), number_of_classes(folder), configuration.classes)
+    except ImageSetError as error:
+        raise ImageSetError(f"image_set {name}: {error}") from error
+    return ""

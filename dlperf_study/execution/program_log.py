@@ -1,0 +1,155 @@
+"""The steps of a user's program that has no recorder: what it printed, by a format of ``readers``, as one rank log.
+
+What a program prints is about its whole job, so its log has the scope ``job``: of no rank more is known than that it
+ended well.
+"""
+
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import LogError
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.evidence.lines import FORMAT, TRAINING, WARMUP, RecordedBy, Scope, WarmupEnd
+from dlperf_study.evidence.run_record import RequestedRun
+from dlperf_study.programs.program_files import kept_program
+from dlperf_study.readers.blocks import LogSource
+from dlperf_study.readers.log_reader import read_log
+from dlperf_study.readers.own_format import read_own_format
+from dlperf_study.readers.parsed_log import ParsedLog, cumulative_steps
+from dlperf_study.readers.rank_checks import JobSize
+from dlperf_study.readers.rank_merge import JobSeries, job_series
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.exchange import NO_EXCHANGE, UNKNOWN_EXCHANGE
+from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.program import LOG, Program
+
+_SAMPLES, _TOKENS = "samples/s", "tokens/s"
+
+
+@dataclass(frozen=True)
+class PrintedSteps:
+    """The mean seconds of a step in each printed line, in order, of ``steps_per_line`` steps each."""
+
+    seconds: Floats
+    steps_per_line: int
+
+
+def read_printed_steps(run: RequestedRun, result: JobResult) -> JobResult:
+    """Write the steps of a run that its program printed as evidence, if its study says that it prints them.
+
+    Return the result of the run: failed, with what is wrong, where a run that ended well printed no such steps, or
+    fewer than were requested.
+    """
+    program, _ = kept_program(run.paths.home.study, run.configuration.program_digest)
+    if program.records_steps or result.outcome is not Outcome.COMPLETED:
+        return result
+    try:
+        parsed = _parsed_logs(run, program)
+        windows = list(_windows(_printed_steps(parsed, run.configuration, program), run.configuration))
+    except LogError as error:
+        return replace(result, outcome=Outcome.FAILED, reason=str(error))
+    lines = [_rank_line(run, parsed[0]), *windows, _END_LINE]
+    write_atomically(run.paths.rank_log(0), "".join(f"{json.dumps(line)}\n" for line in lines))
+    return result
+
+
+def _parsed_logs(run: RequestedRun, program: Program) -> list[ParsedLog]:
+    """Return the logs of a run that are in the format; raises LogError with the reason of the first if none is."""
+    own_format = read_own_format(program.log_format.encode(), program.steps) if program.log_format else None
+    declared = "" if program.steps == LOG else program.steps
+    format_name = own_format.name if own_format else declared
+    parsed, errors = [], []
+    for path in run.paths.process_logs:
+        try:
+            source = LogSource(path, own_format=own_format)
+            parsed.append(read_log(source, format_name))
+        except LogError as error:
+            errors.append(error)
+    if not parsed:
+        raise errors[0] if errors else LogError(f"{run.paths.folder}: no process printed anything")
+    return parsed
+
+
+def _printed_steps(logs: list[ParsedLog], configuration: Configuration, program: Program) -> PrintedSteps:
+    """Return the steps that logs have; raises LogError where a printed number is no time of a step."""
+    series = job_series(logs, _job_size(configuration))
+    if series.metric.cumulative:
+        raise LogError(f"{logs[0].source}: prints {series.metric.printed}, a mean since the start, and no single steps")
+    steps = cumulative_steps(series.step)
+    distances = np.diff(steps)
+    per_line = int(np.median(distances)) if distances.size else 1
+    uneven = np.flatnonzero(distances != per_line)
+    if uneven.size:
+        raise LogError(f"{logs[0].source}: lines are {per_line} steps apart, but not after step {steps[uneven[0]]}")
+    return PrintedSteps(_work_of_step(series, configuration, program) / series.rate, per_line)
+
+
+def _job_size(configuration: Configuration) -> JobSize:
+    return JobSize(configuration.nodes, configuration.devices_per_node, configuration.batch_per_device or 1)
+
+
+def _work_of_step(series: JobSeries, configuration: Configuration, program: Program) -> float:
+    """Return how much of what a rate counts is in a step."""
+    if series.unit == _TOKENS:
+        if tokens := program.amount("tokens_per_step", configuration.program_values):
+            return tokens
+        raise LogError(f"program.tokens_per_step is missing, but its log prints {_TOKENS}")
+    if series.unit != _SAMPLES:
+        raise LogError(
+            f"its log prints {series.unit or 'a rate without a unit'}, and not {_SAMPLES} or seconds of steps"
+        )
+    if not configuration.batch_per_device and series.metric.name.endswith("throughput"):
+        raise LogError(f"program.samples_per_step is missing, but its log prints {_SAMPLES}")
+    return _job_size(configuration).batch_per_device * configuration.world_size
+
+
+def _windows(printed: PrintedSteps, configuration: Configuration) -> Iterator[dict[str, Any]]:
+    """Yield the warm-up and the training window; the first line has what happens before the first step."""
+    per_line = printed.steps_per_line
+    warmup = -(-configuration.warmup_steps // per_line)
+    measured, rest = divmod(configuration.measured_steps, per_line)
+    if rest or not measured:
+        raise LogError(
+            f"measured_steps is {configuration.measured_steps}, but its log has one time for {per_line} steps; "
+            "give a multiple of that"
+        )
+    seconds = printed.seconds[1 : 1 + warmup + measured]
+    if seconds.size < warmup + measured:
+        steps = f"{(printed.seconds.size - 1) * per_line} steps after its first line"
+        raise LogError(f"its log has {steps}; requested were {(warmup + measured) * per_line}")
+    for name, part in ((WARMUP, seconds[:warmup]), (TRAINING, seconds[warmup:])):
+        line = {"kind": "window", "name": name, "steps": part.size * per_line, "seconds": float(part.sum()) * per_line}
+        line |= {"step_seconds": part.tolist(), "losses": [], "steps_per_value": per_line}
+        yield line | ({"ended_by": WarmupEnd.STEPS} if name == WARMUP else {})
+
+
+def _rank_line(run: RequestedRun, log: ParsedLog) -> dict[str, Any]:
+    configuration, written_ns = run.configuration, run.paths.process_logs[0].stat().st_mtime_ns
+    return {
+        "kind": "rank",
+        "format": FORMAT,
+        "run": f"{configuration.identity}/{run.repetition}",
+        "code": run.code.digest,
+        "recorded_by": RecordedBy.LOG,
+        "scope": Scope.JOB,
+        "rank": 0,
+        "world_size": configuration.world_size,
+        "node": 0,
+        "local_rank": 0,
+        "host": socket.gethostname(),
+        "pid": 0,
+        "wall_anchor": {"unix_ns": written_ns, "clock_ns": written_ns},
+        "device": "cpu",
+        "library": log.format.name,
+        "library_version": "",
+        "exchange": NO_EXCHANGE if configuration.world_size == 1 else UNKNOWN_EXCHANGE,
+    }
+
+
+_END_LINE = {"kind": "end", "windows": 2, "drain_seconds": 0.0, "drain_resolution_seconds": 0.0}

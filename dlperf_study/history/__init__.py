@@ -1,1 +1,0 @@
-"""Measurements of one study at different dates, or of two studies, and what changed between them."""

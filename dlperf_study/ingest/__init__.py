@@ -1,1 +1,0 @@
-"""From logs of other programs to the tables of a study: log identification, reading, and the checks of runs."""

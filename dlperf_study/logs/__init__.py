@@ -1,1 +1,0 @@
-"""One file a format: files to records and diagnostics."""

@@ -1,0 +1,278 @@
+"""Coordinate one run on any number of nodes: a guard on each, and one coordinator connected to all guards.
+
+Launchers differ only in how a node is reached. All guards prepare and report their nodes; the reports are compared;
+then every guard receives the commands to start. The first failure ends the run on all nodes.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.cluster.hardware import link_contradictions
+from dlperf_study.machines.guard.guards import Guards, NodeTimeout, RunFailed
+from dlperf_study.machines.guard.installed_packages import version_mismatch
+from dlperf_study.machines.guard.messages import Message
+from dlperf_study.machines.guard.run_folder import begin, encoded, keep_rank_output, unpack, write_waiting
+from dlperf_study.machines.guard.submission import Command, Execute, Node, Submission, fill
+from dlperf_study.machines.supervision.processes import new_mark
+from dlperf_study.study.environment_variables import WITHHELD
+from dlperf_study.study.gpu_support import GpuSupport
+from dlperf_study.study.job import JobResult, Outcome, TaskRole
+
+#: Below the ports that systems use for outgoing connections.
+PORTS = range(20_000, 32_768)
+#: How many random ports of these each node tries.
+CANDIDATES = 64
+
+
+@dataclass
+class ConductedRun:
+    """The state of a run; ``ready`` has the report of each prepared node, by node index."""
+
+    submission: Submission
+    nodes: tuple[Node, ...]
+    mark: str
+    unrecorded: tuple[str, ...] = ()
+    ready: dict[int, Message] = field(default_factory=dict)
+    started_nodes: set[int] = field(default_factory=set)
+    start_time: float = field(default_factory=time.monotonic)
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def titles_of(self, node_indices: Iterable[int]) -> str:
+        """Return what messages call some nodes."""
+        return ", ".join(self.nodes[index].title for index in node_indices)
+
+    def commands_on(self, node_index: int) -> list[Command]:
+        """Return the commands of one node."""
+        return [command for command in self.submission.commands if command.node == node_index]
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """The address of each prepared node, by node index."""
+        return {index: self.nodes[index].address or report["address"] for index, report in self.ready.items()}
+
+
+def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[str, Any]:
+    """Return the request to prepare, the same for all nodes; raises RunFailed where a variable was not passed on."""
+    inherited = submission.variables.travelling(os.environ, submission.pass_environment)
+    environment = inherited | dict(submission.environment)
+    # The value of a variable of the cluster file that a record withholds is in the environment of this process.
+    withheld = {name for name, value in submission.environment.items() if value == WITHHELD}
+    if missing := sorted(withheld - os.environ.keys()):
+        raise RunFailed(Outcome.FAILED, f"{', '.join(missing)}: given in the cluster file, but not passed on to here")
+    environment |= {name: os.environ[name] for name in withheld}
+    return {
+        "idle_max_busy_cores": submission.idle_max_busy_cores,
+        "idle_wait_seconds": submission.idle_wait_seconds,
+        "network_interface": submission.network_interface,
+        "has_peers": submission.nodes > 1,
+        "gpu_question": asdict(submission.gpu_question) if submission.gpu_question else None,
+        "gpus_per_node": submission.gpus_per_node,
+        "ports": random.sample(PORTS, CANDIDATES) if submission.ports else [],
+        "python": submission.python,
+        "packages": submission.packages,
+        "code_roots": submission.code_roots,
+        "requirements": submission.requirements,
+        "variables": asdict(submission.variables),
+        "pass_environment": submission.pass_environment,
+        "unrecorded": unrecorded,
+        "environment": environment,
+        "data": list(submission.data),
+    }
+
+
+def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
+    """Return the request to start for each node index; raises RunFailed where too few ports are free on all nodes."""
+    values = _values(run)
+    ssh_commands: dict[str, list[str]] = {}
+    # The first node starts the ranks of the others, which it reaches by address.
+    if run.submission.starts_other_nodes and run.submission.nodes > 1:
+        ssh_commands = {address: list(run.nodes[index].shell_argv()) for index, address in run.addresses.items()}
+    common = {
+        "folder": fill(run.submission.folder_there, values),
+        "node_folder": fill(run.submission.node_folder, values),
+        "files": dict(run.submission.files),
+        "rank_output": run.submission.rank_output,
+        "ssh_commands": ssh_commands,
+        "archive": encoded(Path(run.submission.archive)) if run.submission.archive else "",
+        "data": dict(run.submission.data),
+        "scratch_files": {name: fill(content, values) for name, content in run.submission.scratch_files.items()},
+    }
+    requests = {}
+    for index in run.ready:
+        commands = [asdict(command.filled(values)) for command in run.commands_on(index)]
+        requests[index] = common | {"node": index, "commands": commands}
+    return requests
+
+
+def _values(run: ConductedRun) -> dict[str, str]:
+    """Return the values of ``{host_N}``, ``{interface_N}``, ``{devices_N}``, ``{port_N}`` and ``{unique}``."""
+    values = {"unique": run.mark.partition("@")[0]}
+    for index, report in run.ready.items():
+        values[f"host_{index}"] = run.addresses[index]
+        values[f"interface_{index}"] = report["interface"]
+        values[f"devices_{index}"] = report["devices"]
+    free_everywhere = set.intersection(*(set(report["ports"]) for report in run.ready.values()))
+    # In their random order: the lowest of many are those that a run starting at the same time is likely to take too.
+    candidates = next(iter(run.ready.values()))["ports"]
+    free = list(filter(free_everywhere.__contains__, candidates))
+    if len(free) < run.submission.ports:
+        raise RunFailed(Outcome.FAILED, f"only {len(free)} of {CANDIDATES} ports tried are free on all nodes")
+    for port_index, port in zip(range(run.submission.ports), free, strict=False):
+        values[f"port_{port_index}"] = str(port)
+    return values
+
+
+def node_facts(run: ConductedRun, node_index: int, final_report: Message | None) -> dict[str, Any]:
+    """Return the facts of a node for the run record: its first report, and the load by others during the run."""
+    report = run.ready[node_index]
+    during = {"busy_cores_during": final_report["busy_cores"] if final_report else None}
+    facts = {name: report[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
+    support = {"gpu_support": report["gpu_support"]} if report["gpu_support"] else {}
+    return {"node": node_index, "name": run.nodes[node_index].name, **facts, **support, "load": report["load"] | during}
+
+
+READY_REMEDY = "; start_up.ready_seconds of the cluster file allows more"
+#: How long guards may take to end everything and to send what was written; and where nothing was started.
+ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
+
+
+def coordinate(
+    submission: Submission, nodes: Sequence[Node], timeout_seconds: float, unrecorded: Sequence[str] = ()
+) -> JobResult:
+    """Run a submission on the first of these nodes to its end; no process of it is left on any node.
+
+    This creates the folder of the run, which has all evidence but the run record when this returns. An interrupt ends
+    the run; the result says so, and the caller raises once it is on disk. ``unrecorded`` are variables that only the
+    launcher's commands need: no record of a node has them.
+    """
+    begin(submission)
+    run = ConductedRun(submission, tuple(nodes[: submission.nodes]), new_mark(), tuple(unrecorded))
+
+    def note_waiting(node: str, busy_processes: str) -> None:
+        limit = f"at most {submission.idle_wait_seconds:.0f} s"
+        write_waiting(submission, f"waits until {node or 'this machine'} is quiet, {limit}; busy: {busy_processes}")
+
+    with Guards(run.mark, note_waiting) as guards:
+        conclusion = _conduct(run, guards, timeout_seconds)
+        reports = guards.end(ENDING_SECONDS if run.started_nodes else GIVING_UP_SECONDS)
+    lost = sorted(run.started_nodes - reports.keys())
+    # What is left on nodes that lost their guard is ended by another guard, if they can be reached.
+    with Guards(run.mark) as guards, suppress(RunFailed):
+        for index in lost:
+            guards.open(index, run.nodes[index])
+        guards.end(GIVING_UP_SECONDS)
+    folder = Path(submission.folder)
+    keep_rank_output(folder, submission.rank_output)
+    for report in reports.values():
+        if report["files"]:
+            unpack(report["files"], folder)
+    return _result(run, conclusion, reports, lost)
+
+
+def in_turn(nodes: Callable[[Cluster], Sequence[Node]]) -> Execute:
+    """Return an ``execute`` that runs submissions one after another on the nodes of a cluster."""
+
+    def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
+        for submission in submissions:
+            yield coordinate(submission, nodes(cluster), timeout_seconds)
+
+    return execute
+
+
+@dataclass(frozen=True)
+class _Conclusion:
+    """Why the run is over: the outcome, its reason, and the node and the task with which a failure began."""
+
+    outcome: Outcome
+    reason: str = ""
+    node_index: int | None = None
+    task: str = ""
+    interrupted: bool = False
+
+
+def _conduct(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Conclusion:
+    """Prepare all nodes, start the commands, and wait until the trainers are done."""
+    try:
+        _prepare(run, guards)
+        requests = start_requests(run)
+        run.start_time, run.started = time.monotonic(), datetime.now(UTC)
+        for index, request in requests.items():
+            run.started_nodes.add(index)
+            guards.send(index, "start", **request)
+        trainers = {command.node for command in run.submission.commands if command.role == TaskRole.TRAINER}
+        guards.gather("done", trainers, timeout_seconds)
+    except RunFailed as failure:
+        return _Conclusion(failure.outcome, failure.reason, failure.node_index, failure.task)
+    except NodeTimeout:
+        return _Conclusion(Outcome.TIMEOUT, f"not finished after {timeout_seconds:.0f} s")
+    except KeyboardInterrupt:
+        return _Conclusion(Outcome.KILLED, "interrupted", interrupted=True)
+    return _Conclusion(Outcome.COMPLETED)
+
+
+def _prepare(run: ConductedRun, guards: Guards) -> None:
+    """Let every node prepare, and check that all nodes will run the same."""
+    submission = run.submission
+    if len(run.nodes) < submission.nodes:
+        raise RunFailed(Outcome.FAILED, f"needs {submission.nodes} nodes, but there are only {len(run.nodes)}")
+    request = prepare_request(submission, run.unrecorded)
+    for index, node in enumerate(run.nodes):
+        guards.open(index, node)
+        guards.send(index, "prepare", **request)
+    seconds = submission.preparing_seconds
+    try:
+        run.ready = guards.gather("ready", range(len(run.nodes)), seconds)
+    except NodeTimeout as timeout:
+        titles = run.titles_of(timeout.node_indices)
+        raise RunFailed(Outcome.FAILED, f"{titles}: not ready within {seconds:g} s{READY_REMEDY}") from timeout
+    reports = [run.ready[index] for index in sorted(run.ready)]
+    if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission):
+        raise RunFailed(Outcome.FAILED, mismatch)
+    if contradiction := next(_contradictions(run), ""):
+        raise RunFailed(Outcome.FAILED, contradiction)
+
+
+def _contradictions(run: ConductedRun) -> Iterator[str]:
+    """Yield what the nodes measured of themselves and the cluster file says otherwise."""
+    submission = run.submission
+    for index, report in run.ready.items():
+        for contradiction in link_contradictions(submission.link, submission.nodes, report["hardware"]):
+            yield f"{run.nodes[index].title}: {contradiction}"
+    if submission.gpus_per_node and submission.gpu_question:
+        supports = {run.nodes[index].title: GpuSupport.of(report["gpu_support"]) for index, report in run.ready.items()}
+        wanted, device_name = submission.gpus_per_node, submission.device_name
+        yield from submission.gpu_question.contradictions(supports, wanted, device_name)
+
+
+def _result(
+    run: ConductedRun, conclusion: _Conclusion, reports: Mapping[int, Message], lost: Sequence[int]
+) -> JobResult:
+    exit_codes: dict[str, int | None] = {}
+    if run.started_nodes:
+        exit_codes = {command.name: None for command in run.submission.commands}
+    busy_cores = []
+    for report in reports.values():
+        exit_codes.update({name: code for name, code in report["exit_codes"].items() if name in exit_codes})
+        if report["busy_cores"] is not None:
+            busy_cores.append(report["busy_cores"])
+    silent = run.titles_of(index for index in lost if index != conclusion.node_index)
+    return JobResult(
+        conclusion.outcome,
+        conclusion.reason + (f"; {silent} did not answer any more" if silent else ""),
+        seconds=time.monotonic() - run.start_time if run.started_nodes else None,
+        exit_codes=exit_codes,
+        busy_cores=max(busy_cores, default=None),
+        out_of_memory_kills=sum(report["out_of_memory_kills"] for report in reports.values()),
+        interrupted=conclusion.interrupted,
+        started=run.started.isoformat(),
+        nodes=tuple(node_facts(run, index, reports.get(index)) for index in sorted(run.ready)),
+        failed_task="" if silent else conclusion.task,
+    )

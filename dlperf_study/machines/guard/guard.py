@@ -1,0 +1,275 @@
+"""The guard: the process between a run and its coordinator on each node.
+
+Started as ``python -m dlperf_study.machines.guard.guard MARK``. On standard input it receives the requests of its
+coordinator: what to prepare, then what to start. Standard input is also the lifeline: when the process at the other end
+dies, for whatever reason, it closes, and the guard ends all that this node runs. On standard output it reports the
+state; its last message says how the processes ended.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from dlperf_study.core.cpu_group import GROUP_VARIABLE, remove_abandoned_groups, remove_groups
+from dlperf_study.core.errors import RunError
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.signals import adopt_orphans, die_with_parent
+from dlperf_study.machines.cluster.hardware import usable_gpus
+from dlperf_study.machines.cluster.software import gpu_answer, library_answer
+from dlperf_study.machines.guard.installed_packages import installed_packages
+from dlperf_study.machines.guard.messages import CoordinatorConnection, Message, RunStopped
+from dlperf_study.machines.guard.node_hardware import allowed_gpus, first_devices, free_ports, hardware, own_address
+from dlperf_study.machines.guard.node_load import LoadMeter, wait_until_idle
+from dlperf_study.machines.guard.run_folder import (
+    install,
+    keep_rank_output,
+    link_data,
+    pack,
+    unpack_program,
+    write_files,
+)
+from dlperf_study.machines.guard.telemetry import Telemetry
+from dlperf_study.machines.supervision.processes import RUN_MARK, end_children, end_marked, ending_words
+from dlperf_study.study.environment_variables import VISIBLE_DEVICES, PassedVariables
+from dlperf_study.study.gpu_support import GpuQuestion
+from dlperf_study.study.job import PROGRAM_FOLDER, Outcome, TaskRole
+
+POLL_SECONDS = 0.05
+#: How long a guard may take to end everything and to report, before it exits in any case.
+LAST_SECONDS = 120
+LOOPBACK = "127.0.0.1"
+#: A process that prints more is ended: its log would fill the disk.
+MOST_LOG_BYTES = 1 << 28
+#: Variables that say where files of this user are, and nothing about speed: not recorded.
+PRIVATE = ("HOME", "PATH", "USER", "TMPDIR", "LD_LIBRARY_PATH")
+
+
+def main() -> None:
+    """Prepare the node, start the commands, watch them, end them, and report."""
+    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    adopt_orphans()
+    coordinator = CoordinatorConnection(sys.argv[1])
+    guard = _Guard(coordinator)
+    with suppress(RunStopped):
+        try:
+            guard.prepare(coordinator.wait_for("prepare"))
+            guard.start(coordinator.wait_for("start"))
+            guard.watch()
+        except _Terminated:
+            coordinator.send("failed", outcome=Outcome.KILLED, reason="the guard was asked to end the run")
+        except (RunError, OSError) as error:
+            coordinator.send("failed", outcome=Outcome.FAILED, reason=str(error))
+        coordinator.wait_for("end")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # If the connection to the coordinator is cut, nobody empties the pipe.
+    signal.alarm(LAST_SECONDS)
+    guard.end()
+
+
+@dataclass
+class _Started:
+    """A command that was started."""
+
+    name: str
+    role: str
+    process: subprocess.Popen[bytes]
+
+
+class _Terminated(Exception):
+    """The guard received SIGTERM."""
+
+
+class _Guard:
+    """What runs on this node for one run."""
+
+    def __init__(self, coordinator: CoordinatorConnection) -> None:
+        self._coordinator = coordinator
+        self._environment: dict[str, str] = {}
+        self._variables = PassedVariables()
+        self._request: Message = {}
+        self._started: list[_Started] = []
+        self._ssh_folder: Path | None = None
+        self._logs: list[Path] = []
+        self._meter: LoadMeter | None = None
+        self._telemetry: Telemetry | None = None
+
+    def prepare(self, request: Message) -> None:
+        """Wait until this node is idle, and report what it has; raises RunError if it lacks something."""
+        for question in request["requirements"]:
+            answer = library_answer((sys.executable, *question), os.environ)
+            if "error" in answer:
+                raise RunError(answer["error"])
+        if missing := [path for path in request["data"] if not os.path.exists(path)]:
+            raise RunError(f"program.data: {', '.join(missing)} is not on {socket.gethostname()}")
+        remove_abandoned_groups()
+        load = wait_until_idle(
+            request["idle_max_busy_cores"], request["idle_wait_seconds"], self._coordinator.check, self._report_waiting
+        )
+        self._variables = variables = PassedVariables.of(request["variables"])
+        self._environment = variables.passed(os.environ, request["pass_environment"]) | request["environment"]
+        gpus = allowed_gpus(request["environment"])
+        devices = first_devices(gpus, request["gpus_per_node"])
+        uuids = [gpu.uuid for gpu in usable_gpus(devices)] if request["gpus_per_node"] else []
+        self._telemetry = Telemetry(uuids, self._coordinator.mark)
+        address, interface = own_address(request["network_interface"]) if request["has_peers"] else (LOOPBACK, "lo")
+        private = (*PRIVATE, *request["unrecorded"])
+        public = {name: value for name, value in self._environment.items() if name not in private}
+        self._coordinator.send(
+            "ready",
+            load=asdict(load),
+            address=address,
+            interface=interface,
+            ports=free_ports(request["ports"]),
+            devices=devices,
+            gpu_support=self._gpu_support(request, devices),
+            hardware=hardware(gpus),
+            variables=variables.recorded(public),
+            **installed_packages(request["python"], request["packages"], code_roots=request["code_roots"]),
+        )
+
+    def _gpu_support(self, request: Message, devices: str) -> Message | None:
+        """Return what the library that will train on these GPUs can do with them; None if none will train there."""
+        if not request["gpus_per_node"] or not request["gpu_question"]:
+            return None
+        environment = self._environment | {VISIBLE_DEVICES: devices}
+        return gpu_answer(request["python"], GpuQuestion.of(request["gpu_question"]), environment)
+
+    def _report_waiting(self, busy_processes: str) -> None:
+        self._coordinator.send("waiting", busy_processes=busy_processes)
+
+    def start(self, request: Message) -> None:
+        """Start the commands of this node."""
+        scratch = RunPaths(Path(request["folder"])).scratch
+        if request["node_folder"]:
+            _create_node_folder(Path(request["node_folder"]))
+            write_files(scratch.parent, request["files"])
+        self._request = request
+        # Launchers of frameworks write the whole environment there: nobody else may read it while it exists.
+        scratch.mkdir(mode=0o700, exist_ok=True)
+        if request["ssh_commands"]:
+            self._ssh_folder = scratch / "bin"
+            install(self._ssh_folder, request["ssh_commands"])
+        write_files(scratch, request["scratch_files"])
+        if request["archive"]:
+            unpack_program(request["archive"], scratch / PROGRAM_FOLDER)
+            for path, link in request["data"].items():
+                if link:
+                    link_data(Path(path), scratch / PROGRAM_FOLDER / link)
+        self._meter = LoadMeter()
+        for command in request["commands"]:
+            process = self._start_process(command, scratch)
+            self._started.append(_Started(command["name"], command["role"], process))
+
+    def _start_process(self, command: dict[str, Any], scratch: Path) -> "subprocess.Popen[bytes]":
+        marks = dict.fromkeys((RUN_MARK, GROUP_VARIABLE), self._coordinator.mark)
+        environment = self._environment | command["environment"] | marks
+        if self._ssh_folder:
+            environment["PATH"] = os.pathsep.join((str(self._ssh_folder), environment["PATH"]))
+        self._logs.append(Path(command["log"]))
+        with open(command["log"], "wb") as log:
+            try:
+                return subprocess.Popen(
+                    command["argv"],
+                    env=environment,
+                    cwd=scratch / command["folder"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    preexec_fn=die_with_parent,  # safe: the guard has one thread
+                )
+            except OSError as error:
+                raise RunError(f"a command could not be started: {error}") from error
+
+    def watch(self) -> None:
+        """Report when the trainers of this node are done or a process failed, until the run is stopped."""
+        last_state = None
+        while True:
+            self._coordinator.receive(POLL_SECONDS)
+            if self._telemetry:
+                self._telemetry.sample_if_due()
+            state = self._state()
+            if state and state != last_state:
+                kind, values = state
+                self._coordinator.send(kind, **values)
+                last_state = state
+
+    def _state(self) -> tuple[str, Message] | None:
+        """Return ``failed`` when a process failed, ``done`` when the trainers of this node are done, else None."""
+        for log in self._logs:
+            if log.stat().st_size > MOST_LOG_BYTES:
+                reason = f"printed more than {MOST_LOG_BYTES >> 20} MiB"
+                return "failed", {"outcome": Outcome.FAILED, "task": log.stem, "reason": reason}
+        trainer_codes = []
+        for started in self._started:
+            code = started.process.poll()
+            if code not in (None, 0) or (code == 0 and started.role == TaskRole.SERVER):
+                return "failed", {"outcome": Outcome.FAILED, "task": started.name, "reason": ending_words(code)}
+            if started.role == TaskRole.TRAINER:
+                trainer_codes.append(code)
+        return ("done", {}) if trainer_codes and all(code == 0 for code in trainer_codes) else None
+
+    def end(self) -> None:
+        """End all that is left of the run on this node, and report how its processes ended."""
+        codes = {started.name: started.process.poll() for started in self._started}
+        end_children()
+        end_marked(RUN_MARK, self._coordinator.mark)
+        remove_groups(self._coordinator.mark)
+        for started in self._started:
+            started.process.wait()
+        # What another node starts here, as horovodrun does by ssh, is no child of this process, and so not known.
+        busy = self._meter.busy_cores() if self._meter and self._started else None
+        kills = self._meter.out_of_memory_kills() if self._meter else 0
+        self._end_telemetry()
+        self._redact_logs()
+        files = ""
+        if node_folder := self._request.get("node_folder"):
+            folder = Path(self._request["folder"])
+            keep_rank_output(folder, self._request["rank_output"])
+            files = pack(folder)
+            shutil.rmtree(node_folder)
+        self._coordinator.send("report", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
+
+    def _redact_logs(self) -> None:
+        """Replace what may be a secret in what a user's program printed: nobody else does if the driver is gone."""
+        if self._request.get("archive"):
+            for log in self._logs:
+                with suppress(OSError):
+                    self._variables.redact_file(log, self._environment)
+
+    def _end_telemetry(self) -> None:
+        """Write what was sampled, if the run began here; without it the run counts, and a reader is told."""
+        if self._telemetry and self._request:
+            paths = RunPaths(Path(self._request["folder"]))
+            with suppress(OSError):
+                self._telemetry.close(paths.telemetry(self._request["node"]), self._request["node"])
+
+
+def _create_node_folder(folder: Path) -> None:
+    """Create the node's own work folder. Nodes that share one would remove each other's files."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError as error:
+        remedy = "name one that is each node's own, or, where outputs/ is shared as well, shared_files: true"
+        raise RunError(f"work_folder: {folder} was made by another node of this run; {remedy}") from error
+    except OSError as error:
+        remedy = "name another work_folder in the cluster file, one that every node can make and write to"
+        raise RunError(f"work_folder: {error.filename or folder}: {error.strerror or error}; {remedy}") from error
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _Terminated
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""What the first pod of a run does: wait for the other pods, coordinate their guards, and print the evidence.
+
+``python -m dlperf_study.machines.kubernetes.coordinator_pod``; the request of the driver is mounted.
+"""
+
+import base64
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.core.code_identity import code_digest
+from dlperf_study.core.errors import RunError
+from dlperf_study.machines.cluster.software import library_versions, software
+from dlperf_study.machines.guard.coordinator import coordinate
+from dlperf_study.machines.guard.submission import Node, Submission
+from dlperf_study.machines.kubernetes.manifests import ENVIRONMENT_FILE, NODE_FOLDER, REQUEST_FILE, TOKEN_FILE
+from dlperf_study.machines.kubernetes.pods import evidence_lines
+from dlperf_study.machines.kubernetes.remote_exec import PORT
+from dlperf_study.study.job import JobResult, Outcome
+
+#: Where the first pod gathers the files of all pods.
+RUNS_FOLDER = f"{NODE_FOLDER}/evidence/runs"
+#: What runs a command in another pod, given its address.
+REACH = (sys.executable, "-m", "dlperf_study.machines.kubernetes.remote_exec", "run", TOKEN_FILE)
+RETRY_SECONDS, CONNECT_SECONDS = 0.5, 5.0
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the driver requests of the first pod.
+
+    ``pods`` are the names of the pods of trainers and servers in the cluster's DNS, in the order of the submission's
+    nodes; the coordinator is the first of them unless it is ``separate_coordinator``. ``versions``, of
+    packages, are the driver's. ``archive``: the packed files of the submission in base64, which its pods get.
+    """
+
+    submission: Submission
+    pods: tuple[str, ...]
+    separate_coordinator: bool
+    versions: Mapping[str, str]
+    timeout_seconds: float
+    start_within_seconds: float
+    archive: str = ""
+
+    def as_json(self) -> str:
+        """Return the request as text: without the values of variables that may be secret."""
+        submission = {"submission": self.submission.as_json(), "files": dict(self.submission.files)}
+        return json.dumps(vars(self) | submission)
+
+    @classmethod
+    def from_json(cls, text: str, environment: Mapping[str, str]) -> "RunRequest":
+        """Return what ``as_json`` wrote, with this environment."""
+        values: dict[str, Any] = json.loads(text)
+        submission = Submission.from_json(values.pop("submission"))
+        submission = replace(submission, files=values.pop("files"), environment=environment)
+        return cls(**values | {"submission": submission, "pods": tuple(values["pods"])})
+
+
+def coordinate_pods(request: RunRequest, address: str) -> JobResult:
+    """Run what is requested on the pods; ``address`` is that of this one."""
+    try:
+        _check_image(request)
+        other_pods = request.pods if request.separate_coordinator else request.pods[1:]
+        nodes = _wait_for_pods(other_pods, request.start_within_seconds)
+    except RunError as error:
+        return JobResult(Outcome.FAILED, str(error), seconds=None)
+    if not request.separate_coordinator:
+        nodes.insert(0, Node(request.pods[0], address=address))
+    return coordinate(request.submission, nodes, request.timeout_seconds)
+
+
+def _check_image(request: RunRequest) -> None:
+    """Raise RunError when this image does not match what the study was planned with.
+
+    A library that only one of the two has is no contradiction: each image has its own.
+    """
+    if request.submission.code != code_digest(request.submission.code_roots):
+        raise RunError("the image has other measuring code than the driver of the study: build it again (images/)")
+    libraries, packages = request.submission.libraries, request.submission.packages
+    planned, installed = library_versions(libraries, request.versions), library_versions(libraries, software(packages))
+    for name in sorted(planned.keys() & installed.keys()):
+        if planned[name] != installed[name]:
+            raise RunError(f"the image has {name} {installed[name]}, but the study was planned with {planned[name]}")
+
+
+def _wait_for_pods(pods: Sequence[str], seconds: float) -> list[Node]:
+    """Return the pods as nodes once all of them answer.
+
+    Raises RunError, with the names, when some don't within ``seconds``.
+    """
+    deadline = time.monotonic() + seconds
+    addresses: dict[str, str] = {}
+    while True:
+        missing = [pod for pod in pods if pod not in addresses]
+        for pod in missing:
+            address = (pod, PORT)
+            with suppress(OSError), socket.create_connection(address, timeout=CONNECT_SECONDS) as connection:
+                addresses[pod] = str(connection.getpeername()[0])
+        if len(addresses) == len(pods):
+            return [Node(pod, (*REACH, addresses[pod]), address=addresses[pod]) for pod in pods]
+        if time.monotonic() > deadline:
+            raise RunError(f"{', '.join(missing)}: no answer within {seconds:.0f} s")
+        time.sleep(RETRY_SECONDS)
+
+
+def write_archive(archive: str, folder: Path) -> str:
+    """Write packed files, in base64, to a file of this pod, and return its path; empty if there are none."""
+    file = folder / "archive.tar.gz"
+    if archive:
+        file.write_bytes(base64.b64decode(archive))
+    return str(file) if archive else ""
+
+
+def main() -> None:
+    """Coordinate the run, and print its evidence."""
+    # The first process of a container has no signal handlers: without one, it would ignore SIGTERM.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    request = RunRequest.from_json(Path(REQUEST_FILE).read_text(), json.loads(Path(ENVIRONMENT_FILE).read_text()))
+    folder = Path(RUNS_FOLDER, Path(request.submission.folder).name)
+    archive = write_archive(request.archive, Path(tempfile.gettempdir()))
+    request = replace(request, submission=replace(request.submission, folder=str(folder), archive=archive))
+    result = coordinate_pods(request, os.environ["POD_IP"])
+    for line in evidence_lines(folder, result):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""One run in a cluster: create its objects, wait for its first pod to end, read the evidence, leave no object."""
+
+import copy
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.machines.guard.run_folder import begin
+from dlperf_study.machines.kubernetes.api import Api, KubernetesError
+from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
+from dlperf_study.machines.kubernetes.manifests import COORDINATOR_LABEL, RUN_LABEL, Manifest
+from dlperf_study.machines.kubernetes.pods import (
+    PodFailure,
+    extract_evidence,
+    failure_of,
+    has_ended,
+    pod_title,
+    waiting_reasons,
+)
+from dlperf_study.study.job import JobResult, Outcome
+
+POLL_SECONDS = 1.0
+#: How long the API may be out of reach, and how long the first pod may need to notice that another has failed.
+PATIENCE_SECONDS = 60.0
+#: How long pods may take to go; they have 30 s between the signal and the end.
+LEAVING_SECONDS = 90.0
+#: What a run takes besides waiting for its pods, for an idle machine and for the training: meeting, packing, ending.
+MARGIN_SECONDS = 300.0
+#: Tells the request of one run from that of another for the same folder.
+DIGEST_ANNOTATION = "dlperf-study/request"
+
+
+class PodsFailed(Exception):
+    """The run can't go on, although its first pod has not ended."""
+
+    def __init__(self, failure: PodFailure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+@dataclass(frozen=True)
+class KubernetesRun:
+    """The rendered objects of one run, the owner of the others first, and what is requested of its pods."""
+
+    api: Api
+    objects: Sequence[Manifest]
+    request: RunRequest
+
+    @property
+    def selector(self) -> str:
+        """The label of its objects."""
+        return f"{RUN_LABEL}={self.objects[0]['metadata']['labels'][RUN_LABEL]}"
+
+    @property
+    def digest(self) -> str:
+        """The digest of its request."""
+        return hashlib.sha256(self.request.as_json().encode()).hexdigest()
+
+    @property
+    def deadline_seconds(self) -> float:
+        """How long the run may take after its first object was created, whatever happens."""
+        waiting = 2 * self.request.start_within_seconds + self.request.submission.preparing_seconds
+        return self.request.timeout_seconds + waiting + MARGIN_SECONDS
+
+    def execute(self) -> JobResult:
+        """Do the run, or follow it if an earlier driver has started it; no object of it is left."""
+        started, leftovers = datetime.now(UTC).isoformat(), ""
+        try:
+            result = self._result()
+        finally:
+            try:
+                delete_objects(self.api, self.selector)
+            except KubernetesError as error:
+                leftovers = f"objects labelled {self.selector} may be left: {error}"
+        if leftovers:
+            reason = "; ".join(filter(None, (result.reason, leftovers)))
+            result = replace(result, reason=reason, failed_task="")
+        return replace(result, started=result.started or started)
+
+    def _result(self) -> JobResult:
+        try:
+            create_objects(self)
+            return _read_evidence(self, wait(self))
+        except PodsFailed as stopped:
+            return stopped.failure.as_result()
+        except KeyboardInterrupt:
+            return JobResult(Outcome.KILLED, "interrupted", seconds=None, interrupted=True)
+        except (KubernetesError, EvidenceError) as error:
+            return JobResult(Outcome.FAILED, str(error), seconds=None)
+
+
+def create_objects(run: KubernetesRun) -> None:
+    """Create the objects that are missing; those of a different request for the same folder are deleted first."""
+    first, *others = run.objects
+    owner = run.api.find(first["kind"], first["metadata"]["name"])
+    metadata = owner["metadata"] if owner else {}
+    is_same_request = metadata.get("annotations", {}).get(DIGEST_ANNOTATION) == run.digest
+    if not is_same_request or metadata.get("deletionTimestamp"):
+        delete_objects(run.api, run.selector)
+        begin(run.request.submission)
+        owner = run.api.create(_complete(first, run))
+    for manifest in others:
+        if not run.api.find(manifest["kind"], manifest["metadata"]["name"]):
+            run.api.create(_complete(manifest, run, owner))
+
+
+def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = None) -> Manifest:
+    """Return a rendered manifest with what is only known when the run starts."""
+    complete = copy.deepcopy(manifest)
+    kind, metadata = complete["kind"], complete["metadata"]
+    if owner:
+        identity = {name: owner["metadata"][name] for name in ("name", "uid")}
+        metadata["ownerReferences"] = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], **identity}]
+    if kind in ("Job", "MPIJob"):
+        metadata["annotations"] = {DIGEST_ANNOTATION: run.digest}
+        policy = complete["spec"] if kind == "Job" else complete["spec"]["runPolicy"]
+        policy["activeDeadlineSeconds"] = round(run.deadline_seconds)
+    if kind == "Secret":
+        complete["stringData"] = {
+            "token": secrets.token_hex(32),
+            "request.json": run.request.as_json(),
+            "environment.json": json.dumps(dict(run.request.submission.environment)),
+        }
+    return complete
+
+
+def wait(run: KubernetesRun) -> Manifest:
+    """Return the pod that coordinates the run once it has ended.
+
+    Raises PodsFailed when the run can't go on, and KubernetesError when the API stays out of reach.
+    """
+    start = time.monotonic()
+    first_failure: float | None = None
+    while True:
+        pods = _list_pods(run)
+        now = time.monotonic()
+        for pod in pods:
+            if has_ended(pod) and COORDINATOR_LABEL in pod["metadata"]["labels"]:
+                return pod
+        failures = list(filter(None, map(failure_of, pods)))
+        first_failure = (first_failure or now) if failures else None
+        if first_failure and now - first_failure > PATIENCE_SECONDS:
+            raise PodsFailed(failures[0])
+        _check_progress(run, pods, now - start)
+        time.sleep(POLL_SECONDS)
+
+
+def _list_pods(run: KubernetesRun) -> list[Manifest]:
+    """Return the pods of a run; while the API is out of reach, try again."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return run.api.list("Pod", run.selector)
+        except KubernetesError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(POLL_SECONDS)
+
+
+def _check_progress(run: KubernetesRun, pods: Sequence[Manifest], seconds: float) -> None:
+    """Raise PodsFailed when pods have not started in time, or the run has lasted too long, or was deleted."""
+    if seconds > run.deadline_seconds:
+        raise PodsFailed(PodFailure(Outcome.TIMEOUT, f"the pods did not end within {seconds:.0f} s"))
+    owner = run.objects[0]
+    name = owner["metadata"]["name"]
+    if not pods and not run.api.find(owner["kind"], name):
+        raise PodsFailed(PodFailure(Outcome.KILLED, f"somebody deleted job {name}"))
+    limit = run.request.start_within_seconds
+    if seconds > limit:
+        reasons = waiting_reasons(pods) if pods else "no pod has been created: is there a quota?"
+        if reasons:
+            raise PodsFailed(PodFailure(Outcome.FAILED, f"not started within {limit:.0f} s: {reasons}"))
+
+
+def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
+    """Return the result in the log of the first pod, and write the files there; or why that pod has none."""
+    log = run.api.log(pod["metadata"]["name"])
+    folder = Path(run.request.submission.folder)
+    if result := extract_evidence(log, folder):
+        return result
+    title = pod_title(pod)
+    (folder / f"{title}.log").write_text(log)
+    failure = failure_of(pod) or PodFailure(Outcome.FAILED, f"pod {title} printed no evidence")
+    return failure.as_result()
+
+
+def delete_objects(api: Api, selector: str) -> None:
+    """Delete the objects with these labels, and wait until their pods have gone."""
+    for kind in ("MPIJob", "Job", "Service", "Secret"):
+        for manifest in api.list(kind, selector):
+            api.delete(kind, manifest["metadata"]["name"])
+    deadline = time.monotonic() + LEAVING_SECONDS
+    while (pods := api.list("Pod", selector)) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    for pod in pods:
+        api.delete("Pod", pod["metadata"]["name"])

@@ -1,0 +1,77 @@
+"""What a launcher declares."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlperf_study.machines.check import CheckResult
+from dlperf_study.machines.cluster import DEFAULT, Cluster
+from dlperf_study.machines.cluster.cluster_file import LauncherFacts
+from dlperf_study.machines.guard.submission import Execute, Node, Submission
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job, ProgramFacts
+
+
+@dataclass(frozen=True)
+class Queue:
+    """How long what is submitted may wait for its start, and how many configurations may be in the queue at once."""
+
+    start_within_seconds: float
+    jobs_in_queue: int = 1
+
+
+def no_queue(cluster: Cluster) -> Queue | None:
+    """Return None: runs start at once, and measure on nodes that this driver has for itself."""
+    return None
+
+
+def this_machine(cluster: Cluster) -> Node:
+    """Return this machine, where the Python that trains is also the Python here."""
+    return Node()
+
+
+def nothing_to_cancel(folder: Path, cluster: Cluster) -> None:
+    """Do nothing: no work of this launcher outlives the process that executes it."""
+
+
+def no_known_obstacle(cluster: Cluster, configuration: Configuration) -> str:
+    """Return nothing: only a node can say whether it can limit its processes, and a run there fails with the reason."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Launcher(LauncherFacts):
+    """A way to start a job on the nodes of a cluster.
+
+    ``render(job, cluster, folder)`` is pure. ``execute`` runs submissions. ``nodes(cluster)`` are its nodes, in order.
+    ``check(cluster, programs)`` tries everything that a run needs. ``cancel(folder, cluster)`` ends what works for the
+    configuration of this folder. ``representative_node(cluster)`` is the node that a plan asks for installed packages,
+    where the Python that trains is not on this machine. ``queue(cluster)`` is None where runs start at once.
+    ``images(cluster)``: the container images by framework, where tasks run in images.
+    ``cpu_limit_obstacle(cluster, configuration)``: why a rank can't have its ``cpu_limit``; empty if it can.
+    ``most_archive_bytes``: how large the packed files of a user's program may be that it brings to nodes; None: it sets
+    no limit of its own. ``archive_remedy``: what to do about larger ones.
+    """
+
+    name: str
+    render: Callable[[Job, Cluster, Path], Submission]
+    execute: Execute
+    nodes: Callable[[Cluster], Sequence[Node]]
+    check: Callable[[Cluster, ProgramFacts], Iterator[CheckResult]]
+    cancel: Callable[[Path, Cluster], None] = nothing_to_cancel
+    representative_node: Callable[[Cluster], Node] = this_machine
+    queue: Callable[[Cluster], Queue | None] = no_queue
+    images: Callable[[Cluster], Mapping[str, str]] | None = None
+    cpu_limit_obstacle: Callable[[Cluster, Configuration], str] = no_known_obstacle
+    most_archive_bytes: int | None = None
+    archive_remedy: str = ""
+
+    @property
+    def uses_images(self) -> bool:
+        """Whether tasks run in container images."""
+        return self.images is not None
+
+    def runtime(self, cluster: Cluster, framework: str) -> str:
+        """Return what has the framework's library during a run: an image, or a Python."""
+        images = self.images(cluster) if self.images else {}
+        return images.get(framework) or images.get(DEFAULT) or cluster.python_for(framework)

@@ -1,0 +1,262 @@
+"""Kubernetes: a Job per node and role, or an MPIJob for Horovod where its operator is; no shared folder.
+
+One pod coordinates the guards in the others, and prints the evidence into its log.
+"""
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dlperf_study.core.code_identity import check_roots, code_digest
+from dlperf_study.core.errors import DlperfStudyError, MissingPackageError, RunError, StudyFileError
+from dlperf_study.core.wording import last_line
+from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.cluster.software import library_versions, software
+from dlperf_study.machines.guard.run_folder import encoded
+from dlperf_study.machines.guard.submission import Node, Submission, fill, submission_of
+from dlperf_study.machines.kubernetes.api import Api, KubernetesError, KubernetesSettings
+from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
+from dlperf_study.machines.kubernetes.image_facts import request_of
+from dlperf_study.machines.kubernetes.kubernetes_run import POLL_SECONDS, KubernetesRun, delete_objects
+from dlperf_study.machines.kubernetes.manifests import (
+    CONFIGURATION_LABEL,
+    NODE_FOLDER,
+    RUN_LABEL,
+    Manifest,
+    Pod,
+    PodRole,
+    as_yaml,
+    check_job,
+    configuration_label,
+    mpi_manifests,
+    pod_names,
+    pods_of,
+    run_manifests,
+)
+from dlperf_study.machines.kubernetes.pods import failure_of, has_ended, waiting_reasons
+from dlperf_study.machines.launchers._base import Launcher, Queue
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.gpu_support import GpuSupport
+from dlperf_study.study.job import Job, JobResult, ProgramFacts
+
+MANIFESTS = "kubernetes.yaml"
+#: Of the 1 MiB of a Secret, what the packed files may take: the rest is for the submission and the environment.
+MOST_ARCHIVE_CHARACTERS = 700 << 10
+#: What a run does: verb, kind, subresource.
+PERMISSIONS = (
+    *((verb, kind, "") for kind in ("Job", "Service", "Secret") for verb in ("create", "list", "delete")),
+    *(("list", "Pod", ""), ("delete", "Pod", ""), ("get", "Pod", "log")),
+)
+
+
+def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
+    """Return the commands of a job, numbered by pod, and the manifests of these pods.
+
+    Raises StudyFileError when the cluster file names no image for the framework.
+    """
+    image = cluster.settings.image_for(job.framework)
+    if not image:
+        raise StudyFileError(f"cluster {cluster.name}: kubernetes.images has none for {job.framework}, and no default")
+    pods = pods_of(job)
+    submission = submission_of("kubernetes", _assign_to_pods(job, pods), cluster, folder, f"{NODE_FOLDER}/run")
+    # The operator makes pods of one kind only: none for what serves the ranks.
+    has_servers = any(pod.role is PodRole.SERVER for pod in pods)
+    if cluster.settings.mpi_operator and job.starts_other_nodes and len(pods) > 1 and not has_servers:
+        manifests = mpi_manifests(submission, job.nodes, cluster, image)
+    else:
+        manifests = run_manifests(submission, pods, cluster, image)
+    return replace(submission, files={MANIFESTS: as_yaml(manifests)})
+
+
+def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
+    """Run one after another to its end, within ``timeout_seconds`` each; leaves no object behind.
+
+    A run that an earlier driver started and did not see the end of is followed.
+    """
+    api = Api(cluster.settings)
+    for submission in submissions:
+        # Exactly the manifests that the evidence shows are created.
+        manifests = list(yaml.safe_load_all(submission.files[MANIFESTS]))
+        inherited = submission.variables.travelling(os.environ, submission.pass_environment)
+        environment = inherited | dict(submission.environment)
+        request = RunRequest(
+            replace(submission, environment=environment),
+            pods=pod_names(manifests),
+            separate_coordinator=manifests[0]["kind"] == "MPIJob",
+            versions=software(submission.packages),
+            timeout_seconds=timeout_seconds,
+            start_within_seconds=cluster.settings.start_within_seconds,
+            archive=_archive(submission),
+        )
+        yield KubernetesRun(api, manifests, request).execute()
+
+
+def _archive(submission: Submission) -> str:
+    """Return the packed files of a submission in base64; raises RunError if they are too large for a Secret."""
+    archive = encoded(Path(submission.archive)) if submission.archive else ""
+    if len(archive) > MOST_ARCHIVE_CHARACTERS:
+        raise RunError(
+            f"{submission.archive}: {len(archive) >> 10} KiB of packed files, and a Secret, by which pods get them, "
+            f"holds at most {MOST_ARCHIVE_CHARACTERS >> 10} KiB; move what is data out of the folder"
+        )
+    return archive
+
+
+def nodes(cluster: Cluster) -> tuple[Node, ...]:
+    """Return nothing: a pod can't be reached before there is a run."""
+    return ()
+
+
+def queue(cluster: Cluster) -> Queue:
+    """Return the limits of the queue: a pod may wait for a node and its image."""
+    settings: KubernetesSettings = cluster.settings
+    return Queue(settings.start_within_seconds)
+
+
+def images(cluster: Cluster) -> Mapping[str, str]:
+    """Return the image of each framework."""
+    settings: KubernetesSettings = cluster.settings
+    return settings.images
+
+
+def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
+    """Return why a pod doesn't have the limit of its rank: Kubernetes limits a pod, and with it all ranks in it."""
+    limit, given = configuration.cpu_limit, cluster.settings.resources.get("cpu", "")
+    if configuration.devices_per_node > 1:
+        return f"cpu_limit {limit:g}: a pod has one limit for all its ranks; it needs devices_per_node of 1"
+    if given not in (f"{limit:g}", f"{limit * 1000:g}m"):
+        actual = f"it has {given!r}" if given else "it has none"
+        return f'cpu_limit {limit:g} needs resources: {{cpu: "{limit:g}"}} in kubernetes of the cluster file; {actual}'
+    return ""
+
+
+def cancel(folder: Path, cluster: Cluster) -> None:
+    """Delete what a driver that was killed left running for the configuration of this folder."""
+    delete_objects(Api(cluster.settings), f"{CONFIGURATION_LABEL}={configuration_label(str(folder))}")
+
+
+def _assign_to_pods(job: Job, pods: Sequence[Pod]) -> Job:
+    """Return a job whose nodes are pods: servers have pods of their own, also where trainers share their node."""
+    indices = {(pod.role.value, pod.node): index for index, pod in enumerate(pods)}
+    values = {}
+    for index, pod in enumerate(pods):
+        if pod.role is PodRole.SERVER:
+            values[f"server_host_{pod.node}"] = f"{{host_{index}}}"
+    tasks = []
+    for task in job.tasks:
+        index = indices[task.role.value, task.node]
+        task_values = values | {f"interface_{task.node}": f"{{interface_{index}}}"}
+        environment = {name: fill(value, task_values) for name, value in task.environment.items()}
+        argv = tuple(fill(argument, task_values) for argument in task.argv)
+        tasks.append(replace(task, node=index, argv=argv, environment=environment))
+    return replace(job, nodes=len(pods), tasks=tuple(tasks))
+
+
+def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
+    """Yield the results; every image is started once, on a node that could run a trainer."""
+    try:
+        api = Api(cluster.settings)
+        yield ok("API", f"Kubernetes {api.version()}")
+        yield (permissions := _check_permissions(api))
+    except MissingPackageError:
+        raise
+    except DlperfStudyError as error:
+        yield missing("API", str(error), "name kubeconfig and context in the cluster file, and try: kubectl get pods")
+        return
+    if permissions.remedy:
+        return
+    if cluster.settings.mpi_operator and api.has_kind("MPIJob"):
+        yield ok("mpi-operator", "MPIJob v2beta1 is there")
+    elif cluster.settings.mpi_operator:
+        yield missing("mpi-operator", "no MPIJob v2beta1", "install the mpi-operator, or set mpi_operator: false")
+    for image in sorted(set(cluster.settings.images.values())):
+        yield _check_image(api, cluster, image, programs)
+
+
+def _check_permissions(api: Api) -> CheckResult:
+    forbidden = []
+    for verb, kind, subresource in PERMISSIONS:
+        if not api.is_allowed(verb, kind, subresource):
+            forbidden.append(f"{verb} {kind}/{subresource}" if subresource else f"{verb} {kind}")
+    if forbidden:
+        remedy = f"ask for a role in namespace {api.namespace} that allows it"
+        return missing("permissions", f"you may not {', '.join(forbidden)}", remedy)
+    return ok("permissions", f"all that a run needs, in namespace {api.namespace}")
+
+
+def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts) -> CheckResult:
+    """Start an image, and compare its code and libraries, which it prints."""
+    name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
+    selector = f"{RUN_LABEL}={name}"
+    subject = f"image {image}"
+    try:
+        api.create(check_job(name, cluster, image, request_of(programs, cluster.device, cluster.launcher)))
+        output = last_line(_pod_log(api, selector, queue_seconds(cluster.settings.start_within_seconds)))
+    except KubernetesError as error:
+        return missing(subject, str(error), "see kubectl describe pod, and images/ for how to build it")
+    finally:
+        delete_objects(api, selector)
+    try:
+        runtime = json.loads(output)
+    except ValueError:
+        return missing(subject, f"it prints: {output or 'nothing'}", "build it from images/")
+    if runtime["code"] != code_digest(check_roots(cluster.launcher)):
+        return missing(subject, "it has other measuring code than this checkout", "build it again: images/")
+    versions = library_versions(programs.libraries, runtime["software"])
+    libraries = [f"{name} {version}" for name, version in versions.items()]
+    if cluster.device == "gpu" and (obstacles := _gpu_obstacles(cluster, programs, runtime["gpu_support"])):
+        return missing(subject, "; ".join(obstacles), "docs/gpu.md says how to install a build for GPUs")
+    return ok(subject, ", ".join(libraries) or "no framework's library")
+
+
+def _gpu_obstacles(cluster: Cluster, programs: ProgramFacts, answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return why none of the frameworks of an image can train on the GPUs of a pod; nothing if one can."""
+    obstacles = []
+    for name, answer in answers.items():
+        if "error" in answer:
+            obstacles.append(f"{name}: {answer['error']}")
+            continue
+        supports, question = {"the pod": GpuSupport.of(answer)}, programs.gpu_questions[name]
+        contradictions = list(question.contradictions(supports, cluster.devices_per_node, cluster.device_name))
+        if not contradictions:
+            return []
+        obstacles += contradictions[:1]
+    return list(dict.fromkeys(obstacles)) or ["it has no library that trains on GPUs"]
+
+
+def _pod_log(api: Api, selector: str, seconds: float) -> str:
+    """Return what the pod printed; raises KubernetesError when it does not start or fails."""
+    deadline = time.monotonic() + seconds
+    pods: list[Manifest] = []
+    while time.monotonic() < deadline:
+        pods = api.list("Pod", selector)
+        for pod in filter(has_ended, pods):
+            log = api.log(pod["metadata"]["name"])
+            if failure := failure_of(pod):
+                raise KubernetesError(f"{failure.reason}: {last_line(log) or 'nothing'}")
+            return log
+        time.sleep(POLL_SECONDS)
+    reasons = waiting_reasons(pods) or "it runs, or was never created"
+    raise KubernetesError(f"not done within {seconds:.0f} s: {reasons}")
+
+
+LAUNCHER = Launcher(
+    *("kubernetes", render, execute, nodes, check),
+    cancel=cancel,
+    queue=queue,
+    images=images,
+    cpu_limit_obstacle=cpu_limit_obstacle,
+    settings=KubernetesSettings,
+    shared_files=False,
+    # In base64 it is a third longer.
+    most_archive_bytes=MOST_ARCHIVE_CHARACTERS * 3 // 4,
+    archive_remedy="put the program into the image, and into program.folder only what differs from study to study",
+)

@@ -1,0 +1,36 @@
+"""This machine: every task is a process here, under a guard."""
+
+from pathlib import Path
+
+from dlperf_study.core import cpu_group
+from dlperf_study.machines.check.nodes import NodeAccess, nodes_check
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.guard.coordinator import in_turn
+from dlperf_study.machines.guard.submission import Node, Submission, submission_of
+from dlperf_study.machines.launchers._base import Launcher
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job
+
+
+def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
+    """Return the commands of a job, each with its log; starts nothing."""
+    return submission_of("local", job, cluster, folder)
+
+
+def nodes(cluster: Cluster) -> tuple[Node, ...]:
+    """Return this machine."""
+    return (Node(python=cluster.guard_python),)
+
+
+def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
+    """Return why this machine can't limit the cores of a process; empty if it can."""
+    return cpu_group.obstacle(configuration.cpu_limit)
+
+
+execute = in_turn(nodes)
+check = nodes_check(nodes, NodeAccess("local"))
+LAUNCHER = Launcher(
+    *("local", render, execute, nodes, check),
+    cpu_limit_obstacle=cpu_limit_obstacle,
+    is_this_machine=True,
+)

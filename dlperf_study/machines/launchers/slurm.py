@@ -1,0 +1,266 @@
+"""Slurm: one job does the runs of one execution; guards on its nodes are reached by ``srun``.
+
+A job outlives the driver that submitted it. A later driver that wants the same runs follows it, and submits nothing.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import time
+import uuid
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from dlperf_study.core.errors import RunError
+from dlperf_study.core.paths import ConfigurationPaths
+from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
+from dlperf_study.machines.check.nodes import NodeAccess, check_commands, check_nodes
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.guard.submission import Node, Submission, submission_of
+from dlperf_study.machines.launchers._base import Launcher, Queue
+from dlperf_study.machines.slurm import queue as slurm_queue
+from dlperf_study.machines.slurm.allocation import allocated_nodes
+from dlperf_study.machines.slurm.queue import Phase, QueuedJob, Refused
+from dlperf_study.machines.slurm.script import WHOLE_NODES, SlurmSettings, devices_and_account, script
+from dlperf_study.machines.slurm.submitted_job import SCRIPT, SubmittedJob, Watch, abandon, open_jobs, submit_job
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job, JobResult, Outcome, ProgramFacts
+
+#: How long a check may have the nodes, and how often it asks whether it has them.
+MINUTES, POLL_SECONDS = 5, 0.5
+#: One run of a job: the job, and which of its runs.
+JobRun = tuple[SubmittedJob, int]
+
+
+def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
+    """Return the commands of a job, and its sbatch script; starts nothing."""
+    submission = submission_of("slurm", job, cluster, folder)
+    return replace(submission, files={SCRIPT: script(submission.paths.home.folder.name, job.nodes, cluster)})
+
+
+def nodes(cluster: Cluster) -> tuple[Node, ...]:
+    """Return the nodes of the job that this process belongs to; raises RunError outside a job."""
+    return allocated_nodes(cluster.guard_python)
+
+
+def queue(cluster: Cluster) -> Queue:
+    """Return the limits of the queue."""
+    settings: SlurmSettings = cluster.settings
+    return Queue(settings.start_within_seconds, settings.jobs_in_queue)
+
+
+def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
+    """Run all in one job, within ``timeout_seconds`` each; a job of an earlier driver is followed.
+
+    An interrupt cancels the job, and so does closing this iterator; a driver that is killed leaves the job to Slurm.
+    Raises RunError when Slurm can't be reached.
+    """
+    home = submissions[0].paths.home
+    try:
+        yield from _results(home, submissions, cluster, timeout_seconds)
+    except KeyboardInterrupt:
+        cancel(home.folder, cluster)
+        yield JobResult(Outcome.KILLED, "interrupted", seconds=None, interrupted=True)
+    finally:
+        cancel(home.folder, cluster)
+
+
+def cancel(folder: Path, cluster: Cluster) -> None:
+    """End the jobs of the configuration in this folder that still have runs without a record."""
+    for job in open_jobs(ConfigurationPaths(folder)):
+        abandon(job)
+
+
+def _results(
+    home: ConfigurationPaths, submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float
+) -> Iterator[JobResult]:
+    try:
+        runs = _runs(home, submissions, timeout_seconds)
+    except Refused as error:
+        for _ in submissions:
+            yield JobResult(Outcome.FAILED, f"Slurm refused the job: {error}", seconds=None)
+        return
+    watches = {job.paths: Watch(job, cluster.settings) for job, _ in runs}
+    for job, index in runs:
+        result = watches[job.paths].result(index)
+        try:
+            yield result
+        finally:
+            job.paths.recorded(index).touch()
+
+
+def _runs(home: ConfigurationPaths, submissions: Sequence[Submission], timeout_seconds: float) -> list[JobRun]:
+    """Return the run of a job for each submission; those that no job does yet are submitted.
+
+    A job with none of these runs, because the code or the configuration has changed, is cancelled: it would measure
+    into the same folders.
+    """
+    jobs = list(open_jobs(home))
+    followed: list[JobRun | None] = []
+    for submission in submissions:
+        indices = ((job, job.open_index(submission)) for job in jobs)
+        followed.append(next(((job, index) for job, index in indices if index is not None), None))
+    followed_paths = [run[0].paths for run in followed if run]
+    for job in jobs:
+        if job.paths not in followed_paths:
+            abandon(job)
+    new = [submission for submission, run in zip(submissions, followed, strict=True) if not run]
+    submitted: Iterator[JobRun] = iter(())
+    if new:
+        new_job = submit_job(new, timeout_seconds)
+        submitted = ((new_job, index) for index in range(len(new)))
+    return [run or next(submitted) for run in followed]
+
+
+class NoNodes(RunError):
+    """Slurm gives no nodes; the message is its own."""
+
+
+def by_hand(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
+    """Return how a person runs a command on a node, in a job of its own."""
+    return ("srun", f"--nodelist={node.name}", *devices_and_account(cluster), *argv)
+
+
+ACCESS = NodeAccess(
+    "slurm",
+    commands=("sbatch", "srun", "salloc", "scontrol", "squeue", "scancel"),
+    commands_from="run this where Slurm's commands are",
+    by_hand=by_hand,
+)
+
+
+def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
+    """Yield the results; nodes are checked inside a job that has them all."""
+    yield (result := check_commands(ACCESS))
+    if not result.remedy:
+        yield (result := check_partition(cluster))
+    if result.remedy:
+        return
+    try:
+        with allocation(cluster) as nodes:
+            yield from check_nodes(cluster, programs, nodes, ACCESS)
+    except NoNodes as error:
+        yield refusal(cluster, str(error))
+
+
+def check_partition(cluster: Cluster) -> CheckResult:
+    """Return whether Slurm has the partition of the cluster file, and enough nodes in it."""
+    settings: SlurmSettings = cluster.settings
+    try:
+        partitions = slurm_queue.partitions()
+    except RunError as error:
+        return missing("partition", str(error), "see that `sinfo` answers here")
+    names = settings.partition.split(",")
+    selected = [p for p in partitions if (p.name in names if settings.partition else p.is_default)]
+    if len(selected) < len(names):
+        available = ", ".join(partition.name for partition in partitions) or "none"
+        detail = f"slurm.partition is {settings.partition!r}; there are {available}"
+        return missing("partition", detail, "name one of them in the section slurm of the cluster file")
+    detail = "; ".join(f"{p.name}: jobs of up to {p.max_nodes} nodes and {p.max_time}" for p in selected)
+    if max(partition.max_nodes for partition in selected) < cluster.nodes:
+        return missing("partition", detail, f"the cluster file says nodes: {cluster.nodes}; lower it, or name another")
+    return ok("partition", detail)
+
+
+@contextmanager
+def allocation(cluster: Cluster) -> Iterator[tuple[Node, ...]]:
+    """Allocate all nodes of a cluster for a while, unless this process is in a job: then its nodes are taken.
+
+    Raises NoNodes where Slurm gives none.
+    """
+    if "SLURM_JOB_ID" in os.environ:
+        yield allocated_nodes(cluster.guard_python)
+        return
+    name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
+    try:
+        yield allocated_nodes(cluster.guard_python, _allocate(cluster, name))
+    finally:
+        slurm_queue.cancel_named(name)
+
+
+def _allocate(cluster: Cluster, name: str) -> Mapping[str, str]:
+    """Return the variables of a job of this name as Slurm sets them inside it; raises NoNodes when it gives none."""
+    with subprocess.Popen(allocation_argv(cluster, name), stderr=subprocess.PIPE, text=True) as salloc:
+        try:
+            waiting_job = _wait_for(salloc, name)
+        finally:
+            salloc.terminate()
+        assert salloc.stderr
+        errors = salloc.stderr.read()
+    job = slurm_queue.named(name)
+    if salloc.returncode == 0 and job:
+        return {"SLURM_JOB_ID": job.job_id, "SLURM_JOB_NODELIST": job.nodes}
+    if waiting_job:
+        raise NoNodes(f"not started within {_queue_seconds(cluster):.0f} s: {waiting_job.description()}")
+    messages = re.findall("error: (.*)", errors)
+    raise NoNodes("; ".join(messages) or errors.strip() or "salloc gives none and says nothing")
+
+
+def allocation_argv(cluster: Cluster, name: str) -> list[str]:
+    """Return the argv that asks for all nodes of a cluster, and leaves them allocated."""
+    return [
+        *("salloc", "--no-shell", f"--job-name={name}"),
+        *(*WHOLE_NODES, f"--time={MINUTES}", f"--immediate={_queue_seconds(cluster):.0f}"),
+        *_options_by_hand(cluster),
+    ]
+
+
+def _options_by_hand(cluster: Cluster) -> list[str]:
+    """Return the options by which a person would ask for the same nodes."""
+    settings: SlurmSettings = cluster.settings
+    return [f"--nodes={cluster.nodes}", *devices_and_account(cluster), *settings.options]
+
+
+def _queue_seconds(cluster: Cluster) -> float:
+    settings: SlurmSettings = cluster.settings
+    return queue_seconds(settings.start_within_seconds)
+
+
+def _wait_for(salloc: "subprocess.Popen[str]", name: str) -> QueuedJob | None:
+    """Wait until nodes are given or refused; return the job in its last waiting state, if it had to wait."""
+    waiting = None
+    while salloc.poll() is None:
+        job = slurm_queue.named(name)
+        if job and job.can_never_start:
+            raise NoNodes(f"{job.description()}: it can never start")
+        if job and job.phase is Phase.WAITING:
+            waiting = job
+        time.sleep(POLL_SECONDS)
+    return waiting
+
+
+def refusal(cluster: Cluster, message: str) -> CheckResult:
+    """Return that Slurm gives no nodes, and which key of the cluster file may be the reason."""
+    settings: SlurmSettings = cluster.settings
+    options = f"slurm.options is {settings.options}"
+    # What to look at, by what Slurm's message contains; the first one counts.
+    keys = {
+        "qos": f"{options}, and `sacctmgr show qos` lists those there are; ",
+        "account|assoc": f"slurm.account is {settings.account!r}, and `sacctmgr show associations user=$USER` "
+        "lists yours; ",
+        "time ?limit": f"a check asks for {MINUTES} minutes, a run for what its study may take; ",
+        "node configuration|gres": f"the cluster file says {cluster.device}, devices_per_node: "
+        f"{cluster.devices_per_node}; `scontrol show node` says what a node has; ",
+        "feature|reservation|constraint|node name|option": f"{options}; ",
+    }
+    advice = next((advice for pattern, advice in keys.items() if re.search(pattern, message, re.IGNORECASE)), "")
+    command = shlex.join(["salloc", *_options_by_hand(cluster), "true"])
+    return missing("nodes", message, f"{advice}try it by hand: {command}")
+
+
+def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
+    """Return why no rank can have a limit: it would leave the control group by which Slurm holds its job."""
+    limit = f"cpu_limit {configuration.cpu_limit:g}"
+    return f"{limit}: under Slurm a process that joins a control group leaves that of its job, and Slurm loses it"
+
+
+LAUNCHER = Launcher(
+    *("slurm", render, execute, nodes, check),
+    cancel=cancel,
+    cpu_limit_obstacle=cpu_limit_obstacle,
+    queue=queue,
+    settings=SlurmSettings,
+)

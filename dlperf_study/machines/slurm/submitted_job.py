@@ -1,0 +1,296 @@
+"""A job submitted to Slurm, and the wait for its runs: what the job wrote, against what Slurm says of it.
+
+The folder of a job is all that a later driver has of it.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import ConfigurationPaths, JobPaths
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.slurm import queue
+from dlperf_study.machines.slurm.queue import Phase, QueuedJob, Unreachable
+from dlperf_study.machines.slurm.script import SlurmSettings, allotted_seconds, filled
+from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.record_types import Positive, TypedDict, record_type
+from dlperf_study.study.validation import object_of, record_of, text_of
+
+SCRIPT = "job.sbatch"
+CANCEL_SECONDS, CANCEL_POLL_SECONDS = 60.0, 0.5
+#: How long a file that another machine wrote may take to appear here.
+SETTLE_SECONDS = 10.0
+#: How long Slurm may not answer, for a restart.
+SILENCE_SECONDS = 900.0
+#: How long a job may take to end after its time limit.
+ENDING_SECONDS = 300.0
+#: The outcome of a run by the state in which Slurm ended its job.
+OUTCOMES = {
+    "TIMEOUT": Outcome.TIMEOUT,
+    "DEADLINE": Outcome.TIMEOUT,
+    "CANCELLED": Outcome.KILLED,
+    "PREEMPTED": Outcome.KILLED,
+    "REVOKED": Outcome.KILLED,
+    "OUT_OF_MEMORY": Outcome.OUT_OF_MEMORY,
+    "NODE_FAIL": Outcome.FAILED,
+    "BOOT_FAIL": Outcome.FAILED,
+    "LAUNCH_FAILED": Outcome.FAILED,
+}
+#: Outcome and reason of a run that the job has no result for.
+Failure = tuple[Outcome, str]
+
+
+@record_type
+class OrderRecord(TypedDict):
+    """What a job is to do: its runs, and the time that each may take."""
+
+    timeout_seconds: Positive
+    submissions: Annotated[list[dict[str, Any]], Field(min_length=1)]
+
+
+ORDER, SUBMISSION, RESULT = TypeAdapter(OrderRecord), TypeAdapter(Submission), TypeAdapter(JobResult)
+
+
+@dataclass(frozen=True)
+class SubmittedJob:
+    """Runs that one job does one after another."""
+
+    paths: JobPaths
+    submissions: tuple[Submission, ...]
+    timeout_seconds: float
+
+    @property
+    def job_id(self) -> str:
+        """The id of the job, "" when Slurm never got it.
+
+        A driver that died while it submitted has not recorded it: Slurm still has it, with the folder as comment.
+        """
+        if not self.paths.job_id.exists() and (job_id := queue.find(str(self.paths.folder))):
+            write_atomically(self.paths.job_id, f"{job_id}\n")
+        return self.paths.job_id.read_text().strip() if self.paths.job_id.exists() else ""
+
+    def open_index(self, submission: Submission) -> int | None:
+        """Return which of the job's runs this is, if its result is not recorded and the job has done it or still may.
+
+        The same run has the same folder, and is measured by the same code.
+        """
+        for index, run in enumerate(self.submissions):
+            is_same = (run.folder, run.fingerprint) == (submission.folder, submission.fingerprint)
+            if is_same and not self.is_recorded(index) and (self.result(index) or self.is_alive):
+                return index
+        return None
+
+    def result(self, index: int) -> JobResult | None:
+        """Return how a run ended, once the job has written it; raises EvidenceError when that is damaged."""
+        file = self.paths.result(index)
+        if not file.exists():
+            return None
+        with _naming_the_remedy(file):
+            return record_of(RESULT, object_of(text_of(file), str(file)), str(file))
+
+    def is_recorded(self, index: int) -> bool:
+        """Return whether the driver has recorded how this run ended."""
+        return self.paths.recorded(index).exists()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all its runs are recorded."""
+        return all(self.is_recorded(index) for index in range(len(self.submissions)))
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still waits or runs, as far as Slurm knows."""
+        return bool(self.job_id) and queue.job(self.job_id).phase is not Phase.OVER
+
+    @property
+    def allotted_seconds(self) -> float:
+        """The time limit of the job."""
+        return allotted_seconds(self.submissions, self.timeout_seconds)
+
+
+def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> SubmittedJob:
+    """Submit one job for these runs; raises RunError when Slurm refuses it."""
+    first = submissions[0]
+    job = SubmittedJob(first.paths.home.next_job(), tuple(submissions), timeout_seconds)
+    values = []
+    for submission in submissions:
+        # Without the script: the folder of the job has it once, as it was submitted.
+        files = {name: content for name, content in submission.files.items() if name != SCRIPT}
+        values.append(json.loads(submission.as_json()) | {"files": files})
+    request = {"timeout_seconds": timeout_seconds, "submissions": values}
+    write_atomically(job.paths.order, json.dumps(request, indent=1) + "\n")
+    write_atomically(job.paths.script, filled(first.files[SCRIPT], str(job.paths.folder), job.allotted_seconds))
+    inherited = first.variables.passed(os.environ, first.pass_environment)
+    job_id = queue.submit(job.paths.script, inherited | dict(first.environment))
+    write_atomically(job.paths.job_id, f"{job_id}\n")
+    return job
+
+
+def read_job(paths: JobPaths) -> SubmittedJob:
+    """Return the job in a folder; raises EvidenceError when its order is damaged."""
+    source = str(paths.order)
+    with _naming_the_remedy(paths.order):
+        order = record_of(ORDER, object_of(text_of(paths.order), source), source)
+        submissions = []
+        for index, values in enumerate(order["submissions"]):
+            submissions.append(record_of(SUBMISSION, values, f"{source}: submissions[{index}]"))
+    return SubmittedJob(paths, tuple(submissions), order["timeout_seconds"])
+
+
+@contextmanager
+def _naming_the_remedy(file: Path) -> Iterator[None]:
+    """Say what to do where the content of a job's file is not what this program writes."""
+    try:
+        yield
+    except EvidenceError as error:
+        remedy = f"delete {file.parent}, and the same command submits its runs again"
+        raise EvidenceError(f"{error}; {remedy}") from error
+
+
+def open_jobs(home: ConfigurationPaths) -> Iterator[SubmittedJob]:
+    """Yield the jobs of a configuration that have runs without a record, the latest first."""
+    for paths in reversed(home.jobs()):
+        if paths.order.exists() and not (job := read_job(paths)).is_done:
+            yield job
+
+
+def end(job: SubmittedJob) -> None:
+    """Cancel a job that is still alive, and wait until it has left its nodes."""
+    deadline = time.monotonic() + CANCEL_SECONDS
+    if job.is_alive:
+        queue.cancel(job.job_id)
+    while job.is_alive and time.monotonic() < deadline:
+        time.sleep(CANCEL_POLL_SECONDS)
+
+
+def abandon(job: SubmittedJob) -> None:
+    """End a job, and record that no result of it is expected."""
+    end(job)
+    for index in range(len(job.submissions)):
+        job.paths.recorded(index).touch()
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a job may wait for its start, and how long it may then run."""
+
+    start_seconds: float
+    run_seconds: float
+
+
+class Watch:
+    """Follow one job until its runs have ended."""
+
+    def __init__(self, job: SubmittedJob, settings: SlurmSettings) -> None:
+        self._job = job
+        self._poll_seconds = settings.poll_seconds
+        self._patience = Patience(settings.start_within_seconds, job.allotted_seconds + ENDING_SECONDS)
+        self._failure: Failure | None = None
+        self._description = ""
+        self._queued = QueuedJob("PENDING", job_id=job.job_id)
+        self._phase_since = self._last_answer = time.monotonic()
+
+    def result(self, index: int) -> JobResult:
+        """Wait for one run of the job; return how it ended."""
+        first_seen = None
+        while True:
+            # First the job's own result, then Slurm: to a run that Slurm interrupts, that looks like a failure.
+            result, now = self._job.result(index), time.monotonic()
+            if result and result.outcome is Outcome.COMPLETED:
+                return result
+            self._update()
+            if result:
+                first_seen = first_seen or now
+                has_answered = self._last_answer >= now
+                if self._failure or (has_answered and has_decided(self._queued, result, now - first_seen)):
+                    return explain_by_slurm(result, self._queued)
+            elif self._failure:
+                end(self._job)
+                return JobResult(*self._failure, seconds=None)
+            time.sleep(self._poll_seconds)
+
+    def _update(self) -> None:
+        """Ask Slurm for the job; a failure that is decided once stays so."""
+        if self._failure:
+            return
+        try:
+            queued = queue.job(self._queued.job_id)
+        except Unreachable as error:
+            self._report(f"Slurm does not answer: {error}")
+        else:
+            self._last_answer = time.monotonic()
+            if queued.phase is not self._queued.phase:
+                self._phase_since = self._last_answer
+            self._queued = queued
+            self._report(queued.description())
+        now = time.monotonic()
+        if now - self._last_answer > SILENCE_SECONDS:
+            silence = f"and since then Slurm has not answered ({SILENCE_SECONDS:.0f} s)"
+            self._failure = Outcome.FAILED, f"{self._queued.description()}, {silence}"
+        else:
+            self._failure = failure(self._queued, now - self._phase_since, self._patience)
+
+    def _report(self, description: str) -> None:
+        """Print and record what has changed."""
+        if description == self._description:
+            return
+        self._description = description
+        line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {description}"
+        with open(self._job.paths.states, "a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+        print(line, flush=True)
+
+
+def failure(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure | None:
+    """Return the failure of a run that the job has no result for so far, or None while it may still come.
+
+    ``phase_seconds`` is how long the job has been in its phase.
+    """
+    description = job.description()
+    if job.phase is Phase.WAITING:
+        if job.is_held:
+            return Outcome.FAILED, f"{description}: it is held, so it would wait for ever"
+        if job.can_never_start:
+            return Outcome.UNSUPPORTED, f"{description}: it can never start"
+        if phase_seconds > patience.start_seconds:
+            return Outcome.FAILED, f"{description}: not started within {patience.start_seconds:.0f} s"
+    if job.phase is Phase.SUSPENDED:
+        return Outcome.KILLED, f"{description}: what is measured across a break is not true"
+    if job.phase is Phase.OVER and phase_seconds > SETTLE_SECONDS:
+        return OUTCOMES.get(job.state, Outcome.FAILED), f"{description}, and no result of this run"
+    if job.phase is Phase.RUNNING and phase_seconds > patience.run_seconds:
+        return Outcome.FAILED, f"{description}: still after {phase_seconds:.0f} s"
+    return None
+
+
+def has_decided(job: QueuedJob, result: JobResult, seconds: float) -> bool:
+    """Return whether the state of a job shows why a run of it failed; ``seconds`` is since its result appeared.
+
+    Slurm ends processes before it shows that it ends their job: for a while a run that it kills is a failed task of a
+    job that still runs.
+    """
+    if job.phase is Phase.OVER or job.state == "COMPLETING":
+        return job.phase is Phase.OVER
+    # Ended by a signal: -9 in Python, above 128 where a program reports it of a process that it started.
+    is_killed = any(code < 0 or code > 128 for code in filter(None, result.exit_codes.values()))
+    # Without a failed task a node may have been lost.
+    may_change = is_killed or not result.failed_task
+    return not may_change or seconds > SETTLE_SECONDS
+
+
+def explain_by_slurm(result: JobResult, job: QueuedJob) -> JobResult:
+    """Return the result of a run; where Slurm ended the job, Slurm's state is the reason."""
+    if job.state not in OUTCOMES:
+        return result
+    reason = f"{job.description()}: {result.reason}"
+    return replace(result, outcome=OUTCOMES[job.state], reason=reason, failed_task="")

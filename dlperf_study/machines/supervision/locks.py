@@ -1,0 +1,211 @@
+"""Locks that are released when the process that holds them dies, in whatever way; folders that go with their owner.
+
+Nothing else may measure on this machine, or measure the same study elsewhere, while a study is measured.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from dlperf_study.core.errors import BusyError, HeldError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.writing import naming
+from dlperf_study.machines import launchers
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.supervision.processes import DRIVER_MARK, is_running, this_process
+
+#: How long a process that has just taken a lock may need until it has said what for.
+SECONDS_TO_SAY, POLL_SECONDS = 1.0, 0.02
+LONGEST_CONTENT = 1 << 16
+
+
+@contextmanager
+def lock(path: Path, purpose: str, conflict: str) -> Iterator[None]:
+    """Hold the lock of a file; ``purpose`` is what for, ``conflict`` what two at once would do.
+
+    Raises BusyError when another process holds it; the message has its id and its purpose.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "r+", opener=_open_private) as file:
+        _take(file.fileno(), conflict, path)
+        holder = {"process": this_process(), "host": socket.gethostname(), "doing": purpose}
+        with naming(path):
+            file.truncate(0)
+            # Past the buffer of the file, which would be written again when it is closed.
+            os.pwrite(file.fileno(), json.dumps(holder).encode(), 0)
+        yield
+
+
+def is_held(path: Path) -> bool:
+    """Return whether another process holds the lock of a file."""
+    with open(path, opener=_open_private) as file, suppress(BlockingIOError):
+        fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    return True
+
+
+def runtime_folder() -> Path:
+    """Return a folder that only this user can write, the same in every shell on this machine.
+
+    It is the one that systemd makes for a user who is logged in, otherwise one in the temporary folder.
+    Raises BusyError when another user owns a folder or a link of that name.
+    """
+    folder = Path("/run/user") / str(os.getuid())
+    if os.access(folder, os.W_OK):
+        return folder
+    folder = Path("/tmp") / f"dlperf_study-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise BusyError(f"{folder}: must be a folder of this user, for locks; remove it")
+    folder.chmod(0o700)
+    return folder
+
+
+@contextmanager
+def study_lock(study: str, cluster: Cluster) -> Iterator[None]:
+    """Hold the lock of whatever this study measures on.
+
+    A queue gives every run separate nodes: then it is enough that no other driver runs the same study.
+    Raises BusyError when another process holds it; the message names the process.
+    """
+    purpose = f"study {study}"
+    if launchers.load(cluster.launcher).queue(cluster):
+        held = _held_by_drivers(StudyPaths.of(study).lock, purpose, "would submit and cancel each other's jobs")
+    else:
+        held = machine_lock(purpose)
+    with held:
+        yield
+
+
+@contextmanager
+def machine_lock(purpose: str) -> Iterator[None]:
+    """Hold the lock of this machine.
+
+    Raises BusyError when another process measures here; the message names it, and what it measures.
+    """
+    with _held_by_drivers(machine_lock_file(), purpose, "would spoil each other"):
+        yield
+
+
+def machine_lock_file() -> Path:
+    """Return one file for the whole machine; ``TMPDIR`` may be different in every shell."""
+    return runtime_folder() / "dlperf_study.lock"
+
+
+@contextmanager
+def _held_by_drivers(path: Path, purpose: str, why: str) -> Iterator[None]:
+    """Hold a lock, unless a driver started this process: that measures under the lock of the driver."""
+    if DRIVER_MARK in os.environ:
+        yield
+        return
+    with lock(path, f"measuring {purpose}", why):
+        yield
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a lock without following a link: another user may have put one there, to have its target overwritten."""
+    try:
+        return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise BusyError(f"{path}: a lock can't be a link; remove it") from None
+
+
+def _take(descriptor: int, conflict: str, path: Path) -> None:
+    """Take the lock of an open file; raise BusyError if another process holds it, when it has had time to say why."""
+    deadline = time.monotonic() + SECONDS_TO_SAY
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            holder = _Holder.of(os.pread(descriptor, LONGEST_CONTENT, 0))
+        if holder.is_known or time.monotonic() > deadline:
+            raise HeldError(f"{holder.words}; two at once {conflict}. Wait for it to end, or end it.", path)
+        time.sleep(POLL_SECONDS)
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """Who holds a lock, as its content says. A holder that has just opened it has not written it yet."""
+
+    words: str
+    is_known: bool
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        unknown = "a process that has not said what it does is busy on this machine"
+        try:
+            holder = json.loads(content)
+            process, purpose, host = str(holder["process"]), holder["doing"], holder["host"]
+        except (ValueError, TypeError, KeyError):
+            return cls(unknown, False)
+        pid, is_here = process.partition("-")[0], host == socket.gethostname()
+        if is_here and not is_running(process):
+            return cls(f"{unknown}; the last that did, {pid}, is gone", False)
+        return cls(f"process {pid} is {purpose} on {'this machine' if is_here else host}", True)
+
+
+class OwnedFolder:
+    """A folder that only this user can read, and that this process owns until it calls ``remove``.
+
+    The owner holds the lock of the folder, which the system releases when the owner dies; whoever makes the next
+    folder removes those without an owner. ``path`` is short: the path of a socket may have 107 characters.
+    """
+
+    def __init__(self) -> None:
+        parent = runtime_folder() / "dlperf_study"
+        parent.mkdir(mode=0o700, exist_ok=True)
+        # A folder that was made and is not locked yet has an owner too.
+        with _locked(parent):
+            for folder in parent.iterdir():
+                _remove_without_owner(folder)
+            self.path = Path(tempfile.mkdtemp(prefix="", dir=parent))
+            self._descriptor = os.open(self.path, os.O_RDONLY)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Remove the folder, if it is still there."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_without_owner(folder: Path) -> None:
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        # Its owner has removed it meanwhile.
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,262 @@
+"""Execute one notebook in a process of its own.
+
+A process and not a thread: papermill changes the working directory of its whole process. Forked from a server that has
+papermill and the imports of notebooks loaded: they take over two seconds, once per study instead of once per notebook.
+The lifeline is a pipe: when the driver dies, in whatever way, it closes, and the process ends its kernel and itself.
+"""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.paths import jupyter_runtime_dir
+
+from dlperf_study.machines.supervision.forked_kernel import ForkedKernel, ForkedKernelProvisioner
+from dlperf_study.machines.supervision.locks import OwnedFolder
+from dlperf_study.machines.supervision.processes import DRIVER_MARK, end_marked, ending_words, new_mark, stopped_names
+
+
+@contextmanager
+def absent_module(name: str) -> Iterator[None]:
+    """Let a module be missing for imports meanwhile; one that is already imported stays."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+# With it, jsonschema compiles a grammar of addresses when it is imported: a second of each process, for nothing here.
+with absent_module("rfc3987_syntax"):
+    import papermill
+    from papermill.clientwrap import PapermillNotebookClient
+    from papermill.engines import NBClientEngine, papermill_engines
+    from papermill.exceptions import PapermillException
+
+#: Where Jupyter puts the sockets and keys of its kernels.
+RUNTIME_VARIABLE = "JUPYTER_RUNTIME_DIR"
+_FORK = multiprocessing.get_context("forkserver")
+#: What notebooks import; by name, since a notebook is above this package, and its imports are not this module's.
+_IMPORTS = ("dlperf_study.report.configuration_page", "dlperf_study.report.tables.answers")
+_FORK.set_forkserver_preload([__name__, *_IMPORTS])
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What to execute; the process prints to the file ``errors``; ``environment`` is added to the driver's."""
+
+    source: Path
+    output: Path
+    parameters: dict[str, Any]
+    errors: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class NotebookProcess:
+    """A running execution. Always call ``end``: then no kernel is left, and no process of one."""
+
+    def __init__(self, execution: Execution) -> None:
+        # It would be started with the server of notebooks, and unblock signals then.
+        resource_tracker.ensure_running()
+        self.execution = execution
+        self._mark = new_mark()
+        lifeline, self._lifeline = _FORK.Pipe(duplex=False)
+        self._runtime = OwnedFolder()
+        runtime = {DRIVER_MARK: self._mark, RUNTIME_VARIABLE: str(self._runtime.path)}
+        environment = {**os.environ, **execution.environment, **runtime}
+        self._process = _FORK.Process(target=_execute, args=(execution, environment, lifeline))
+        try:
+            with _interrupts_deferred():
+                self._process.start()
+        except KeyboardInterrupt:
+            self.end()
+            raise
+        finally:
+            lifeline.close()
+
+    def wait(self, timeout_seconds: float) -> int | None:
+        """Wait for the end; return the exit code, or None when it is still running."""
+        self._process.join(timeout_seconds)
+        if code := self._process.exitcode:
+            self._write_reason(f"the notebook process {ending_words(code)}")
+        return self._process.exitcode
+
+    def end(self) -> None:
+        """End the process, its kernel and everything below."""
+        was_running = self._process.exitcode is None
+        self._process.kill()
+        self._process.join()
+        end_marked(DRIVER_MARK, self._mark)
+        self._runtime.remove()
+        self._lifeline.close()
+        if was_running:
+            self._write_reason("the notebook was still being executed, and was ended")
+
+    def stopped(self) -> list[str]:
+        """Return which of its processes a signal such as SIGSTOP has stopped, the kernel for example."""
+        return [f"{name} is stopped by a signal" for name in stopped_names(self._process.pid)]
+
+    def errors(self) -> str:
+        """Return what the process printed, or the reason that was written for it."""
+        errors = self.execution.errors
+        return errors.read_text(errors="replace").strip() if errors.exists() else ""
+
+    def _write_reason(self, reason: str) -> None:
+        """Write a reason where the process printed none: one that is ended by a signal prints nothing."""
+        # On a full disk this fails, which must not stop the driver.
+        with suppress(OSError):
+            if not self.errors():
+                self.execution.errors.write_text(f"{reason}\n")
+
+
+@contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Let Ctrl-C wait meanwhile.
+
+    The server of notebooks, which the first of them starts, inherits the blocked signal: a Ctrl-C in the terminal is
+    not for it. Other threads may still receive it, and the main thread then handles it.
+    """
+    interrupts: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if is_main else None
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if is_main:
+            signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        signal.raise_signal(signal.SIGINT)
+
+
+def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> NotebookProcess | None:
+    """Return one of the processes that has ended, waiting for it; None when none does in time."""
+    done = wait([process._process.sentinel for process in processes], timeout_seconds)
+    return next((process for process in processes if process._process.sentinel in done), None)
+
+
+def _execute(execution: Execution, environment: dict[str, str], lifeline: Connection) -> None:
+    """Execute in this process, detached from the driver's terminal; it ends with its driver."""
+
+    def end_with_driver() -> None:
+        lifeline.poll(None)
+        # First of all: it would record that what it measures was ended, and the run as one that failed.
+        kernel.kill()
+        end_marked(DRIVER_MARK, environment[DRIVER_MARK])
+        shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
+        os._exit(1)
+
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    # The server has the environment of its start; the driver's may have changed since.
+    os.environ.clear()
+    os.environ.update(environment)
+    with open(os.devnull) as nothing, open(execution.errors, "w") as file:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    kernel = ForkedKernel()
+    threading.Thread(target=end_with_driver, daemon=True).start()
+    sys.exit(_papermill(execution, kernel))
+
+
+def _papermill(execution: Execution, kernel: ForkedKernel) -> int:
+    """Execute the notebook; return the exit code."""
+    papermill_engines.register("ipc", IpcEngine)
+    try:
+        papermill.execute_notebook(
+            str(execution.source),
+            str(execution.output),
+            execution.parameters,
+            engine_name="ipc",
+            kernel_name="python3",
+            forked_kernel=kernel,
+            progress_bar=False,
+            request_save_on_cell_execute=False,
+            autosave_cell_every=0,
+        )
+    except (PapermillException, RuntimeError, OSError) as error:
+        print(error, file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+class IpcKernelManager(AsyncKernelManager):  # type: ignore[misc]
+    """A manager of a forked kernel, over IPC sockets: no other user and no other machine can connect.
+
+    It also avoids papermill's race for free TCP ports between kernels started at the same time.
+    """
+
+    def __init__(self, kernel: ForkedKernel, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.transport = "ipc"
+        # By default, every kernel of a folder uses the same sockets there, and keys are in the temporary folder.
+        sockets = Path(jupyter_runtime_dir()) / uuid.uuid4().hex[:8]
+        self.ip = str(sockets)
+        self.connection_file = f"{sockets}.json"
+        self.kernel_id = uuid.uuid4().hex
+        self.provisioner = ForkedKernelProvisioner(
+            kernel, kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self
+        )
+        #: Whether no cell is executed any more.
+        self.is_done = False
+
+    async def _async_interrupt_kernel(self) -> None:
+        """Interrupt the kernel if it is busy; a shutdown begins with this whether it is or not.
+
+        A kernel that has sent its last reply, and is about to be idle, would print the interrupt as an error.
+        """
+        if not self.is_done:
+            await super()._async_interrupt_kernel()
+
+
+class NotebookClient(PapermillNotebookClient):  # type: ignore[misc]
+    """Papermill's own client, which tells its :class:`IpcKernelManager` when the cells are done."""
+
+    def papermill_execute_cells(self) -> None:
+        """Execute the cells, up to the first that fails."""
+        super().papermill_execute_cells()
+        self.km.is_done = True
+
+
+class IpcEngine(NBClientEngine):  # type: ignore[misc]
+    """Papermill's own engine with :class:`NotebookClient`."""
+
+    @classmethod
+    def execute_managed_notebook(
+        cls,
+        nb_man: Any,
+        kernel_name: str,
+        log_output: bool = False,
+        start_timeout: int = 60,
+        *,
+        forked_kernel: ForkedKernel,
+        **settings: Any,
+    ) -> Any:
+        """Execute the notebook; its outputs are stored in ``nb_man``."""
+        client = NotebookClient(
+            nb_man,
+            km=IpcKernelManager(forked_kernel, kernel_name=kernel_name),
+            startup_timeout=start_timeout,
+            timeout=None,
+            log_output=log_output,
+        )
+        # Otherwise a client leaves a manager that it did not create, with its kernel, as it is.
+        return client.execute(cleanup_kc=True)

@@ -1,0 +1,199 @@
+"""Find and end processes by a mark in their environment.
+
+Children inherit the mark at any depth and whatever process adopts them, so every process of a run is found: also a rank
+whose launcher was killed, and a process with a session of its own.
+"""
+
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from dlperf_study.core.signals import PASSED_ON_SIGNALS
+
+#: The module of the guard, the parent of what one run started on one machine; the mark is its argument.
+GUARD = "dlperf_study.machines.guard.guard"
+#: In the environment of everything that one run started.
+RUN_MARK = "DLPERF_STUDY_RUN_MARK"
+#: In the environment of the notebook processes and kernels that one driver started.
+DRIVER_MARK = "DLPERF_STUDY_DRIVER_MARK"
+KILL_SECONDS = 10.0
+POLL_SECONDS = 0.01
+
+
+def new_mark() -> str:
+    """Return a unique mark; it names this process, the owner, so that it can be checked whether it is still alive."""
+    return f"{this_process()}-{uuid.uuid4().hex}@{socket.gethostname()}"
+
+
+def this_process() -> str:
+    """Return the id and the start time of this process: the id alone may be that of another process later."""
+    return f"{os.getpid()}-{_start_ticks('self')}"
+
+
+def is_running(process: str) -> bool:
+    """Return whether the process that ``this_process`` named runs; without a start time, whether its id is in use."""
+    pid, _, started = process.partition("-")
+    if not pid.isdecimal() or (started.isdecimal() and _start_ticks(pid) != started):
+        return False
+    try:
+        return _is_alive(psutil.Process(int(pid)))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _start_ticks(pid: str) -> str:
+    """Return when a process started, in clock ticks since the machine did; empty where the system does not say.
+
+    The time of day that psutil gives is another one after the clock was set.
+    """
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return ""
+    # The second field, the name in parentheses, may contain spaces; the start is the field 22.
+    return status.rpartition(")")[2].split()[19]
+
+
+def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
+    """Return the other processes whose environment holds ``variable`` (with ``value``, if given)."""
+    processes = []
+    for process in psutil.process_iter():
+        mark = None if process.pid == os.getpid() else _variable(process, variable)
+        if mark is not None and value in (None, mark):
+            processes.append(process)
+    return processes
+
+
+def end_survivors() -> tuple[str, ...]:
+    """End what dead drivers have left, which no other process will end; return ``pid: command`` of each."""
+    orphans = {}
+    for variable in (RUN_MARK, DRIVER_MARK):
+        for process in marked(variable):
+            if _is_orphan(process, variable):
+                orphans[process.pid] = process
+    return tuple(end(orphans.values()))
+
+
+def is_marked(pid: int, variable: str, value: str) -> bool:
+    """Return whether a process holds this mark; no process that is gone or of another user does."""
+    try:
+        return _variable(psutil.Process(pid), variable) == value
+    except psutil.Error:
+        return False
+
+
+def end_marked(variable: str, value: str) -> list[str]:
+    """End all processes with this mark, until none is left; return ``pid: command`` of each."""
+    ended: list[str] = []
+    while processes := marked(variable, value):
+        ended += end(processes)
+    return ended
+
+
+def end_children() -> list[str]:
+    """End all processes below this one, until none is left; return ``pid: command`` of each."""
+    ended: list[str] = []
+    while pids := [child.pid for child in psutil.Process().children() if _is_alive(child)]:
+        ended += end_with_descendants(pids)
+    return ended
+
+
+def end_with_descendants(pids: Iterable[int]) -> list[str]:
+    """End processes and all below them, whatever their environment holds; return ``pid: command`` of each.
+
+    A process that is just starting a program has no environment that can be read, so its mark would not be found.
+    """
+    processes: dict[int, psutil.Process] = {}
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            processes |= {each.pid: each for each in (process, *process.children(recursive=True))}
+    return end(processes.values())
+
+
+def end(processes: Iterable[psutil.Process]) -> list[str]:
+    """Kill processes and wait until they are dead; return ``pid: command`` of each that still was there.
+
+    Kill and not terminate: nothing in them is worth waiting for, and a rank that hangs would ignore it.
+    Dead and not reaped: in a container there may be no process that reaps.
+    """
+    processes = list(processes)
+    names = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            name = _name(process)
+            process.kill()
+            names.append(name)
+    deadline = time.monotonic() + KILL_SECONDS
+    while any(map(_is_alive, processes)) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    return names
+
+
+def stopped_names(pid: int | None) -> list[str]:
+    """Return ``pid: command`` of those that a signal has stopped, as SIGSTOP does: a process, and all below it."""
+    names = []
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for candidate in (process, *process.children(recursive=True)):
+            if candidate.status() == psutil.STATUS_STOPPED:
+                names.append(_name(candidate))
+    return names
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        command = " ".join(process.cmdline())
+    except psutil.AccessDenied:
+        command = process.name()
+    return f"{process.pid}: {command[:120]}"
+
+
+def _variable(process: psutil.Process, variable: str) -> str | None:
+    """Return a variable of a process; None for one that is gone, a zombie, or of another user."""
+    try:
+        return process.environ().get(variable)
+    except (psutil.Error, OSError):
+        return None
+
+
+def _is_orphan(process: psutil.Process, variable: str) -> bool:
+    """Return whether the owner of a marked process is dead.
+
+    The owner is the process that the mark names. On other machines than its own, and in a container with process
+    ids of its own, it is the guard of the run.
+    """
+    mark = _variable(process, variable) or ""
+    name, _, host = mark.rpartition("@")
+    has_our_ids = False
+    with suppress(OSError):
+        # A container may share the name of our host.
+        has_our_ids = os.readlink(f"/proc/{process.pid}/ns/pid") == os.readlink("/proc/self/ns/pid")
+    if host != socket.gethostname() or not has_our_ids:
+        if variable != RUN_MARK:
+            return False
+        argvs = [running.info["cmdline"] or [] for running in psutil.process_iter(["cmdline"])]
+        return not any(GUARD in argv and mark in argv for argv in argvs)
+    return not is_running(name.rpartition("-")[0])
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def ending_words(code: int | None) -> str:
+    """Return how a process ended, by its exit code as ``subprocess`` and ``multiprocessing`` give it."""
+    if code is not None and code < 0:
+        return f"was ended by signal {signal.Signals(-code).name}"
+    passed_on = PASSED_ON_SIGNALS.get(code or 0)
+    return f"exited with code {code}" + (f": a process of its own was ended by {passed_on}" if passed_on else "")

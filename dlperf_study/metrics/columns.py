@@ -1,0 +1,183 @@
+"""Every metric of the dataset by the name of its column: from the families of this folder, then from users' parts."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.part_search import PartLocation, cached_by_parts, import_part, locations
+from dlperf_study.metrics import (
+    communication,
+    comparison,
+    computation,
+    energy,
+    environment,
+    exchange_reports,
+    gpu_state,
+    ingested,
+    outcome,
+    pace,
+    parameters,
+    process_resources,
+    published,
+    scaling,
+    steady_state,
+    step_times,
+    throughput,
+    tuning,
+    utilisation,
+)
+from dlperf_study.metrics.metric import DATASET_TABLES, QUALITY, RC, STRING, Dtype, Metric, Source, Summary, TableName
+
+__all__ = ["COLUMNS", "DATASET_TABLES", "PRODUCTS", "Dtype", "Metric", "Source", "Summary", "TableName", "columns_of"]
+
+#: The families in the order of their columns.
+FAMILIES: tuple[ModuleType, ...] = (
+    *(
+        published,
+        parameters,
+        outcome,
+        throughput,
+        pace,
+        scaling,
+        comparison,
+        step_times,
+        steady_state,
+        computation,
+        communication,
+    ),
+    *(exchange_reports, utilisation, tuning, process_resources, energy, gpu_state, ingested, environment),
+)
+
+
+def columns_by_name(metrics: Iterable[tuple[str, Iterable[Metric]]]) -> dict[str, Metric]:
+    """Return the columns of metrics by name, in order; ``metrics``: those of each file, with its name.
+
+    Raises EvidenceError, with the names of both files, when two columns have one name.
+    """
+    columns: dict[str, Metric] = {}
+    files: dict[str, str] = {}
+    for file, declared in metrics:
+        for column in (column for metric in declared for column in metric.columns):
+            if column.name in columns:
+                raise EvidenceError(f"{files[column.name]} and {file} both declare the column {column.name}")
+            columns[column.name], files[column.name] = column, file
+    return columns
+
+
+_METRICS = [(Path(str(family.__file__)).name, family.METRICS) for family in FAMILIES]
+_BUILT_IN = columns_by_name(_METRICS)
+
+
+class _Columns(Mapping[str, Metric]):
+    """The columns by name; users' parts are imported when a column of theirs, or all columns, are asked for."""
+
+    def __getitem__(self, name: str) -> Metric:
+        return _BUILT_IN[name] if name in _BUILT_IN else _all_columns()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_all_columns())
+
+    def __len__(self) -> int:
+        return len(_all_columns())
+
+
+#: Every column by name, in the order of the tables; those of intervals are metrics too.
+COLUMNS: Mapping[str, Metric] = _Columns()
+#: Columns that are the product of two others, in the order in which they can be computed.
+PRODUCTS = {"world_size": ("nodes", "devices_per_node"), "global_batch": ("batch_per_device", "world_size")}
+
+
+@cached_by_parts
+def _all_columns() -> dict[str, Metric]:
+    return columns_by_name([*_METRICS, *_metrics_of_users()])
+
+
+@cached_by_parts
+def _metrics_of_users() -> list[tuple[str, tuple[Metric, ...]]]:
+    """Return the metrics of each part of a user, with its file; raises EvidenceError for one that is no such part."""
+    parts = locations(__package__, "metric", EvidenceError).values()
+    return [(part.source, _metrics_of(part)) for part in parts if not part.is_built_in]
+
+
+def _metrics_of(part: PartLocation) -> tuple[Metric, ...]:
+    metrics = getattr(import_part(part, EvidenceError), "METRICS", ())
+    if not metrics or not all(isinstance(metric, Metric) for metric in metrics):
+        raise EvidenceError(f"{part.source}: it has no METRICS, a tuple of the metrics that it declares")
+    for metric in metrics:
+        if not set(metric.tables) <= set(RC) or metric.source is not Source.COMPLETED_RUN:
+            raise EvidenceError(
+                f"{part.source}: {metric.name}: a metric of yours is of completed runs, with tables R or RC"
+            )
+    return tuple(replace(metric, value=_naming(part, metric)) for metric in metrics)
+
+
+def _naming(part: PartLocation, metric: Metric) -> Callable[[Any], Any] | None:
+    """Return the formula of a user's metric, whose errors name its file."""
+    formula = metric.value
+    if formula is None:
+        return None
+
+    @wraps(formula)
+    def value(run: Any) -> Any:
+        try:
+            return formula(run)
+        except Exception as error:
+            of_run = f"{metric.name} of run {run.repetition} of {run.identity}"
+            raise EvidenceError(f"{part.source}: {of_run} raises {type(error).__name__}: {error}") from error
+
+    return value
+
+
+def names_of_users() -> tuple[str, ...]:
+    """Return the names of the metrics of users' parts that runs have."""
+    metrics = [metric for _, declared in _metrics_of_users() for metric in declared]
+    return tuple(metric.name for metric in metrics if TableName.RUNS in metric.tables)
+
+
+@cached_by_parts
+def _columns_of() -> dict[TableName, tuple[Metric, ...]]:
+    return {table: tuple(filter(lambda column: table in column.tables, COLUMNS.values())) for table in TableName}
+
+
+@cached_by_parts
+def _with_value() -> dict[Source, list[Metric]]:
+    return {source: [m for m in COLUMNS.values() if m.value and m.source is source] for source in Source}
+
+
+@cached_by_parts
+def _pages() -> dict[str, tuple[str, ...]]:
+    return {metric.subject or metric.name: metric.pages or (QUALITY,) for metric in COLUMNS.values()}
+
+
+def column_named(name: str) -> Metric:
+    """Return a column by its name; one that is not declared is a setting of a user's program, as the user calls it."""
+    return COLUMNS.get(name) or Metric(name, name, f"{name}, a setting of the program", RC, dtype=STRING)
+
+
+def columns_of(table: TableName) -> tuple[Metric, ...]:
+    """Return the columns of a table, in order."""
+    return _columns_of()[table]
+
+
+def values_of(source: Source, thing: Any) -> dict[str, Any]:
+    """Return the values of all metrics that are computed from such a thing, by name."""
+    return {metric.name: metric.value(thing) for metric in _with_value()[source] if metric.value}
+
+
+def names_from(source: Source) -> tuple[str, ...]:
+    """Return the names of the metrics of this package that are computed from such a thing."""
+    return tuple(name for name, metric in _BUILT_IN.items() if metric.value and metric.source is source)
+
+
+def summarised(*summaries: Summary) -> dict[str, Metric]:
+    """Return the metrics of which the table of configurations has one of these summaries of runs, by name."""
+    return {name: metric for name, metric in COLUMNS.items() if metric.summary in summaries}
+
+
+def pages_of(subject: str) -> tuple[str, ...]:
+    """Return the pages on which diagnostics about a subject are shown; every subject has one."""
+    return _pages().get(subject, (QUALITY,))

@@ -1,0 +1,375 @@
+"""What the exchange of gradients takes in one run: the part of a step that is exposed, and the exchange alone."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.evidence.lines import EXCHANGE
+from dlperf_study.evidence.rank_log import Window
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.computation import (
+    ERRORS,
+    computation_error,
+    computation_seconds,
+    excess_of_slowest,
+    exchange_kind,
+    half_means,
+    halves_of_computation,
+    input_seconds,
+    mean_error,
+    rank_waiting_seconds,
+    ranks_wait,
+)
+from dlperf_study.metrics.metric import (
+    COMMUNICATION,
+    RC,
+    C,
+    Gap,
+    Metric,
+    Shown,
+    Summary,
+    not_measured_by_program,
+    once_per_run,
+)
+from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
+from dlperf_study.study.exchange import ALL_REDUCE, NO_EXCHANGE
+from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
+
+#: The least share of its mean by which the mean of an exchange is uncertain, whatever its few repetitions say.
+LEAST_EXCHANGE_ERROR = 0.01
+#: Possible explanations of a step that waits longer than the exchange takes.
+WAITING = "waiting for a slower rank counts as communication here, and can explain that"
+OVERHEAD = "not explained by a slower rank; hooks, copies or contention may"
+
+
+@dataclass(frozen=True)
+class ExchangeCost:
+    """What an exchange of any size costs: ``latency_seconds`` + bytes × ``seconds_per_byte``."""
+
+    latency_seconds: float
+    seconds_per_byte: float
+
+
+def exposed_seconds(run: Run) -> float | None:
+    """Return step − computation − input per step; negative when the step was faster than these two."""
+    computation, waiting = computation_seconds(run), input_seconds(run)
+    if computation is None:
+        return None
+    # Of a program that does not measure it, it is part of both.
+    waiting = waiting or 0.0
+    if exchange_kind(run) == NO_EXCHANGE:
+        # The computation is what the step is without the wait, up to rounding.
+        return 0.0
+    return makespan_seconds(run) / slowest_training(run).steps - computation - waiting
+
+
+def exposed_error_seconds(run: Run) -> float:
+    """Return the standard error of step − computation − input within a run."""
+    return math.hypot(mean_error(slowest_training(run).work_seconds), computation_error(run))
+
+
+@once_per_run
+def jitter_seconds(run: Run) -> float | None:
+    """Return how long a step waits because in each step a different rank is slow; part of what is exposed.
+
+    Mean over steps of the slowest rank − mean of the rank that is slowest on average, in computation without exchange;
+    by chance below 0. 0 where ranks don't wait for each other. None where they wait inside their computation, as with a
+    sharded classifier, and where computation was not measured.
+    """
+    if not ranks_wait(run):
+        return 0.0
+    halves = halves_of_computation(run, lambda window: window.step_seconds)
+    if not halves or run.configuration.classifier == "sharded":
+        return None
+    means = half_means(halves)
+    of_steps = [np.stack(half).max(axis=0).mean() for half in zip(*halves, strict=True)]
+    # The same slowest rank as of the computation: what is exposed without jitter holds nothing of how it was chosen.
+    return float(np.mean(of_steps) - means.mean()) - excess_of_slowest(means, run)
+
+
+def overlap(run: Run) -> float | None:
+    """Return 1 − exposed / pure communication, without the waiting for jitter, which no overlap hides.
+
+    1 is completely overlapped; below 0 the step waits for more than the exchange. Above 1 by chance. None where a part
+    was not measured, jitter included, and where threads share cores: then the exchange takes from the computation what
+    it hides in it.
+    """
+    exposed, exchange, jitter = exposed_seconds(run), run.slowest(EXCHANGE), jitter_seconds(run)
+    if exposed is None or exchange is None or jitter is None or shared_cores(run):
+        return None
+    return 1 - (exposed - jitter) / exchange.mean_seconds
+
+
+def shared_cores(run: Run) -> str:
+    """Return why computation and exchange share cores on some host of CPU ranks; empty where they don't.
+
+    Each rank has its threads and those with which its library exchanges; parameter servers are processes of their own.
+    """
+    facts, configuration = run.ranks[0].facts, run.configuration
+    cores = run.facts["environment"]["hardware"].get("cores")
+    if facts["device"] != "cpu" or not cores:
+        return ""
+    threads, helpers = configuration.threads_per_device, facts.get("exchange_threads", 0)
+    hosts = len({log.facts["host"] for log in run.ranks})
+    processes = configuration.world_size / hosts
+    if configuration.cpu_limit and threads + helpers > configuration.cpu_limit:
+        return f"{threads + helpers:g} threads of a rank and its exchange share its {configuration.cpu_limit:g} cores"
+    needed = processes * (threads + helpers) + configuration.servers / hosts
+    if needed <= cores:
+        return ""
+    return f"{needed:g} threads of ranks, exchange and servers share {cores} cores"
+
+
+def unexplained_waiting_seconds(run: Run) -> float:
+    """Return how much longer a step waits than the exchange takes alone; 0 where either is unknown."""
+    exposed, exchange = exposed_seconds(run), run.slowest(EXCHANGE)
+    return 0.0 if exposed is None or exchange is None else max(0.0, exposed - exchange.mean_seconds)
+
+
+def bus_bandwidth(run: Run) -> float | None:
+    """Return bytes/s on the links during an all-reduce of all gradients: bytes / t × 2(n−1)/n.
+
+    None for any other exchange and for one device. Formula: nccl-tests, doc/PERFORMANCE.md.
+    """
+    devices, exchange = run.configuration.world_size, run.slowest(EXCHANGE)
+    if exchange_kind(run) != ALL_REDUCE or devices < 2 or exchange is None or exchange.bytes is None:
+        return None
+    return exchange.bytes / exchange.mean_seconds * bus_factor(devices)
+
+
+def bus_factor(devices: int) -> float:
+    """Return how many bytes each link carries in an all-reduce for each byte that is reduced (nccl-tests)."""
+    return 2 * (devices - 1) / devices
+
+
+@once_per_run
+def exchange_cost(run: Run) -> ExchangeCost | None:
+    """Return latency and seconds per byte, fitted to exchanges of several sizes; None below three sizes.
+
+    Weighted least squares of the slowest rank's mean times, each with the weight 1 / error².
+    """
+    names = [name for name in run.ranks[0].windows if name.startswith(EXCHANGE)] if run.ranks else []
+    windows = [window for name in names if (window := run.slowest(name)) and window.bytes]
+    if len(windows) < 3:
+        return None
+    sizes = np.array([window.bytes for window in windows], dtype=np.float64)
+    return fitted_cost(sizes, windows)
+
+
+def link_bandwidth(run: Run) -> float | None:
+    """Return bytes/s on the links as the cost of an exchange grows with its size, its latency left out.
+
+    None where ``bus_bandwidth`` is, without that cost, and where noise makes larger exchanges faster.
+    """
+    cost = exchange_cost(run)
+    if bus_bandwidth(run) is None or cost is None or cost.seconds_per_byte <= 0:
+        return None
+    return bus_factor(run.configuration.world_size) / cost.seconds_per_byte
+
+
+def fitted_cost(sizes: Floats, windows: Sequence[Window]) -> ExchangeCost:
+    """Return the weighted least-squares line through the mean times of exchanges; ``sizes`` in bytes."""
+    seconds = np.array([window.mean_seconds for window in windows])
+    errors = np.array([mean_error(window.step_seconds) for window in windows])
+    weights = 1 / np.maximum(errors, LEAST_EXCHANGE_ERROR * seconds)
+    terms = np.stack([np.ones_like(sizes), sizes], axis=1)
+    (latency, per_byte), *_ = np.linalg.lstsq(terms * weights[:, None], seconds * weights, rcond=None)
+    return ExchangeCost(float(latency), float(per_byte))
+
+
+def exchange_seconds(run: Run) -> float | None:
+    """Return the seconds of an exchange alone, of the slowest rank; None if that was not measured."""
+    exchange = run.slowest(EXCHANGE)
+    return exchange.mean_seconds if exchange else None
+
+
+def _jitter_of_exchange(run: Run) -> float | None:
+    return None if exchange_kind(run) == NO_EXCHANGE else jitter_seconds(run)
+
+
+def _exchange_latency(run: Run) -> float | None:
+    cost = exchange_cost(run)
+    return cost.latency_seconds if cost else None
+
+
+def negative_communication(run: Run) -> Iterator[Diagnostic]:
+    """The step was faster than its computation alone, by more than the spread of the steps explains."""
+    exposed = exposed_seconds(run)
+    if exposed is not None and exposed < -ERRORS * exposed_error_seconds(run):
+        message = f"the step takes {-exposed:.3g} s less than its computation alone"
+        yield Diagnostic("exposed_seconds", f"{message}. The machine may have been slower in the windows around it")
+
+
+def negative_overlap(run: Run) -> Iterator[Diagnostic]:
+    """The step waits longer for the exchange than the exchange takes alone."""
+    overlapped = overlap(run)
+    exchange = run.slowest(EXCHANGE)
+    if overlapped is None or exchange is None:
+        return
+    if overlapped < -ERRORS * exposed_error_seconds(run) / exchange.mean_seconds:
+        message = f"the step waits {1 - overlapped:.2f} times as long for the exchange as it takes alone"
+        waits_for_ranks = rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
+        yield Diagnostic("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
+
+
+def meaningless_overlap(run: Run) -> Iterator[Diagnostic]:
+    """Computation and exchange share cores, or ranks wait for each other in both: neither tells what is hidden."""
+    if exposed_seconds(run) is None or not run.windows(EXCHANGE):
+        return
+    if reason := shared_cores(run):
+        yield Diagnostic("overlap", f"not given: {reason}, so what is hidden slows the computation", Severity.NOTE)
+    elif jitter_seconds(run) is None:
+        reason = "ranks wait for each other inside their computation, so the waiting for jitter is not known"
+        yield Diagnostic("overlap", f"not given: {reason}", Severity.NOTE)
+
+
+def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
+    """The overlap is below 0, or not given although exchange and computation were measured."""
+    yield from negative_overlap(run)
+    yield from meaningless_overlap(run)
+
+
+def unmeasured_exchange(run: Run) -> Iterator[Diagnostic]:
+    """The window of the exchange alone was requested and not measured."""
+    if run.configuration.exchange_steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(EXCHANGE):
+        yield Diagnostic("exchange_seconds", "the exchange-only window was requested and is missing", Severity.ERROR)
+
+
+def nothing_to_exchange(gap: Gap) -> str:
+    """Return the reason of all that is missing where no run exchanges gradients."""
+    return "nothing to exchange" if set(gap.runs["exchange"]) == {NO_EXCHANGE} else ""
+
+
+def _nothing_to_exchange_in_run(row: Any) -> str:
+    return "nothing to exchange" if row.exchange == NO_EXCHANGE else ""
+
+
+def _hidden_in_cores(gap: Gap) -> str:
+    """Return why the overlap is missing although the exchange was measured."""
+    if not gap.has("exchange_seconds"):
+        return ""
+    if not gap.has("jitter_seconds"):
+        return f"{_RANKS_WAIT}, so the waiting for jitter is not known"
+    return "threads that compute and threads that exchange share cores: what one hides slows the other"
+
+
+def _exposed_not_measured(gap: Gap) -> str:
+    return "" if gap.has("exposed_seconds") else not_measured_by_program(gap)
+
+
+_RANKS_WAIT = "ranks wait for each other inside their computation"
+_ONE_SIZE = "exchanges of one size can't tell them apart"
+
+METRICS = (
+    Metric(
+        "exposed_seconds",
+        "Exposed communication",
+        "step − computation − input wait; below 0 where noise exceeds what is exposed",
+        RC,
+        unit="s",
+        value=exposed_seconds,
+        summary=Summary.MEAN,
+        missing=(nothing_to_exchange,),
+        part_of="step_seconds",
+        pages=(COMMUNICATION, COMPARISON),
+        diagnose=negative_communication,
+    ),
+    Metric(
+        "jitter_seconds",
+        "Waiting for jitter",
+        "part of the exposed communication: mean over computation-only steps of the slowest rank − mean of the "
+        "rank that is slowest on average; below 0 by chance; 0 with an asynchronous server, where ranks don't wait for "
+        "each other",
+        RC,
+        unit="s",
+        value=_jitter_of_exchange,
+        summary=Summary.MEAN,
+        missing=(nothing_to_exchange, not_measured_by_program, _RANKS_WAIT),
+        part_of="step_seconds",
+        pages=(COMMUNICATION,),
+    ),
+    Metric(
+        "exchange_seconds",
+        "Pure communication",
+        "slowest rank's exchange-only window / exchanges",
+        RC,
+        unit="s",
+        value=exchange_seconds,
+        summary=Summary.POSITIVE_MEAN,
+        missing=(nothing_to_exchange,),
+        missing_of_run=_nothing_to_exchange_in_run,
+        part_of="step_seconds",
+        pages=(COMMUNICATION,),
+        diagnose=unmeasured_exchange,
+    ),
+    Metric(
+        "exchange_latency_seconds",
+        "Exchange latency",
+        "seconds of an exchange of no bytes, fitted to exchanges alone of five sizes: t = latency + bytes / rate; an "
+        "interval that begins with 0 can't tell it from none",
+        RC,
+        unit="s",
+        value=_exchange_latency,
+        summary=Summary.MEAN,
+        limits=(0.0, math.inf),
+        missing=(nothing_to_exchange, not_measured_by_program, _ONE_SIZE),
+        pages=(COMMUNICATION,),
+    ),
+    Metric(
+        "exchange_bandwidth",
+        "Fitted bandwidth",
+        "rate of the same fit × 2(n−1)/n: bus bandwidth without the latency",
+        RC,
+        unit="bytes/s",
+        value=link_bandwidth,
+        summary=Summary.GEOMETRIC,
+        missing=(nothing_to_exchange, not_measured_by_program, _ONE_SIZE),
+        part_of="bus_bandwidth",
+        pages=(COMMUNICATION,),
+    ),
+    Metric(
+        "computation_to_communication",
+        "Computation : communication",
+        "computation / exposed communication; missing where none is exposed",
+        C,
+        interval="of the quotient of the two means, after Fieller; missing where the exposed communication can't be "
+        "told from 0",
+        missing=(nothing_to_exchange, _exposed_not_measured, "no communication was exposed"),
+        shown=Shown.QUOTIENT,
+        pages=(COMMUNICATION, PUBLISHED, REPLICATION),
+    ),
+    Metric(
+        "overlap",
+        "Overlap",
+        "1 − (exposed communication − waiting for jitter) / pure communication; above 1 by chance; not given where "
+        "threads share cores or jitter is not known; not comparable between frameworks",
+        RC,
+        value=overlap,
+        summary=Summary.MEAN,
+        only_if_all="exchange_seconds",
+        missing=(
+            _hidden_in_cores,
+            nothing_to_exchange,
+            not_measured_by_program,
+            "there was no pure communication to compare with",
+        ),
+        pages=(COMMUNICATION,),
+        diagnose=doubtful_overlap,
+    ),
+    Metric(
+        "bus_bandwidth",
+        "Bus bandwidth",
+        "bytes / pure communication × 2(n−1)/n; all-reduce on n > 1 devices only",
+        RC,
+        unit="bytes/s",
+        value=bus_bandwidth,
+        summary=Summary.GEOMETRIC,
+        missing=(nothing_to_exchange, not_measured_by_program, "defined for an all-reduce only"),
+        pages=(COMMUNICATION,),
+    ),
+)

@@ -1,0 +1,311 @@
+"""How a configuration compares with its baseline or reference, and which part of a step explains the difference."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+import pandas as pd
+
+from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
+from dlperf_study.metrics.metric import STRING, C, Metric, Shown, no_ratio_to
+from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate, Sample, distinguishable, equal_within, log_ratio
+from dlperf_study.study.grid import Denominator
+from dlperf_study.study.plan import Entry, Plan
+from dlperf_study.study.study import COMPARISON as COMPARISON_PAGE
+
+#: A value of the completed runs of each configuration in which it is known, by identity.
+Samples = Mapping[str, Sample]
+#: The throughputs of the completed runs, in samples/s.
+Throughputs = Samples
+#: The column of the ratio to a baseline or reference.
+RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
+FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not distinguishable"
+#: The widest range that is called equal, where a study asks for no precision of its own.
+WIDEST_EQUALITY = 0.05
+COMPUTATION, INPUT, EXCHANGE, SEVERAL, UNCLEAR = "computation", "input", "exchange", "several parts", "undecided"
+#: The parts of a step that add up to it, by their column of the runs, and what is compared: the step and its parts.
+NAMES_OF_PARTS = {"computation_seconds": COMPUTATION, "input_seconds": INPUT, "exposed_seconds": EXCHANGE}
+PARTS = ("step_seconds", *NAMES_OF_PARTS)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said of two rates; ``equal_within`` is the share within which they are equal, None if unknown."""
+
+    word: str | None
+    equal_within: float | None
+
+
+def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) -> Estimate:
+    """Return the logarithm of the throughput of a measured configuration / that of its baseline or reference.
+
+    Raises:
+        BaselineError: no run of the baseline or reference completed.
+
+    """
+    identity, denominator_identity = entry.configuration.identity, str(entry.denominator(role))
+    if denominator_identity not in throughputs:
+        raise BaselineError(f"no run of its declared {role} {denominator_identity} completed")
+    if identity == denominator_identity:
+        return of_itself(throughputs[identity].values.size)
+    return log_ratio(throughputs[identity], throughputs[denominator_identity])
+
+
+def ratio_as_measured(entry: Entry, role: Denominator, throughputs: Throughputs) -> Estimate | None:
+    """Return the logarithm of the same ratio whatever the pace of the machine was; None where they are the same."""
+    numerator, denominator = throughputs[entry.configuration.identity], throughputs[str(entry.denominator(role))]
+    if numerator is denominator or numerator.at_one_pace(denominator) is None:
+        return None
+    return log_ratio(replace(numerator, pace=None), denominator)
+
+
+def of_itself(runs: int) -> Estimate:
+    """Return what a configuration differs from itself: nothing, whatever its runs were; below 3 without an interval."""
+    return Estimate(0.0, 0.0, runs - 1) if runs >= MINIMUM_RUNS else Estimate(0.0)
+
+
+def widest_equality(plan: Plan) -> float:
+    """Return the widest range that is called equal: the precision that a study asks for, or 5 %."""
+    return plan.precision or WIDEST_EQUALITY
+
+
+def verdicts(log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY) -> dict[str, Verdict]:
+    """Return what may be said of several ratios that are judged together, by the name of each.
+
+    *Faster* or *slower* where the ratio differs from 1, so that of all these verdicts none is wrong with a probability
+    of 95 %. Else *equal*, if the two are shown to differ by at most ``widest``, or *not distinguishable*.
+    """
+    differing = distinguishable(list(map(Estimate.p_value, log_ratios.values())))
+    words = {}
+    for (name, estimate), differs in zip(log_ratios.items(), differing, strict=True):
+        bound = equal_within(estimate)
+        words[name] = Verdict(_word(estimate, differs, bound, widest), bound)
+    return words
+
+
+def verdicts_together(
+    decided: Mapping[str, str], log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY
+) -> dict[str, str]:
+    """Return the words of several ratios for one statement, which is right in 95 % of cases.
+
+    ``decided``: the words of the verdicts of the study, which are made together. *Equal* is not one of them unless all
+    bounds of equality hold at once, by Bonferroni. All ratios must have an error.
+    """
+    together = {}
+    for identity, verdict in decided.items():
+        bound = equal_within(log_ratios[identity], len(log_ratios))
+        is_equal = bound is not None and bound <= widest
+        together[identity] = NOT_DISTINGUISHABLE if verdict == EQUAL and not is_equal else verdict
+    return together
+
+
+def _word(log_ratio: Estimate, differs: bool, bound: float | None, widest: float) -> str | None:
+    if bound is None:
+        return None
+    if differs:
+        return FASTER if log_ratio.mean > 0 else SLOWER
+    return EQUAL if bound <= widest else NOT_DISTINGUISHABLE
+
+
+def step_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, dict[str, Sample]]:
+    """Return the seconds of completed runs by part of a step: PARTS, and by how much each exceeds each other.
+
+    ``rounds``: see ``samples_of``.
+    """
+    seconds = {part: runs[part] for part in PARTS}
+    for part, shorter_part in permutations(NAMES_OF_PARTS, 2):
+        seconds[excess(part, shorter_part)] = runs[part] - runs[shorter_part]
+    return {part: samples_of(values, runs["identity"], rounds) for part, values in seconds.items()}
+
+
+def excess(part: str, shorter_part: str) -> str:
+    """Return the name under which ``step_samples`` has by how much one part of a step is longer than another."""
+    return f"{part} - {shorter_part}"
+
+
+def differences(parts: Mapping[str, Samples], identity: str, reference_identity: str) -> dict[str, Estimate]:
+    """Return how much longer the runs of a configuration take than those of its reference, by part of a step.
+
+    In seconds per step; negative is faster. ``parts``: from ``step_samples``. Without a part that either side has not
+    measured.
+    """
+    estimates: dict[str, Estimate] = {}
+    for part, samples in parts.items():
+        if identity in samples and reference_identity in samples:
+            estimates[part] = samples[identity].minus(samples[reference_identity])
+    return estimates
+
+
+def rounds_of(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
+    """Return the round in which each run was measured, by the index of ``runs``; missing for one that was in none.
+
+    None if the runs are independent: those of ingested logs.
+    """
+    return None if plan.ingested_from else runs["round"].astype("Float64").astype("float64")
+
+
+def samples_of(
+    values: pd.Series, identities: pd.Series, rounds: pd.Series | None, goal: float | None = None
+) -> dict[str, Sample]:
+    """Return the values of runs that are known, with their rounds, by the identity of their configuration.
+
+    All by the index of the runs. Without ``rounds`` the runs are independent. ``goal``: see ``Sample``.
+    """
+    measured_values = values.dropna()
+    floats = measured_values.to_numpy(float)
+    round_numbers = None if rounds is None else rounds.loc[measured_values.index].to_numpy(float)
+    samples: dict[str, Sample] = {}
+    identities_of_values = identities.loc[measured_values.index]
+    for identity, positions in identities_of_values.groupby(identities_of_values).indices.items():
+        rounds_of_values = None if round_numbers is None else round_numbers[positions]
+        samples[str(identity)] = Sample(floats[positions], rounds_of_values, goal=goal)
+    return samples
+
+
+def explaining_part(decided: str | None, parts: Mapping[str, Estimate], uneven: bool = False) -> str | None:
+    """Return which part of a step makes a configuration faster or slower, as far as the intervals can tell.
+
+    A part explains the verdict if the interval of its difference excludes 0 in the direction of the verdict; it is the
+    largest part if the intervals of its excesses over the others say so too. None without a verdict or without
+    intervals. ``parts``: the differences of all that ``step_samples`` has.
+    ``uneven``: a rank of either side computed much slower than the others. The slowest rank's computation is then
+    no property of what is compared, and can't explain it.
+    """
+    of_computation = parts.get(excess("computation_seconds", "exposed_seconds"))
+    if decided not in (FASTER, SLOWER) or of_computation is None or of_computation.error is None:
+        return None
+    if uneven:
+        return UNCLEAR
+    direction = 1 if decided == SLOWER else -1
+    explaining = [part for part in NAMES_OF_PARTS if _sign(parts[part]) == direction]
+    for part in explaining:
+        excesses = [parts[excess(part, shorter_part)] for shorter_part in NAMES_OF_PARTS if shorter_part != part]
+        if all(_sign(difference) == direction for difference in excesses):
+            return NAMES_OF_PARTS[part]
+    return SEVERAL if len(explaining) > 1 else UNCLEAR
+
+
+def _sign(difference: Estimate) -> int:
+    """Return 1 or -1 where the interval of a difference is above or below 0, else 0."""
+    interval = difference.interval()
+    if interval is None:
+        return 0
+    return (interval.low > 0) - (interval.high < 0)
+
+
+def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
+    """Yield an error for every configuration that has a different number of parameters than its reference."""
+    parameters = configurations.set_index("identity")["parameters"].dropna().to_dict()
+    compared = configurations[["identity", "reference_identity"]].dropna()
+    for identity, reference_identity in compared.itertuples(index=False):
+        if identity not in parameters or reference_identity not in parameters:
+            continue
+        count, reference_count = parameters[identity], parameters[reference_identity]
+        if count != reference_count:
+            message = f"rank 0 trains {count:,} parameters and that of its reference {reference_count:,}"
+            message += ": not the same network"
+            yield Diagnostic("relative_throughput", message, Severity.ERROR, identity)
+
+
+#: What the interval of a ratio is of.
+RATIO_INTERVAL = "of the ratio: from ratios within common rounds, of independent runs from the runs of both"
+AT_ONE_PACE = "; at one pace of the machine, where runs measured that"
+
+
+def as_measured_metric(name: str, label: str, role: Denominator) -> Metric:
+    """Return the metric of a ratio of which another column has the value at one pace of the machine."""
+    return Metric(
+        f"{name}_as_measured",
+        f"{label} as measured",
+        f"the same ratio whatever the pace of the machine was; missing where {label.lower()} is that",
+        C,
+        unit="×",
+        interval="of the ratio: from ratios within common rounds",
+        missing=(no_ratio_to(role), "it is the ratio beside it, which is not adjusted"),
+        compared_with=role,
+        of_itself="1",
+        neutral=1.0,
+    )
+
+
+def verdict_metric(name: str, label: str, role: Denominator) -> Metric:
+    """Return the metric of what may be said of a configuration and its baseline or reference."""
+    definition = (
+        f"faster or slower than the declared {role}, after Holm over all verdicts of the study; else equal, if "
+        "shown to differ by at most the study's precision, or 5 % where it has none; else not distinguishable; missing "
+        "without an interval"
+    )
+    return Metric(name, label, definition, C, dtype=STRING, compared_with=role, shown=Shown.VERDICT)
+
+
+def equal_within_metric(name: str, label: str, role: Denominator) -> Metric:
+    """Return the metric of how far a configuration may be from its baseline or reference at most."""
+    definition = f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by its 95 % interval"
+    return Metric(f"{name}_equal_within", f"{label}, equal within", definition, C)
+
+
+def _difference(part: str, label: str, meaning: str) -> Metric:
+    """Return the metric of how much longer a configuration takes than its reference."""
+    return Metric(
+        f"{part}_difference_seconds",
+        f"{label}, difference",
+        f"{meaning} − {meaning} of the declared reference, mean over common rounds; negative is faster",
+        C,
+        unit="s",
+        interval="of the difference: from differences within common rounds",
+        missing=(lambda gap: gap.difference_obstacle(needs_verdict=False),),
+        compared_with="reference",
+        of_itself="0",
+        neutral=0.0,
+        part_of="step_seconds",
+    )
+
+
+DIFFERENCES = (
+    _difference("step", "Step", "step"),
+    _difference("computation", "Computation", "computation"),
+    _difference("input", "Input wait", "input wait"),
+    _difference("exposed", "Exposed", "exposed communication"),
+)
+
+METRICS = (
+    Metric(
+        "reference_throughput",
+        "Reference throughput",
+        "throughput of the declared reference",
+        C,
+        unit="samples/s",
+        interval="of the reference",
+        missing=(no_ratio_to("reference"),),
+        shown=Shown.DENOMINATOR,
+    ),
+    Metric(
+        "relative_throughput",
+        "Relative throughput",
+        f"throughput / throughput of the declared reference{AT_ONE_PACE}",
+        C,
+        unit="×",
+        interval=RATIO_INTERVAL,
+        missing=(no_ratio_to("reference"),),
+        compared_with="reference",
+        of_itself="1",
+        neutral=1.0,
+        pages=(COMPARISON_PAGE,),
+    ),
+    as_measured_metric("relative_throughput", "Relative throughput", "reference"),
+    verdict_metric("verdict", "Against reference", "reference"),
+    equal_within_metric("relative_throughput", "Relative throughput", "reference"),
+    *DIFFERENCES,
+    Metric(
+        "difference_lies_in",
+        "Lies in",
+        "part of the step that makes it faster or slower: computation, input or exchange, if the interval of "
+        "its difference excludes 0 and those of its excesses over the other differences too; several parts, if "
+        "more than one difference excludes 0; else undecided; missing unless faster or slower",
+        C,
+        dtype=STRING,
+        missing=(lambda gap: gap.difference_obstacle(needs_verdict=True),),
+        compared_with="reference",
+        shown=Shown.PLAIN,
+    ),
+)

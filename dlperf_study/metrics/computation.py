@@ -1,0 +1,292 @@
+"""Computation without exchange in one run, the wait for batches, and how evenly ranks compute.
+
+Computation alone is measured in two halves, before and after training, so that a machine that drifts through a run
+slows both alike. Differences are never clipped: over runs, only signed ones have the right mean and interval.
+
+The largest of several noisy means is too large: the rank that has it was lucky or unlucky too. So the slowest rank is
+chosen by one half, and by how much it exceeds the mean of the ranks is taken from the other half. Which half chooses
+changes from repetition to repetition, so that a rank that becomes slower during runs is in the mean over runs as it
+was in the middle of them.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, INPUT, TRAINING
+from dlperf_study.evidence.rank_log import RankLog, Window
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.metric import COMMUNICATION, RC, Metric, Summary, not_measured_by_program, once_per_run
+from dlperf_study.metrics.throughput import slowest_training
+from dlperf_study.study.exchange import NO_EXCHANGE, PUSH_PULL
+from dlperf_study.study.study import COMPARISON
+
+#: Standard errors beyond which a difference within a run is no chance, also where steps resemble their neighbours.
+ERRORS = 3.0
+#: Larger than for a training window. A window of computation has few steps, and with too small an error a rank would be
+#: named the straggler that is none.
+LARGEST_CORRELATION_OF_FEW = 0.95
+#: The subject of a diagnostic about a straggler, which makes the computation of a configuration uneven among ranks.
+UNEVEN = "load_balance"
+#: A rank is a straggler when its computation takes this many times the median of the other ranks', and not by chance.
+STRAGGLER = 1.05
+
+
+@dataclass(frozen=True)
+class RankComputation:
+    """The mean computation step of a rank in seconds, without the wait for its batch, and its standard error.
+
+    ``half_error``: the standard error of the less certain of its halves.
+    """
+
+    mean: float
+    error: float
+    half_error: float
+
+
+def exchange_kind(run: Run) -> str:
+    """Return how gradients are exchanged: all_reduce, push_pull, synchronous_push_pull or none."""
+    return str(run.ranks[0].facts["exchange"])
+
+
+def ranks_wait(run: Run) -> bool:
+    """Return whether ranks wait for each other in every step; one rank without a server has none to wait for."""
+    return exchange_kind(run) not in (NO_EXCHANGE, PUSH_PULL)
+
+
+def computation_windows(log: RankLog, exchange: str) -> list[Window]:
+    """Return the windows of a rank without exchange; where nothing is exchanged that is the training window."""
+    names = (TRAINING,) if exchange == NO_EXCHANGE else (COMPUTATION_BEFORE, COMPUTATION_AFTER)
+    return [log.windows[name] for name in names if name in log.windows]
+
+
+@once_per_run
+def rank_computations(run: Run) -> tuple[RankComputation, ...]:
+    """Return the computation of each rank, in order of rank; none where it was not measured.
+
+    The mean of the means of both halves. Its error is that of the steps, but at least what the halves differ by.
+    """
+    computations = []
+    for log in run.ranks:
+        windows = computation_windows(log, exchange_kind(run))
+        if windows:
+            means = [float(window.work_seconds.mean()) for window in windows]
+            errors = [mean_error(window.work_seconds) for window in windows]
+            error = math.hypot(*errors) / len(errors)
+            if len(means) == 2:
+                error = max(error, abs(means[0] - means[1]) / 2)
+            computations.append(RankComputation(float(np.mean(means)), error, max(errors)))
+    return tuple(computations)
+
+
+def halves_of(series: Floats) -> tuple[Floats, Floats]:
+    """Return the first and the second half of a series of steps; both are the series if it has one step."""
+    middle = series.size // 2
+    return (series[:middle], series[middle:]) if middle else (series, series)
+
+
+def halves_of_computation(run: Run, seconds: Callable[[Window], Floats]) -> list[tuple[Floats, Floats]]:
+    """Return the steps of each rank without exchange in both halves; the halves of the only window where it has one.
+
+    ``seconds``: the series of a window. Empty where a rank did not measure it.
+    """
+    halves = []
+    for log in run.ranks:
+        match computation_windows(log, exchange_kind(run)):
+            case [before, after]:
+                halves.append((seconds(before), seconds(after)))
+            case [window]:
+                halves.append(halves_of(seconds(window)))
+            case _:
+                return []
+    return halves
+
+
+@once_per_run
+def half_computations(run: Run) -> Floats | None:
+    """Return the mean computation step of each rank in both halves, in seconds; None where it was not measured.
+
+    Shape [halves, ranks].
+    """
+    halves = halves_of_computation(run, lambda window: window.work_seconds)
+    return half_means(halves) if halves else None
+
+
+def half_means(halves: Iterable[tuple[Floats, Floats]]) -> Floats:
+    """Return the means of series of steps that are each in two halves; shape [halves, ranks]."""
+    return np.array([[first.mean(), second.mean()] for first, second in halves]).T
+
+
+def excess_of_slowest(halves: Floats, run: Run) -> float:
+    """Return by how much the mean of the slowest rank exceeds that of all ranks, without the luck of chance.
+
+    ``halves`` [halves, ranks]: two means of each rank. One half chooses the rank, the other has its excess.
+    """
+    choosing, judging = halves if run.repetition % 2 else halves[::-1]
+    return float(judging[choosing.argmax()] - judging.mean())
+
+
+def mean_error(step_seconds: Floats) -> float:
+    """Return the standard error of the mean of successive steps, which resemble their neighbours; 0 for one step.
+
+    As of a first-order autoregressive process; the correlation of neighbours is corrected for few steps (Kendall,
+    "Note on bias in the estimation of autocorrelation", 1954).
+    """
+    count, centred = step_seconds.size, step_seconds - step_seconds.mean()
+    squares = float(centred @ centred)
+    if not squares:
+        return 0.0
+    correlation = float(centred[1:] @ centred[:-1]) / squares
+    corrected = min(max(correlation + (1 + 3 * correlation) / count, 0.0), LARGEST_CORRELATION_OF_FEW)
+    return math.sqrt(squares / (count - 1) / count * (1 + corrected) / (1 - corrected))
+
+
+def computation_seconds(run: Run) -> float | None:
+    """Return seconds per step without exchange and input, of the slowest rank, or None if that was not measured."""
+    halves = half_computations(run)
+    return None if halves is None else _mean_computation(run) + excess_of_slowest(halves, run)
+
+
+def _mean_computation(run: Run) -> float:
+    return float(np.mean([computation.mean for computation in rank_computations(run)]))
+
+
+def computation_error(run: Run) -> float:
+    """Return the standard error of ``computation_seconds`` within a run: that of the least certain rank; 0 without it.
+
+    By how much a rank exceeds the others is measured in one half.
+    """
+    computations = rank_computations(run)
+    errors = [computation.error for computation in computations]
+    if len(computations) > 1:
+        errors += [computation.half_error for computation in computations]
+    return max(errors, default=0.0)
+
+
+def input_seconds(run: Run) -> float | None:
+    """Return by how many seconds waiting for batches lengthens a step, or None if the waits were not measured.
+
+    Largest computation + input wait of a rank − largest computation. What a rank waits for its batch while a slower one
+    computes lengthens no step. Where a user's program did not measure its computation: the largest input wait of a
+    rank, which is what the former is for ranks that compute alike, and never less than it.
+    """
+    computation, waits = half_computations(run), [log.windows[TRAINING].input_seconds for log in run.ranks]
+    if not has_input(run) or (computation is None and not run.ranks[0].is_of_program):
+        return None
+    half_waits = half_means(map(halves_of, waits))
+    mean_wait = float(np.mean([wait.mean() for wait in waits]))
+    if computation is None:
+        return mean_wait + excess_of_slowest(half_waits, run)
+    return mean_wait + excess_of_slowest(computation + half_waits, run) - excess_of_slowest(computation, run)
+
+
+def has_input(run: Run) -> bool:
+    """Return whether the wait for batches was measured; of a user's program it is if the program uses ``input``."""
+    return all(not log.is_of_program or log.windows[TRAINING].has_input for log in run.ranks)
+
+
+def input_rate(run: Run) -> float | None:
+    """Return the samples/s that the data source delivers to all ranks while nothing trains; None if not measured."""
+    window = run.slowest(INPUT)
+    return run.configuration.global_batch / window.mean_seconds if window else None
+
+
+def rank_waiting_seconds(run: Run) -> float:
+    """Return how long the fastest rank waits for the slowest in a step, by their computation times.
+
+    0 if ranks don't wait for each other: with one rank, and with an asynchronous server.
+    """
+    halves = half_computations(run)
+    if halves is None or not ranks_wait(run):
+        return 0.0
+    return excess_of_slowest(halves, run) + excess_of_slowest(-halves, run)
+
+
+def load_balance(run: Run) -> float | None:
+    """Return mean / slowest rank's computation time (POP Centre of Excellence); 1 is even, above 1 is chance."""
+    slowest = computation_seconds(run)
+    return None if slowest is None else _mean_computation(run) / slowest
+
+
+def stragglers(run: Run) -> Iterator[Diagnostic]:
+    """A rank computes slower than the others by more than chance, and they wait for it in every step."""
+    computations = rank_computations(run)
+    seconds = np.array([computation.mean for computation in computations])
+    errors = np.array([computation.error for computation in computations])
+    for rank in range(seconds.size if seconds.size > 1 else 0):
+        usual = float(np.median(np.delete(seconds, rank)))
+        error = float(np.hypot(errors[rank], np.delete(errors, rank).max()))
+        if seconds[rank] > STRAGGLER * usual and seconds[rank] - usual > ERRORS * error:
+            host, factor = run.ranks[rank].facts["host"], seconds[rank] / usual
+            yield Diagnostic(UNEVEN, f"straggler: rank {rank} on {host} computes {factor:.2f} times as long as others")
+
+
+def unmeasured_computation(run: Run) -> Iterator[Diagnostic]:
+    """A window of computation was requested and not measured."""
+    if run.ranks[0].is_of_program:
+        # Its log says why.
+        return
+    before, after = run.configuration.computation_halves(slowest_training(run).steps)
+    windows = (("first", COMPUTATION_BEFORE, before), ("second", COMPUTATION_AFTER, after))
+    for half, name, steps in windows:
+        if steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(name):
+            message = f"the {half} computation-only window was requested and is missing"
+            yield Diagnostic("computation_seconds", message, Severity.ERROR)
+
+
+METRICS = (
+    Metric(
+        "computation_seconds",
+        "Computation",
+        "step without exchange and input wait of the slowest rank, mean of before and after training: one half chooses "
+        "the rank, the other says by how much it exceeds the mean; the step without input wait where nothing is "
+        "exchanged",
+        RC,
+        unit="s",
+        value=computation_seconds,
+        summary=Summary.POSITIVE_MEAN,
+        part_of="step_seconds",
+        pages=(COMMUNICATION, COMPARISON),
+        diagnose=unmeasured_computation,
+    ),
+    Metric(
+        "input_seconds",
+        "Input wait",
+        "by how much waiting for batches lengthens a step: largest computation + wait of a rank − computation; below 0 "
+        "by chance; of a program whose computation was not measured the largest wait of a rank, the most it can be",
+        RC,
+        unit="s",
+        value=input_seconds,
+        summary=Summary.MEAN,
+        missing=(not_measured_by_program, "computation without exchange was not measured"),
+        part_of="step_seconds",
+        pages=(COMMUNICATION, COMPARISON),
+    ),
+    Metric(
+        "input_rate",
+        "Input rate",
+        "what the data source delivers to all devices while nothing trains: global batch / slowest rank's time "
+        "for a batch; missing where no step waits for batches",
+        RC,
+        unit="samples/s",
+        value=input_rate,
+        summary=Summary.GEOMETRIC,
+        missing=(not_measured_by_program, "no step waits for its batch"),
+        part_of="throughput",
+        pages=(COMMUNICATION,),
+    ),
+    Metric(
+        "load_balance",
+        "Load balance",
+        "mean over ranks / slowest rank's computation; 1 is even, above 1 by chance",
+        RC,
+        value=load_balance,
+        summary=Summary.POSITIVE_MEAN,
+        pages=(COMMUNICATION,),
+        diagnose=stragglers,
+    ),
+)

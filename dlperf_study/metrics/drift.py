@@ -1,0 +1,161 @@
+"""What a machine does over time: from round to round of one measurement, and from date to date.
+
+Every configuration is measured once a round, so the mean of a round over configurations, each relative to its own
+mean, holds no difference between configurations. Its interval is that of a mean over configurations, whose spread in
+one round is their own noise.
+
+Two measurements of a study are two blocks of runs. What changed between them, known or not, is in their ratio, and the
+runs of the two tell nothing about it: a machine that nobody touched is not equally fast on two days. Only several
+earlier measurements tell how much a configuration differs from date to date.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.metrics.statistics import (
+    MINIMUM_RUNS,
+    Bounded,
+    Estimate,
+    Interval,
+    are_equal,
+    bounded,
+    distinguishable,
+)
+
+#: A round in which fewer than this share of the configurations took part, as one of those added for precision, is left
+#: out; then every configuration that missed one of the others is.
+SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class RoundEffect:
+    """The logarithm of the rates of a round, relative to the mean of all rounds.
+
+    ``begun``: when its first run began. ``is_different``: after Holm over all rounds.
+    """
+
+    round: int
+    configurations: int
+    begun: pd.Timestamp
+    log_rate: Estimate
+    is_different: bool
+
+    @property
+    def percent_change(self) -> Bounded:
+        """By how many per cent the rates of the round differ from the mean of all rounds."""
+        interval = self.log_rate.factor_interval()
+        change = Interval(100 * (interval.low - 1), 100 * (interval.high - 1)) if interval else None
+        return bounded(100 * (self.log_rate.factor - 1), change)
+
+
+def relative_rates(completed: pd.DataFrame) -> pd.DataFrame:
+    """Return ``begun``, ``round`` and ``relative`` of runs: the rate / geometric mean of its configuration, minus 1.
+
+    The mean is over the rounds that ``round_effects`` compares, or over all runs of a configuration that missed one.
+    Runs whose configuration has no other run are left out; the mean would be themselves. In the order of ``begun``.
+    """
+    log_rates = np.log(completed["throughput"].astype("float64"))
+    by_configuration = log_rates.groupby(completed["identity"])
+    of_all_runs = by_configuration.transform("mean")
+    means = _log_rates_of_rounds(completed).mean(axis=1)
+    # Of no runs at all, what is mapped are strings.
+    of_compared_rounds = completed["identity"].map(means).astype("float64")
+    relative = np.expm1(log_rates - of_compared_rounds.fillna(of_all_runs))
+    begun = pd.to_datetime(completed["started"], utc=True, format="ISO8601")
+    table = pd.DataFrame({"begun": begun, "round": completed["round"], "relative": relative})
+    return table[by_configuration.transform("size") > 1].dropna(subset=["begun", "relative"]).sort_values("begun")
+
+
+def round_effects(completed: pd.DataFrame) -> list[RoundEffect]:
+    """Return the effect of each round on those configurations that were measured in all of them.
+
+    None with fewer than two rounds.
+    """
+    in_rounds = _of_rounds(completed)
+    log_rates = _log_rates_of_rounds(completed)
+    if log_rates.empty:
+        return []
+    deviations = log_rates.sub(log_rates.mean(axis=1), axis=0)
+    estimates = [Estimate.of(deviations[name].to_numpy()) for name in deviations]
+    different = distinguishable(list(map(Estimate.p_value, estimates)))
+    begun = pd.to_datetime(in_rounds["started"], utc=True, format="ISO8601").groupby(in_rounds["round"]).min()
+    effects = []
+    for name, estimate, is_different in zip(deviations, estimates, different, strict=True):
+        effects.append(RoundEffect(int(name), len(deviations), begun[name], estimate, is_different))
+    return effects
+
+
+def _of_rounds(completed: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that have a round, a rate and a time at which they began."""
+    return completed.dropna(subset=["round", "throughput", "started"])
+
+
+def _log_rates_of_rounds(completed: pd.DataFrame) -> pd.DataFrame:
+    """Return the logarithms of rates: a row for each configuration that has all rounds, a column for each round.
+
+    Empty with fewer than two rounds.
+    """
+    rates = _of_rounds(completed).pivot_table(index="identity", columns="round", values="throughput")
+    log_rates = np.log(rates.astype("float64"))
+    log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
+    return log_rates if log_rates.shape[1] > 1 else log_rates.iloc[:0]
+
+
+#: Below so many earlier dates nothing is known of how much a configuration differs from date to date.
+MINIMUM_DATES = MINIMUM_RUNS
+
+
+@dataclass(frozen=True)
+class DateChange:
+    """How a rate or ratio of the latest date differs from those of earlier dates; all estimates are of logarithms.
+
+    ``log_ratio``: the latest / that of the date before. Its interval is Welch's, of the runs of both dates: it holds
+    what differs from run to run on one date, and nothing that differs from date to date. ``departure``: the latest /
+    the mean of all earlier dates, with the interval of one further date; None with fewer than MINIMUM_DATES of them.
+    Only it supports a verdict.
+    """
+
+    log_ratio: Estimate
+    departure: Estimate | None
+
+
+def date_change(before: Estimate, latest: Estimate, earlier: Sequence[Estimate]) -> DateChange:
+    """Return how the logarithm of a rate or ratio differs from those of earlier dates; every comparison of dates is it.
+
+    ``before``: that of the date with which the latest is compared. ``earlier``: those of all earlier dates.
+    A date is one value. Of k dates with the standard deviation s the error of a departure is s · √(1 + 1/k), with k − 1
+    degrees of freedom: that of one further date from the same normal distribution. So its interval holds what differs
+    from date to date as well as from run to run. Where the runs of the latest date differ so much that its own error is
+    larger than s, that error takes the place of s for this date.
+    """
+    log_ratio = latest.minus(before)
+    if len(earlier) < MINIMUM_DATES:
+        return DateChange(log_ratio, None)
+    return DateChange(log_ratio, _departure(np.array([date.mean for date in earlier]), latest))
+
+
+def date_changes(
+    before: Mapping[str, Estimate], latest: Mapping[str, Estimate], earlier: Sequence[Mapping[str, Estimate]]
+) -> dict[str, DateChange]:
+    """Return how each rate or ratio that both dates have changed, by identity; ``earlier``: of all earlier dates."""
+    changes = {}
+    for identity in before:
+        if identity in latest:
+            of_dates = [date[identity] for date in earlier if identity in date]
+            changes[identity] = date_change(before[identity], latest[identity], of_dates)
+    return changes
+
+
+def _departure(dates: Floats, latest: Estimate) -> Estimate:
+    mean, freedom = float(dates.mean()), dates.size - 1
+    if are_equal(dates):
+        return Estimate(latest.mean - mean)
+    deviation = float(dates.std(ddof=1))
+    if latest.error is not None and latest.error > deviation:
+        return latest.minus(Estimate(mean, deviation / math.sqrt(dates.size), freedom))
+    return Estimate(latest.mean - mean, deviation * math.sqrt(1 + 1 / dates.size), freedom)

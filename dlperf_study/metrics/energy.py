@@ -1,0 +1,215 @@
+"""The energy and the power of a run, from the telemetry of its nodes, cut to the training window of their ranks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import fmean
+
+from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.core.wording import counted
+from dlperf_study.evidence.lines import TRAINING, GpuFacts, GpuSample, NodeSample
+from dlperf_study.evidence.run import Run
+from dlperf_study.evidence.telemetry import NodeTelemetry
+from dlperf_study.metrics.metric import DEVICE_PAGES, MAYBE_INT, RC, STRING, Gap, Metric, R, Summary, once_per_run
+from dlperf_study.metrics.throughput import throughput
+
+#: Fewer samples of a window say too little of its power.
+MINIMUM_SAMPLES = 3
+NANO = 1e-9
+GPU_BOARDS, CPU_PACKAGES = "GPU boards", "CPU packages"
+#: A power limit that is lower than this share of the default is diagnosed.
+LOWERED_LIMIT = 0.99
+
+
+@dataclass(frozen=True)
+class NodeWindow:
+    """The samples of one node while its ranks were in their training window, in order of time."""
+
+    telemetry: NodeTelemetry
+    samples: tuple[NodeSample, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The time from the first sample to the last."""
+        return (self.samples[-1]["clock_ns"] - self.samples[0]["clock_ns"]) * NANO
+
+    def of_gpus(self) -> Iterator[tuple[str, list[GpuSample]]]:
+        """Yield the UUID and the samples of each GPU."""
+        for index, facts in enumerate(self.telemetry.facts["gpus"]):
+            yield facts["uuid"], [sample["gpus"][index] for sample in self.samples]
+
+
+@once_per_run
+def training_windows(run: Run) -> tuple[NodeWindow, ...]:
+    """Return the samples of the training window, by node; none if a node with ranks has no telemetry."""
+    telemetry = {node.node: node for node in run.telemetry}
+    begins: dict[int, list[int]] = {}
+    ends: dict[int, list[float]] = {}
+    for log in run.ranks:
+        window, node = log.windows[TRAINING], log.facts["node"]
+        if window.begin_ns is None or node not in telemetry:
+            return ()
+        begins.setdefault(node, []).append(window.begin_ns)
+        ends.setdefault(node, []).append(window.begin_ns + window.seconds / NANO)
+    windows = []
+    for node in begins:
+        samples = telemetry[node].between(min(begins[node]), int(max(ends[node])))
+        windows.append(NodeWindow(telemetry[node], samples))
+    return tuple(windows)
+
+
+def fewest_samples(run: Run) -> int | None:
+    """Return the samples of the training window, of the node with fewest; None without telemetry."""
+    return min((len(window.samples) for window in training_windows(run)), default=None)
+
+
+@once_per_run
+def mean_power(run: Run) -> float | None:
+    """Return the watts of all devices of a completed run; None with an obstacle."""
+    return None if energy_obstacle(run) else sum(map(node_watts, training_windows(run)))
+
+
+def energy_per_sample(run: Run) -> float | None:
+    """Return the joules of a sample: power / throughput."""
+    watts = mean_power(run)
+    samples = throughput(run)
+    return watts / samples if watts is not None and samples else None
+
+
+def sampling_seconds(run: Run) -> float | None:
+    """Return the mean time that a sample took, over all nodes."""
+    seconds = [sample["sampling_seconds"] for node in run.telemetry for sample in node.samples]
+    return fmean(seconds) if seconds else None
+
+
+def energy_of(run: Run) -> str:
+    """Return what the energy counters of a run cover."""
+    return GPU_BOARDS if run.facts["cluster"]["device"] == "gpu" else CPU_PACKAGES
+
+
+def energy_obstacle(run: Run) -> str:
+    """Return why the energy of a completed run is not reported; empty if it is."""
+    windows = training_windows(run)
+    if not windows:
+        return "its evidence has no telemetry of the training window"
+    for window in windows:
+        if reason := _counter_obstacle(run, window):
+            return reason
+    fewest = min(len(window.samples) for window in windows)
+    if fewest < MINIMUM_SAMPLES:
+        return f"its training window has {counted(fewest, 'sample')}, and power needs {MINIMUM_SAMPLES}"
+    return ""
+
+
+def _counter_obstacle(run: Run, window: NodeWindow) -> str:
+    """Return why a node has no energy counter of what it trains on."""
+    obstacles = window.telemetry.facts["obstacles"]
+    if energy_of(run) == CPU_PACKAGES:
+        missing = [sample for sample in window.samples if not sample["cpu_energy_joules"]]
+        return obstacles.get("cpu_energy", "a sample has no energy of the processors" if missing else "")
+    if not window.telemetry.facts["gpus"]:
+        return obstacles.get("gpus", "nvidia-smi lists none of its GPUs")
+    for uuid, samples in window.of_gpus():
+        if not all("energy_joules" in sample for sample in samples):
+            reason = window.telemetry.not_reported.get(uuid, {}).get("energy_joules", "no reason is known")
+            return f"{uuid} does not report its energy: {reason}"
+    return ""
+
+
+def node_watts(window: NodeWindow) -> float:
+    """Return the mean power of what a node trains on, by its counters, from the first to the last sample."""
+    if window.telemetry.facts["gpus"]:
+        joules = sum(samples[-1]["energy_joules"] - samples[0]["energy_joules"] for _, samples in window.of_gpus())
+    else:
+        first, last = window.samples[0]["cpu_energy_joules"], window.samples[-1]["cpu_energy_joules"]
+        joules = sum(last.values()) - sum(first.values())
+    return joules / window.seconds
+
+
+def gpus_before(run: Run) -> Iterator[tuple[GpuFacts, GpuSample]]:
+    """Yield what each GPU of the run is, and its state before anything was started."""
+    for node in run.telemetry:
+        yield from zip(node.facts["gpus"], node.before["gpus"], strict=True)
+
+
+def lowered_power_limit(run: Run) -> Iterator[Diagnostic]:
+    """Somebody has given a GPU less power than its maker does."""
+    for gpu, _ in gpus_before(run):
+        limit, default = gpu.get("power_limit_watts"), gpu.get("default_power_limit_watts")
+        if limit is not None and default is not None and limit < LOWERED_LIMIT * default:
+            message = f"the power of {gpu['uuid']} is limited to {limit:.0f} W, and its default is {default:.0f} W"
+            yield Diagnostic("mean_power", f"{message} (nvidia-smi -pl)")
+
+
+def unsampled_gpus(run: Run) -> Iterator[Diagnostic]:
+    """The GPUs of a run could not be sampled, and why."""
+    obstacles = dict.fromkeys(node.facts["obstacles"].get("gpus") for node in run.telemetry)
+    if reasons := list(filter(None, obstacles)):
+        yield Diagnostic("telemetry", f"its GPUs were not sampled: {'; '.join(reasons)}", Severity.NOTE)
+
+
+def _no_energy(gap: Gap) -> str:
+    return "; ".join(dict.fromkeys(gap.runs["energy_obstacle"].dropna()))
+
+
+METRICS = (
+    Metric(
+        "energy_per_sample",
+        "Energy per sample",
+        "mean power / throughput: of the GPU boards alone, or, of runs on CPUs, of the processor packages of "
+        "all nodes with ranks, whoever else uses them; no fans, power supplies and, on GPUs, no host",
+        RC,
+        unit="J/sample",
+        value=energy_per_sample,
+        summary=Summary.POSITIVE_MEAN,
+        missing=(_no_energy,),
+    ),
+    Metric(
+        "mean_power",
+        "Power",
+        "what the energy counters of all devices of the run added between the first and the last sample of the "
+        "training window / the time between these; missing where one of them does not count or there are fewer "
+        "than 3 samples",
+        RC,
+        unit="W",
+        value=mean_power,
+        summary=Summary.POSITIVE_MEAN,
+        missing=(_no_energy,),
+        pages=DEVICE_PAGES,
+        diagnose_any=lowered_power_limit,
+    ),
+    Metric(
+        "energy_of",
+        "Energy of",
+        "what the energy counters cover: GPU boards or CPU packages",
+        R,
+        dtype=STRING,
+        value=lambda run: None if mean_power(run) is None else energy_of(run),
+    ),
+    Metric(
+        "energy_obstacle",
+        "Why no energy",
+        "why the energy of the run is not reported",
+        R,
+        dtype=STRING,
+        value=lambda run: energy_obstacle(run) or None,
+    ),
+    Metric(
+        "telemetry_samples",
+        "Samples",
+        "samples of the training window, about one a second; of the node with fewest",
+        R,
+        dtype=MAYBE_INT,
+        value=fewest_samples,
+        pages=DEVICE_PAGES,
+        subject="telemetry",
+        diagnose_any=unsampled_gpus,
+    ),
+    Metric(
+        "sampling_seconds",
+        "Sampling",
+        "time that the guard took for a sample, mean over all",
+        R,
+        unit="s",
+        value=sampling_seconds,
+    ),
+)

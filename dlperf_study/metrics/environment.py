@@ -1,0 +1,235 @@
+"""The hardware and software of a run, as its record and its ranks name them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from dlperf_study.core.errors import Diagnostic
+from dlperf_study.core.wording import counted
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.metric import (
+    COMMUNICATION,
+    MAYBE_FLAG,
+    MAYBE_INT,
+    RATE_PAGES,
+    RCP,
+    RP,
+    STRING,
+    STUDY,
+    Metric,
+    R,
+    Source,
+    recorded,
+)
+
+#: Environment variables of the locale: they do not change a library.
+_LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")
+#: How a version of an installed package begins where a checkout has a commit.
+VERSION_PREFIX = "v"
+
+
+def hosts_of(run: Run) -> list[str]:
+    """Return the names of the hosts of the ranks, each once."""
+    return sorted({str(log.facts["host"]) for log in run.ranks})
+
+
+def _of_cluster(name: str) -> Callable[[Run], Any]:
+    return lambda run: run.facts["cluster"].get(name)
+
+
+def _of_hardware(name: str) -> Callable[[Run], Any]:
+    return lambda run: run.facts["environment"]["hardware"].get(name)
+
+
+def _of_git(name: str) -> Callable[[Run], Any]:
+    return lambda run: run.facts["environment"]["git"].get(name)
+
+
+def _of_rank(name: str) -> Callable[[Run], Any]:
+    return lambda run: run.ranks[0].facts.get(name)
+
+
+def _addresses(run: Run) -> str | None:
+    addresses = []
+    for node in run.facts["nodes"]:
+        if "address" in node:
+            addresses.append(f"{node['name']} {node['address']} ({node.get('interface', 'unknown')})".strip())
+    return ", ".join(addresses) or None
+
+
+def _code_version(run: Run) -> str | None:
+    git = run.facts["environment"]["git"]
+    return git.get("commit") or (f"{VERSION_PREFIX}{git['installed']}" if "installed" in git else None)
+
+
+def _of_program(name: str) -> Callable[[Run], Any]:
+    return lambda run: dict(run.facts.get("program", {})).get(name) or None
+
+
+def _program_commit(run: Run) -> str | None:
+    commit = _of_program("commit")(run)
+    return f"{commit[:12]}, with changes" if commit and run.facts["program"]["dirty"] else commit and commit[:12]
+
+
+def _library_settings(run: Run) -> str:
+    variables = run.facts["environment"]["variables"]
+    settings = [f"{name}={value}" for name, value in variables.items() if name not in _LOCALE_VARIABLES]
+    return "; ".join(settings) or "none"
+
+
+def _gpu_driver(run: Run) -> str | None:
+    """Return the versions of the driver that the nodes with GPUs report, each once; None where none does."""
+    nodes = [node for node in run.facts["nodes"] if node.get("gpu_support")]
+    return _each_once(node.get("hardware", {}).get("gpu_driver") for node in nodes)
+
+
+def _gpu_library(name: str) -> Callable[[Run], str | None]:
+    """Return the formula of the versions of a GPU library that the nodes report, each once; None where none does."""
+    return lambda run: _each_once(node.get("gpu_support", {}).get(name) for node in run.facts["nodes"])
+
+
+def _each_once(versions: Iterable[Any]) -> str | None:
+    return ", ".join(dict.fromkeys(filter(None, versions))) or None
+
+
+def too_few_cores(run: Run) -> Iterator[Diagnostic]:
+    """Trainers and servers share cores, so that adding devices adds no computing power."""
+    cores = run.facts["environment"]["hardware"].get("cores")
+    configuration, hosts = run.configuration, len(hosts_of(run))
+    processes = (configuration.world_size + configuration.servers) / hosts
+    if cores and processes > cores:
+        yield Diagnostic("cores", f"{processes:g} trainers and servers on a host of {counted(cores, 'core')}")
+    elif cores and configuration.world_size * configuration.threads_per_device / hosts > cores:
+        threads = counted(configuration.threads_per_device, "thread")
+        yield Diagnostic("cores", f"{processes:g} processes of {threads} on {counted(cores, 'core')}")
+
+
+METRICS = (
+    Metric(
+        "exchange",
+        "Exchange",
+        "how gradients travel: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
+        R,
+        dtype=STRING,
+        value=_of_rank("exchange"),
+        pages=(COMMUNICATION,),
+    ),
+    recorded("device", "Device", "cpu or gpu", _of_cluster("device"), tables=RCP, same_within=STUDY),
+    recorded(
+        "device_name",
+        "Device name",
+        "name that the device reports",
+        _of_cluster("device_name"),
+        tables=RP,
+        same_within=STUDY,
+    ),
+    recorded(
+        "link",
+        "Link",
+        "interconnect; for measured runs, from the cluster file",
+        _of_cluster("link"),
+        tables=RP,
+        same_within=STUDY,
+    ),
+    Metric(
+        "host", "Host", "names of the hosts of the ranks", R, dtype=STRING, value=lambda run: ", ".join(hosts_of(run))
+    ),
+    recorded(
+        "launcher", "Launcher", "how processes were started: local, ssh, slurm or kubernetes", _of_cluster("launcher")
+    ),
+    recorded("addresses", "Addresses", "of each node: its address and network interface", _addresses),
+    Metric("library", "Library", "framework library of the ranks", R, dtype=STRING, value=_of_rank("library")),
+    Metric(
+        "library_version",
+        "Library version",
+        "its version",
+        R,
+        dtype=STRING,
+        value=_of_rank("library_version"),
+        same_within="framework",
+    ),
+    Metric(
+        "exchange_library",
+        "Exchange library",
+        "what exchanges gradients: NCCL with its version, or gloo, which has none; missing where neither does",
+        R,
+        dtype=STRING,
+        value=_of_rank("exchange_library"),
+        same_within="framework",
+    ),
+    recorded(
+        "gpu_driver",
+        "GPU driver",
+        "version of the GPUs' driver; several if nodes differ",
+        _gpu_driver,
+        same_within=STUDY,
+    ),
+    recorded(
+        "cuda_version",
+        "CUDA",
+        "version that the library is built with; of runs on GPUs",
+        _gpu_library("cuda"),
+        same_within="framework",
+    ),
+    recorded(
+        "cudnn_version",
+        "cuDNN",
+        "version that the library is built with; of runs on GPUs",
+        _gpu_library("cudnn"),
+        same_within="framework",
+    ),
+    recorded("cpu_model", "CPU", "model of the processor", _of_hardware("cpu_model"), same_within=STUDY),
+    Metric(
+        "cores",
+        "Cores",
+        "logical cores the run could use on its host",
+        R,
+        dtype=MAYBE_INT,
+        value=_of_hardware("cores"),
+        source=Source.RUN,
+        pages=RATE_PAGES,
+        diagnose=too_few_cores,
+        same_within=STUDY,
+    ),
+    recorded(
+        "memory_bytes",
+        "Memory",
+        "memory of the host",
+        _of_hardware("memory_bytes"),
+        unit="bytes",
+        dtype=MAYBE_INT,
+        same_within=STUDY,
+    ),
+    recorded(
+        "python_version",
+        "Python",
+        "version of Python",
+        lambda run: run.facts["environment"]["software"].get("python"),
+        same_within="framework",
+    ),
+    recorded("library_settings", "Variables", "variables of the environment that set libraries", _library_settings),
+    recorded(
+        "measuring_code",
+        "Measuring code",
+        "digest of the measuring code",
+        lambda run: run.facts.get("worker_code", run.facts["code"]),
+    ),
+    recorded("program_command", "Command", "command of the user's program", _of_program("command")),
+    recorded("program_commit", "Commit of the program", "commit that its folder had checked out", _program_commit),
+    recorded("program_remote", "Repository", "remote of that commit", _of_program("remote")),
+    recorded("steps_from", "Step times from", "the recorder, or the format of the program's log", _of_program("steps")),
+    recorded(
+        "git_commit",
+        "Commit",
+        "commit of the measuring code; of an installed package its version, as v0.1.0",
+        _code_version,
+        same_within=STUDY,
+    ),
+    recorded(
+        "git_dirty",
+        "Uncommitted",
+        "files of the checkout, changed or new, were in no commit",
+        _of_git("dirty"),
+        dtype=MAYBE_FLAG,
+        same_within=STUDY,
+    ),
+)

@@ -1,0 +1,127 @@
+"""What runs that are not counted tell of the exchange: NCCL's report, and the trace of a Horovod run."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dlperf_study.evidence.horovod_timeline import Timeline
+from dlperf_study.evidence.lines import TRAINING
+from dlperf_study.evidence.nccl_report import NcclReport
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.metric import COMMUNICATION, MAYBE_INT, STRING, C, Dtype, Gap, Metric, Shown, Source
+
+#: How many orders of ranks are named; the unnamed are counted.
+NAMED_RINGS = 2
+_NO_REPORT = ("NCCL did not say it, or there is no report: only several GPUs exchange with NCCL",)
+
+
+def _transports(report: NcclReport) -> str | None:
+    return ", ".join(f"{transport} ({pairs})" for transport, pairs in report.connections.items()) or None
+
+
+def _network(report: NcclReport) -> str | None:
+    return (f"{report.network}: {', '.join(report.cards)}" if report.cards else report.network) or None
+
+
+def _rings(report: NcclReport) -> str | None:
+    named = [order.replace(" ", "→") for order in report.rings[:NAMED_RINGS]]
+    unnamed = len(report.rings) - len(named)
+    return "; ".join([*named, *([f"{unnamed} more"] if unnamed else [])]) or None
+
+
+def _no_trace(gap: Gap) -> str:
+    return "; ".join(gap.messages("trace")) or "no traced run was found"
+
+
+def _traced_step_seconds(trace: tuple[Run, Timeline]) -> float:
+    run, _ = trace
+    return max(window.mean_seconds for window in run.windows(TRAINING))
+
+
+def _reported(
+    name: str,
+    label: str,
+    definition: str,
+    value: Callable[[NcclReport], Any],
+    dtype: Dtype = STRING,
+    pages: tuple[str, ...] = (),
+) -> Metric:
+    """Return the metric of what NCCL's report says."""
+    return Metric(
+        *(name, label, definition, C),
+        dtype=dtype,
+        value=value,
+        source=Source.NCCL_REPORT,
+        missing=_NO_REPORT,
+        shown=Shown.PLAIN,
+        pages=pages,
+    )
+
+
+def _traced(name: str, label: str, definition: str, value: Callable[[tuple[Run, Timeline]], float]) -> Metric:
+    """Return the metric of a part of a traced step."""
+    return Metric(
+        *(name, label, definition, C),
+        unit="s",
+        value=value,
+        source=Source.TRACE,
+        missing=(_no_trace,),
+        part_of="traced_step_seconds",
+    )
+
+
+METRICS = (
+    _reported(
+        "nccl_transports",
+        "Transport",
+        "how NCCL connects ranks, with the number of pairs: P2P, one GPU to another; SHM, by the host's memory;"
+        " NET, by a network card, with GDRDMA without the host's memory",
+        _transports,
+        pages=(COMMUNICATION,),
+    ),
+    _reported(
+        "nccl_path",
+        "Path",
+        "slowest path between two GPUs of a node, as nvidia-smi topo names it",
+        lambda report: report.path or None,
+    ),
+    _reported("nccl_network", "Network cards", "what NCCL uses between nodes: its plugin, and the cards", _network),
+    _reported(
+        "nccl_channels",
+        "Channels",
+        "rings that NCCL uses at once, of ranks in some order",
+        lambda report: report.channels or None,
+        dtype=MAYBE_INT,
+    ),
+    _reported("nccl_rings", "Rings", "different orders of the ranks in these rings", _rings),
+    _reported(
+        "nccl_trees",
+        "Trees",
+        "trees that NCCL uses for small messages",
+        lambda report: report.trees or None,
+        dtype=MAYBE_INT,
+    ),
+    Metric(
+        "traced_step_seconds",
+        "Traced step",
+        "a step of the traced run, which tracing slows",
+        C,
+        unit="s",
+        value=_traced_step_seconds,
+        source=Source.TRACE,
+        missing=(_no_trace,),
+        pages=(COMMUNICATION,),
+        subject="trace",
+    ),
+    _traced(
+        "negotiation_seconds",
+        "Negotiation",
+        "time of a traced step in which some gradient waited until all ranks had it; Horovod's timeline, rank 0",
+        lambda trace: trace[1].negotiation_seconds,
+    ),
+    _traced(
+        "all_reduce_seconds",
+        "All-reduce",
+        "time of a traced step in which some gradient was copied or reduced; Horovod's timeline, rank 0",
+        lambda trace: trace[1].all_reduce_seconds,
+    ),
+)

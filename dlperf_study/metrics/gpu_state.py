@@ -1,0 +1,311 @@
+"""Memory, clocks, temperature and limits of the devices of a run, and who else used them, from its telemetry."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.evidence.lines import GpuSample
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.energy import NodeWindow, fewest_samples, gpus_before, training_windows
+from dlperf_study.metrics.metric import (
+    DEVICE_PAGES,
+    MAYBE_INT,
+    RC,
+    STRING,
+    Metric,
+    R,
+    Summary,
+    if_complete,
+    once_per_run,
+)
+
+#: NVML's reasons why a clock is not higher that are limits of power or temperature, by bit.
+POWER_CAP = "power cap"
+LIMITS = {
+    0x4: POWER_CAP,
+    0x8: "hardware slowdown",
+    0x20: "temperature, by software",
+    0x40: "temperature, by hardware",
+    0x80: "power brake",
+}
+#: The bit of clocks that somebody has set, as by ``nvidia-smi -ac``.
+SET_CLOCKS = 0x2
+#: A GPU that is busier before a run is diagnosed.
+BUSY_SHARE = 0.05
+#: A GPU that is busier than this share of the time should reach this share of its highest clock.
+MOSTLY_BUSY, LOW_CLOCK = 0.5, 0.8
+
+
+@once_per_run
+def sampled_windows(run: Run) -> tuple[NodeWindow, ...]:
+    """Return the training window of each node; none unless every node has a sample of it."""
+    return training_windows(run) if fewest_samples(run) else ()
+
+
+@once_per_run
+def samples_of_gpus(run: Run) -> list[list[GpuSample]]:
+    """Return the samples of the training window of each GPU."""
+    return [samples for window in sampled_windows(run) for _, samples in window.of_gpus()]
+
+
+def peak_host_bytes(run: Run) -> int | None:
+    """Return the most memory of a host in use in the training window."""
+    samples = (sample["memory_used_bytes"] for window in sampled_windows(run) for sample in window.samples)
+    return max(samples, default=None)
+
+
+def _largest(name: str) -> Callable[[Run], int | None]:
+    """Return the formula of the largest value of all GPUs; None where one of them does not report it."""
+    return lambda run: max(_of_all_samples(run, name), default=None)
+
+
+def _mean(name: str) -> Callable[[Run], float | None]:
+    """Return the formula of the mean over samples and GPUs; None where one of them does not report it."""
+
+    def mean(run: Run) -> float | None:
+        values = _of_all_samples(run, name)
+        return fmean(values) if values else None
+
+    return mean
+
+
+def _of_all_samples(run: Run, name: str) -> list[Any]:
+    """Return what all samples of all GPUs report; nothing if one does not report it."""
+    return if_complete(sample.get(name) for sample in chain.from_iterable(samples_of_gpus(run)))
+
+
+#: Of the samples of a GPU, the share in which each limit kept its clock lower; under "" that of any.
+Limits = Mapping[str, float]
+
+
+def clock_limits(samples: list[GpuSample]) -> Limits | None:
+    """Return the shares of the samples in which each limit of power or temperature held; None if not reported."""
+    reasons = np.array(if_complete(sample.get("clock_limits") for sample in samples), dtype=np.int64)
+    if not reasons.size:
+        return None
+    shares = {"": float(np.mean(reasons & sum(LIMITS) != 0))}
+    for bit, name in LIMITS.items():
+        if share := float(np.mean(reasons & bit != 0)):
+            shares[name] = share
+    return shares
+
+
+@once_per_run
+def largest_limits(run: Run) -> Limits | None:
+    """Return the limits of the GPU whose clock was limited most; None if one does not report them."""
+    return max(if_complete(map(clock_limits, samples_of_gpus(run))), key=_any_limit, default=None)
+
+
+def clock_limited_share(run: Run) -> float | None:
+    """Return the share of the samples in which the clock of that GPU was limited."""
+    limits = largest_limits(run)
+    return _any_limit(limits) if limits else None
+
+
+def _any_limit(limits: Limits) -> float:
+    return limits.get("", 0.0)
+
+
+def limits_text(limits: Limits) -> str:
+    """Return what limited a clock, with the share of the samples: ``power cap 40 %``."""
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in limits.items() if name)
+
+
+def foreign_processes(window: NodeWindow) -> set[int] | None:
+    """Return the processes on the GPUs of a node in the window that are not of the run; None if not known.
+
+    What was there before the run is foreign. Of what came later that is known only where the driver's ids are those of
+    the guard: where at least one process of the run was found among them.
+    """
+    foreign: set[int] = set()
+    before = window.telemetry.before["gpus"]
+    for index, (_, samples) in enumerate(window.of_gpus()):
+        if not all("process_ids" in sample for sample in samples):
+            return None
+        listed = {pid for sample in samples for pid in sample["process_ids"]}
+        of_run = {pid for sample in samples for pid in sample.get("run_process_ids", [])}
+        were_there = listed & set(before[index].get("process_ids", []))
+        if listed - were_there and not of_run:
+            return were_there or None
+        foreign |= (listed - of_run) | were_there
+    return foreign
+
+
+def number_of_foreign_processes(run: Run) -> int | None:
+    """Return how many processes that are not of the run used its GPUs; None if not known."""
+    foreign = if_complete(map(foreign_processes, sampled_windows(run)))
+    return sum(map(len, foreign)) if samples_of_gpus(run) and foreign else None
+
+
+def used_before(run: Run) -> Iterator[Diagnostic]:
+    """Other processes were on a GPU before the run."""
+    for gpu, state in gpus_before(run):
+        if pids := state.get("process_ids"):
+            message = f"before the run {_other_processes(pids)} used {gpu['uuid']}"
+            yield Diagnostic("foreign_processes", f"{message}: {', '.join(map(str, pids))}")
+
+
+def busy_before(run: Run) -> Iterator[Diagnostic]:
+    """Something kept a GPU busy before the run."""
+    for gpu, state in gpus_before(run):
+        if state.get("utilisation", 0.0) > BUSY_SHARE:
+            share = f"{100 * state['utilisation']:.0f} %"
+            yield Diagnostic("gpu_utilisation", f"before the run {gpu['uuid']} was busy for {share} of the time")
+
+
+def _other_processes(pids: Sequence[int]) -> str:
+    return "1 other process" if len(pids) == 1 else f"{len(pids)} other processes"
+
+
+def foreign_processes_during(run: Run) -> Iterator[Diagnostic]:
+    """Processes that are not of the run used its GPUs in the training window."""
+    foreign = sorted(chain.from_iterable(filter(None, map(foreign_processes, training_windows(run)))))
+    if foreign:
+        message = f"{_other_processes(foreign)} used its GPUs in the training window"
+        yield Diagnostic("foreign_processes", f"{message}: {', '.join(map(str, foreign))}")
+
+
+def limited_clocks(run: Run) -> Iterator[Diagnostic]:
+    """Power or temperature kept the clock of a GPU lower; a power cap alone is what many GPUs are made for."""
+    for window in training_windows(run):
+        for uuid, samples in window.of_gpus():
+            limits = clock_limits(samples) or {}
+            if limits_list := limits_text(limits):
+                severity = Severity.NOTE if set(limits) == {"", POWER_CAP} else Severity.WARNING
+                yield Diagnostic(
+                    "clock_limited_share",
+                    f"the clock of {uuid} was limited in the training window: {limits_list}",
+                    severity,
+                )
+            if any(sample.get("clock_limits", 0) & SET_CLOCKS for sample in samples):
+                message = (
+                    f"the clock of {uuid} is set by somebody (nvidia-smi -ac or -lgc), and may be below its highest"
+                )
+                yield Diagnostic("sm_clock", message, Severity.NOTE)
+
+
+def low_clocks(run: Run) -> Iterator[Diagnostic]:
+    """A busy GPU computed far below its highest clock, and it reports no limit that would explain it."""
+    for window in training_windows(run):
+        for facts, (uuid, samples) in zip(window.telemetry.facts["gpus"], window.of_gpus(), strict=True):
+            highest = facts.get("largest_sm_clock_mhz", 0)
+            clocks = [each["sm_clock_mhz"] for each in samples if _is_busy(each) and not each.get("clock_limits", 0)]
+            if clocks and max(clocks) < LOW_CLOCK * highest:
+                message = f"the clock of {uuid} was at most {max(clocks)} MHz of {highest} while it was busy"
+                yield Diagnostic("sm_clock", f"{message}, and it reports no limit: nvidia-smi -q -d CLOCK")
+
+
+def _is_busy(state: GpuSample) -> bool:
+    return "sm_clock_mhz" in state and state.get("utilisation", 0.0) > MOSTLY_BUSY
+
+
+_NOT_REPORTED = ("its GPUs do not report it, or were not sampled in the training window",)
+
+METRICS = (
+    Metric(
+        "peak_device_bytes",
+        "Peak of the GPU",
+        "most memory of one GPU in use, by NVML, of the samples of the training window: of all processes, and "
+        "what libraries keep for later",
+        RC,
+        unit="bytes",
+        dtype=MAYBE_INT,
+        value=_largest("memory_used_bytes"),
+        summary=Summary.LARGEST,
+        missing=("no sample of its training window has it",),
+    ),
+    Metric(
+        "peak_host_bytes",
+        "Peak of the host",
+        "most memory of one host in use, of the samples of the training window: of all processes, page cache left out",
+        RC,
+        unit="bytes",
+        dtype=MAYBE_INT,
+        value=peak_host_bytes,
+        summary=Summary.LARGEST,
+        missing=("no sample was taken in its training window",),
+    ),
+    Metric(
+        "gpu_temperature",
+        "Temperature",
+        "highest of all GPUs and samples of the training window, by NVML",
+        RC,
+        unit="°C",
+        dtype=MAYBE_INT,
+        value=_largest("temperature_celsius"),
+        summary=Summary.LARGEST,
+        missing=_NOT_REPORTED,
+    ),
+    Metric(
+        "gpu_utilisation",
+        "GPU busy",
+        "share of the time in which anything ran on the GPU, by NVML; mean of the samples of the training "
+        "window and over GPUs",
+        RC,
+        value=_mean("utilisation"),
+        summary=Summary.MEAN,
+        limits=(0.0, 1.0),
+        missing=_NOT_REPORTED,
+        pages=DEVICE_PAGES,
+        diagnose_any=busy_before,
+    ),
+    Metric(
+        "sm_clock",
+        "SM clock",
+        "clock of the GPU's cores; mean of the samples of the training window and over GPUs",
+        RC,
+        unit="MHz",
+        value=_mean("sm_clock_mhz"),
+        summary=Summary.POSITIVE_MEAN,
+        missing=_NOT_REPORTED,
+        pages=DEVICE_PAGES,
+        diagnose=low_clocks,
+    ),
+    Metric(
+        "memory_clock",
+        "Memory clock",
+        "clock of the GPU's memory; mean of the samples of the training window and over GPUs",
+        RC,
+        unit="MHz",
+        value=_mean("memory_clock_mhz"),
+        summary=Summary.POSITIVE_MEAN,
+        missing=_NOT_REPORTED,
+    ),
+    Metric(
+        "clock_limited_share",
+        "Clock limited",
+        "share of the samples of the training window in which power or temperature kept the clock of a GPU "
+        "lower, by NVML; of the GPU with most",
+        RC,
+        value=clock_limited_share,
+        summary=Summary.MEAN,
+        limits=(0.0, 1.0),
+        missing=_NOT_REPORTED,
+        pages=DEVICE_PAGES,
+        diagnose=limited_clocks,
+    ),
+    Metric(
+        "clock_limits",
+        "Clock limits",
+        "what kept it lower, with the share of the samples",
+        R,
+        dtype=STRING,
+        value=lambda run: limits_text(largest_limits(run) or {}) or None,
+    ),
+    Metric(
+        "foreign_processes",
+        "Foreign processes",
+        "how many processes that are not of the run used its GPUs in the training window, by NVML; missing "
+        "where process ids can't be told apart, as in a container",
+        R,
+        dtype=MAYBE_INT,
+        value=number_of_foreign_processes,
+        pages=DEVICE_PAGES,
+        diagnose=foreign_processes_during,
+        diagnose_any=used_before,
+    ),
+)

@@ -1,0 +1,172 @@
+"""What is read from the logs of other programs; ``dataset/ingestion`` computes all but the rate by the clock.
+
+That is samples / seconds between the times at which lines were printed, stalls included. A program may print a rate
+that leaves out validation, or one that takes it in; the times of its lines always take it in. They count only if they
+fit: between ordinary lines they must give the rate that was printed there.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats, Integers, median
+from dlperf_study.metrics.metric import (
+    MAYBE_INT,
+    RC,
+    STRING,
+    C,
+    Metric,
+    R,
+    Shown,
+    Summary,
+    no_ratio_to,
+    only_in_tokens,
+)
+from dlperf_study.metrics.rate_series import SteadyPart
+from dlperf_study.metrics.steady_state import MINIMUM_STEPS
+
+#: Lines may have no date: their time starts over at midnight.
+SECONDS_PER_DAY = 86400.0
+#: The seconds between two lines must be this many times the resolution of their times.
+RESOLUTIONS = 100
+#: By how much times and printed rates of ordinary lines may differ, and over how many pieces that is averaged.
+MISFIT, PIECES = 0.1, 20
+
+
+@dataclass(frozen=True)
+class WallRate:
+    """Samples/s by the times of the lines, or, if these don't fit what was printed, why there is none."""
+
+    rate: float
+    misfit: str = ""
+
+
+def wall_rate(steps: Integers, times: Floats, steady: SteadyPart, global_batch: int) -> WallRate | None:
+    """Return the rate after the start-up by the times of lines; None if few have one, or it is too coarse.
+
+    Args:
+        steps: the step of each line, increasing; shape (lines,)
+        times: in seconds, of each line, NaN if it has none; shape (lines,)
+        steady: the steady part of the rates of these lines
+        global_batch: samples per step
+
+    """
+    lines = np.flatnonzero(np.isfinite(times) & (np.arange(times.size) >= steady.startup))
+    if lines.size < MINIMUM_STEPS or not np.isfinite(steady.window.wall_rate):
+        return None
+    distances, seconds = np.diff(steps[lines]), _between(times[lines])
+    resolution = 1.0 if (np.round(seconds) == seconds).all() else 0.001
+    both_usual = steady.window.kept[lines[:-1]] & steady.window.kept[lines[1:]]
+    if min(seconds.sum(), seconds[both_usual].sum()) < RESOLUTIONS * resolution:
+        return None
+    if (seconds < 0).any():
+        return WallRate(np.nan, "times go backwards")
+    usual = global_batch * _usual_rate(distances[both_usual], seconds[both_usual])
+    if abs(usual / steady.window.wall_rate - 1) > MISFIT:
+        printed = f"{steady.window.wall_rate:.6g} samples/s are printed"
+        return WallRate(np.nan, f"between ordinary lines times give {usual:.6g} samples/s where {printed}")
+    return WallRate(float(global_batch * distances.sum() / seconds.sum()))
+
+
+def _between(times: Floats) -> Floats:
+    """Return the seconds from line to line; a jump back by nearly a day is midnight."""
+    seconds = np.diff(times)
+    if times.max() < SECONDS_PER_DAY:
+        seconds[seconds < -SECONDS_PER_DAY / 2] += SECONDS_PER_DAY
+    return seconds
+
+
+def _usual_rate(distances: Integers, seconds: Floats) -> float:
+    """Return steps per second, the median over pieces of a series, so that a few stalls between lines are no matter."""
+    starts = np.unique(np.linspace(0, seconds.size, PIECES, endpoint=False).astype(np.int64))
+    piece_seconds = np.add.reduceat(seconds, starts)
+    with np.errstate(divide="ignore"):
+        return median(np.add.reduceat(distances, starts) / piece_seconds)
+
+
+METRICS = (
+    Metric("log_format", "Format", "of ingested logs: the format they are in", R, dtype=STRING),
+    Metric(
+        "baseline_token_throughput",
+        "Baseline token throughput",
+        "token_throughput of the declared baseline, where no configuration has samples/s",
+        C,
+        unit="tokens/s",
+        interval="of the baseline",
+        missing=(no_ratio_to("baseline"),),
+        shown=Shown.DENOMINATOR,
+    ),
+    Metric(
+        "printed_rate", "Printed as", "of ingested logs: unit and scope of the number that is read", R, dtype=STRING
+    ),
+    Metric(
+        "merge_rule", "Merged by", "of ingested logs: how what ranks printed became the job's rate", R, dtype=STRING
+    ),
+    Metric(
+        "printed_lines",
+        "Printed",
+        "of ingested logs: number of rates of the whole job",
+        R,
+        unit="lines",
+        dtype=MAYBE_INT,
+    ),
+    Metric(
+        "steady_lines",
+        "Steady",
+        "of ingested logs: how many of these rates count",
+        R,
+        unit="lines",
+        dtype=MAYBE_INT,
+        explained_by="steady_window",
+    ),
+    Metric(
+        "steady_window", "Left out", "of ingested logs: which of these rates do not count, and why", R, dtype=STRING
+    ),
+    Metric(
+        "behaviour",
+        "Behaviour",
+        "of ingested logs, without stalls: flat; warm-up, the last level of the rate is the fastest; slow-down,"
+        " it is not; or no steady state, it is too short or not steady; missing where there are too few lines "
+        "to tell",
+        R,
+        dtype=STRING,
+        explained_by="rate_levels",
+    ),
+    Metric(
+        "rate_levels",
+        "Rate levels",
+        "of ingested logs with several levels, without stalls and start-up: the rate of each and its steps",
+        R,
+        dtype=STRING,
+    ),
+    Metric(
+        "wall_throughput",
+        "Throughput by the clock",
+        "of ingested logs whose lines have times: samples / seconds from the end of the start-up to the last "
+        "line, stalls included; missing if the times are too coarse or don't fit the printed rates",
+        R,
+        unit="samples/s",
+        missing=(only_in_tokens,),
+        missing_of_run="its lines have no times, or these are too coarse or don't fit the printed rates",
+    ),
+    Metric(
+        "fixed_window", "Fixed window", "of ingested logs: the steps that DLPerf took of such logs", R, dtype=STRING
+    ),
+    Metric(
+        "fixed_window_throughput",
+        "Throughput, fixed window",
+        "of ingested logs: samples / seconds of the steps that DLPerf took, whatever they hold",
+        RC,
+        unit="samples/s",
+        summary=Summary.GEOMETRIC,
+        missing=(only_in_tokens,),
+    ),
+    Metric(
+        "fixed_window_mean_of_rates",
+        "Mean of rates, fixed window",
+        "of ingested logs: arithmetic mean of the rates printed at the steps that DLPerf took; what it published",
+        RC,
+        unit="samples/s",
+        summary=Summary.GEOMETRIC,
+    ),
+)

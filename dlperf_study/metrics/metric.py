@@ -1,0 +1,307 @@
+"""What is declared of a number of the dataset, in one place: what it is, its formula, and why it may be missing.
+
+A family of metrics is one file of this folder, with its formulas before its ``METRICS``; ``columns.py`` lists the
+families. The tables of the dataset, ``docs/columns.md`` and the cells of the report are derived from them.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from dlperf_study.core.errors import Diagnostic
+from dlperf_study.core.wording import in_sentence
+from dlperf_study.study.grid import Denominator
+from dlperf_study.study.program import OWN_PROGRAM
+from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dlperf_study.evidence.run import Run
+
+
+class TableName(StrEnum):
+    """The tables of a study's dataset, and that of the published figures."""
+
+    RUNS = "runs"
+    STEPS = "steps"
+    CONFIGURATIONS = "configurations"
+    DIAGNOSTICS = "diagnostics"
+    PUBLISHED = "published"
+
+
+#: The tables that ``collect`` writes for a study.
+DATASET_TABLES = (TableName.RUNS, TableName.STEPS, TableName.CONFIGURATIONS, TableName.DIAGNOSTICS)
+
+
+class Dtype(StrEnum):
+    """What a column holds, as pandas names it; capitalised types may be missing, as may strings and floats."""
+
+    STRING = "str"
+    CATEGORY = "category"
+    INTEGER = "int64"
+    OPTIONAL_INTEGER = "Int64"
+    FLOAT = "float64"
+    FLAG = "bool"
+    OPTIONAL_FLAG = "boolean"
+
+
+#: Short names, so that a declaration stays short.
+R, C = (TableName.RUNS,), (TableName.CONFIGURATIONS,)
+RC = (TableName.RUNS, TableName.CONFIGURATIONS)
+RS = (TableName.RUNS, TableName.STEPS)
+P = (TableName.PUBLISHED,)
+RP, RCP = (TableName.RUNS, *P), (*RC, *P)
+ALL = DATASET_TABLES
+S = (TableName.STEPS,)
+D = (TableName.DIAGNOSTICS,)
+STRING, INT, MAYBE_INT, FLOAT = Dtype.STRING, Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.FLOAT
+FLAG, MAYBE_FLAG = Dtype.FLAG, Dtype.OPTIONAL_FLAG
+
+
+class Source(Enum):
+    """What the value of a metric is computed from."""
+
+    RUN = auto()
+    COMPLETED_RUN = auto()
+    STEADINESS = auto()
+    ENTRY = auto()
+    NCCL_REPORT = auto()
+    TRACE = auto()
+    BATCH_SEARCH = auto()
+
+
+class Summary(Enum):
+    """How the table of configurations summarises the completed runs of each.
+
+    GEOMETRIC: of rates, the exponential of the mean of their logarithms, with its interval. MEAN: of what may be
+    negative, if only by chance, with its interval. POSITIVE_MEAN: of what is positive, as a time; so is its interval.
+    FACT: the same for all runs; where it isn't, the median. LARGEST: of all runs.
+    """
+
+    GEOMETRIC = auto()
+    MEAN = auto()
+    POSITIVE_MEAN = auto()
+    FACT = auto()
+    LARGEST = auto()
+
+
+#: The summaries that are estimates of a mean.
+MEANS = (Summary.MEAN, Summary.POSITIVE_MEAN)
+WITH_INTERVAL = (Summary.GEOMETRIC, *MEANS)
+
+
+class Shown(Enum):
+    """How a cell of a table of configurations shows a metric.
+
+    NUMBER: in the unit that fits the column, with its interval. DENOMINATOR: the same without its interval, which is in
+    the row of the denominator. PLAIN: a count or text, with neither. SENTENCE: as it is, with names of files in it.
+    QUOTIENT: as a ratio to ten. VERDICT: a word, of equality within what. REQUEST: how many more are asked for, from
+    as many to twice as many.
+    """
+
+    NUMBER = auto()
+    DENOMINATOR = auto()
+    PLAIN = auto()
+    SENTENCE = auto()
+    QUOTIENT = auto()
+    VERDICT = auto()
+    REQUEST = auto()
+
+
+#: What is the same within a study is the same for all of its runs.
+STUDY = "study"
+#: Pages on which diagnostics are shown, besides those of the study's questions.
+QUALITY, SCALING, COMMUNICATION, RESOURCES, AUDIT = "quality", "scaling", "communication", "resources", "audit"
+#: Where there are speedups.
+RATIO_PAGES = (SCALING, AUDIT, PUBLISHED, REPLICATION)
+#: What is wrong with a run and makes its throughput uncertain is shown on the page on quality, and where rates are.
+RATE_PAGES = (QUALITY, *RATIO_PAGES, COMPARISON)
+#: What disturbed or slowed the devices of a run.
+DEVICE_PAGES = (QUALITY, RESOURCES)
+
+
+class Gap(Protocol):
+    """A configuration with completed runs that has no value of a metric, and what is known of it.
+
+    ``row``: of the table of configurations; ``runs``: its completed runs.
+    """
+
+    row: Any
+
+    @property
+    def runs(self) -> "pd.DataFrame":
+        """Its completed runs."""
+
+    def has(self, name: str) -> bool:
+        """Return whether it has a value of another metric."""
+
+    def messages(self, subject: str) -> list[str]:
+        """Return the messages of its diagnostics about a subject."""
+
+    def ratio_obstacle(self, role: Denominator) -> str:
+        """Return why it can't be compared with its baseline or reference."""
+
+    def difference_obstacle(self, needs_verdict: bool) -> str:
+        """Return why the parts of its step, or a verdict on them, can't be compared with those of its reference."""
+
+
+#: A sentence, or a condition that returns one where it holds and else an empty string.
+Reason = str | Callable[[Gap], str]
+
+
+def only_in_tokens(gap: Gap) -> str:
+    """Return why a rate in samples is missing whose logs state tokens; empty where there are samples."""
+    has_tokens_alone = gap.has("token_throughput") and not gap.has("throughput")
+    return "its logs state tokens/s, and not how many tokens a sample has" if has_tokens_alone else ""
+
+
+def not_measured_by_program(gap: Gap) -> str:
+    """Return why something is missing that a user's program does not measure; empty for what this package trains."""
+    return not_measured_in_run(gap.row)
+
+
+def not_measured_in_run(row: Any) -> str:
+    """Return the same of a row of runs, of which some tables have no framework."""
+    return "its program does not measure it" if getattr(row, "framework", "") == OWN_PROGRAM else ""
+
+
+def no_ratio_to(role: Denominator) -> Reason:
+    """Return the reason why something is not compared with its baseline or reference."""
+    return lambda gap: gap.ratio_obstacle(role)
+
+
+#: Yields what may be wrong about a number of a run, with the number; of a run, or of what ``source`` says.
+Diagnose = Callable[[Any], Iterator[Diagnostic]]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number or text of the dataset; the same name means the same thing in every table that has it.
+
+    Attributes:
+        name, label, definition, unit, dtype: as its column has them.
+        tables: which have it.
+        value: its formula, of what ``source`` says; None where several things give it.
+        summary: what the table of configurations has of its runs; ``decimals``: of a FACT; ``limits``: between which
+            the mean of what a MEAN estimates must be, as 0 and 1 of a share: it and its interval are cut off there.
+        only_if_all: it is summarised only if every run with this other metric has it.
+        interval: what its 95 % interval is of, which makes two more columns; empty without one.
+        missing: why a configuration has no value, the first reason that holds; ``missing_of_run``: of the row of a
+            run.
+        compared_with: what a ratio or difference is relative to; ``of_itself``: what that is relative to itself;
+            ``neutral``: where neither is better.
+        part_of: it is shown in the unit of this metric, so that a reader can add the parts up.
+        shown: how a cell shows it; ``explained_by``: the metric of a run with the sentence of its footnote.
+        pages: where diagnostics about it are shown; none: on the page on quality.
+        subject: the name under which these are, if it isn't its own; ``related``: others that are shown beside it;
+            ``of_logs``: so are those about logs.
+        diagnose: what may be wrong about it in a completed run; ``diagnose_any``: in any run.
+        same_within: the completed runs of what must have the same value of it: of the STUDY, or those with one value of
+            the parameter of this name; empty where they may differ.
+
+    """
+
+    name: str
+    label: str
+    definition: str
+    tables: tuple[TableName, ...]
+    unit: str = ""
+    dtype: Dtype = Dtype.FLOAT
+    value: Callable[[Any], Any] | None = None
+    source: Source = Source.COMPLETED_RUN
+    summary: Summary | None = None
+    decimals: int = 0
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    only_if_all: str = ""
+    interval: str = ""
+    missing: tuple[Reason, ...] = ()
+    missing_of_run: str | Callable[[Any], str] = ""
+    compared_with: Denominator | None = None
+    of_itself: str = ""
+    neutral: float | None = None
+    part_of: str = ""
+    shown: Shown = Shown.NUMBER
+    explained_by: str = ""
+    pages: tuple[str, ...] = ()
+    subject: str = ""
+    related: tuple[str, ...] = ()
+    of_logs: bool = False
+    diagnose: Diagnose | None = None
+    diagnose_any: Diagnose | None = None
+    same_within: str = ""
+
+    @property
+    def words(self) -> str:
+        """Its label as words of a sentence."""
+        return in_sentence(self.label)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers."""
+        return self.dtype in (Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.FLOAT)
+
+    @property
+    def columns(self) -> tuple["Metric", ...]:
+        """Itself, and the columns of its interval, which configurations have."""
+        has_interval = self.summary in WITH_INTERVAL
+        interval = self.interval or ("of the mean over runs" if has_interval else "")
+        bounds = (("low", "lower"), ("high", "upper")) if interval else ()
+        return (self, *(self._bound(short, f"{end} bound of the 95 % interval {interval}") for short, end in bounds))
+
+    def _bound(self, short: str, definition: str) -> "Metric":
+        return Metric(f"{self.name}_{short}", f"{self.label}, {short}", definition, C, unit=self.unit, dtype=self.dtype)
+
+    def dtype_in(self, table: TableName) -> Dtype:
+        """Return its type in a table; strings repeat on every step, and publications leave numbers out."""
+        if table is TableName.STEPS and self.dtype is Dtype.STRING:
+            return Dtype.CATEGORY
+        if table is TableName.PUBLISHED and self.dtype is Dtype.INTEGER:
+            return Dtype.OPTIONAL_INTEGER
+        return self.dtype
+
+
+def recorded(
+    name: str,
+    label: str,
+    definition: str,
+    value: Callable[[Any], Any],
+    *,
+    tables: tuple[TableName, ...] = R,
+    unit: str = "",
+    dtype: Dtype = STRING,
+    same_within: str = "",
+) -> Metric:
+    """Return the metric of what the record of any run has, whether it completed or not."""
+    return Metric(name, label, definition, tables, unit, dtype, value, Source.RUN, same_within=same_within)
+
+
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+
+
+def if_complete(values: Iterable[Item | None]) -> list[Item]:
+    """Return values, or none of them where one is missing."""
+    complete: list[Item] = []
+    for value in values:
+        if value is None:
+            return []
+        complete.append(value)
+    return complete
+
+
+def once_per_run(formula: "Callable[[Run], Result]") -> "Callable[[Run], Result]":
+    """Let a formula compute its value once for each run, and keep it with the run."""
+
+    @wraps(formula)
+    def kept(run: "Run") -> Result:
+        values = vars(run).setdefault("_formulas", {})
+        if formula not in values:
+            values[formula] = formula(run)
+        value: Result = values[formula]
+        return value
+
+    return kept

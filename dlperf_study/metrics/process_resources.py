@@ -1,0 +1,146 @@
+"""The memory of a rank, the largest batch that fits in it, and its share of the cores where a limit was set."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from dlperf_study.evidence.lines import TRAINING
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.metric import (
+    MAYBE_INT,
+    RC,
+    C,
+    Gap,
+    Metric,
+    R,
+    Shown,
+    Source,
+    Summary,
+    if_complete,
+    not_measured_by_program,
+)
+from dlperf_study.study.batch_search import BatchSearch
+
+
+def _peak(kind: str, label: str, meaning: str, missing: str) -> Metric:
+    """Return the metric of a kind of memory that the end line of a rank log names; of the rank that has most of it."""
+    definition = f"{meaning}: the most of the training window, of the rank with most, of configurations of all runs"
+    name = f"peak_{kind}_bytes"
+    return Metric(
+        name,
+        label,
+        definition,
+        RC,
+        unit="bytes",
+        dtype=MAYBE_INT,
+        value=peak(f"{kind}_bytes"),
+        summary=Summary.LARGEST,
+        missing=(not_measured_by_program, missing),
+    )
+
+
+def peak(kind: str) -> Callable[[Run], int | None]:
+    """Return the formula of a peak: None where a rank has not recorded it, for that may be the most."""
+
+    def largest(run: Run) -> int | None:
+        peaks = (cast(dict[str, int], log.end.get("peak_memory", {})).get(kind) for log in run.ranks)
+        return max(if_complete(peaks), default=None)
+
+    return largest
+
+
+def used_cores(run: Run) -> float | None:
+    """Return how many cores the rank used that used most; None without a CPU limit."""
+    cores = []
+    for log in run.ranks:
+        if counts := cast(dict[str, float], log.end.get("cpu_limit", {})):
+            cores.append(counts["cpu_seconds"] / log.windows[TRAINING].seconds)
+    return max(cores, default=None)
+
+
+def throttled_share(run: Run) -> float | None:
+    """Return in which share of the periods a rank had used up its part; None without a CPU limit."""
+    shares = []
+    for log in run.ranks:
+        if counts := cast(dict[str, float], log.end.get("cpu_limit", {})):
+            # A window may be shorter than a period.
+            shares.append(counts["throttled_periods"] / max(counts["periods"], 1))
+    return max(shares, default=None)
+
+
+def _no_search(gap: Gap) -> str:
+    return "each batch that was tried fits" if gap.has("largest_batch") else _NOT_SEARCHED
+
+
+def _no_limit(row: Any) -> str:
+    return "" if row.cpu_limit else "no CPU limit was set"
+
+
+_NOT_SEARCHED = "the study does not ask for it, or the search is not over"
+_UNCOUNTED = "its library does not count it on this device"
+PEAKS = (
+    _peak("allocated", "Peak of tensors", "memory that the library allocated for tensors on the device", _UNCOUNTED),
+    _peak("reserved", "Peak reserved", "memory reserved by the library's allocator", _UNCOUNTED),
+    _peak(
+        "process",
+        "Peak of the process",
+        "resident memory of the training process on its host",
+        "the kernel of its host does not count it",
+    ),
+)
+
+
+def _tried(
+    name: str, label: str, definition: str, value: Callable[[BatchSearch], int | None], unit: str = "samples"
+) -> Metric:
+    """Return the metric of what the search for the largest batch has shown."""
+    return Metric(
+        *(name, label, definition, C),
+        unit=unit,
+        dtype=MAYBE_INT,
+        value=value,
+        source=Source.BATCH_SEARCH,
+        missing=(_no_search,),
+        shown=Shown.PLAIN,
+    )
+
+
+METRICS = (
+    *PEAKS,
+    _tried(
+        "largest_batch",
+        "Largest batch",
+        "largest batch per device that trained in a trial, up to the study's largest_batch; 0: not even 1 fits",
+        lambda search: search.fitting,
+    ),
+    _tried(
+        "too_large_batch",
+        "Does not fit",
+        "smallest batch per device of which a trial did not fit in memory; missing where each that was tried fits",
+        lambda search: search.too_large,
+    ),
+    _tried(
+        "batch_trials",
+        "Trials",
+        "short runs by which the largest batch was found",
+        lambda search: search.trials,
+        unit="runs",
+    ),
+    Metric(
+        "used_cores",
+        "Used cores",
+        "CPU seconds of a training process with a CPU limit / seconds of its training window; of the rank with most",
+        R,
+        unit="cores",
+        value=used_cores,
+        missing_of_run=_no_limit,
+    ),
+    Metric(
+        "throttled_share",
+        "Throttled",
+        "share of the kernel's periods of 100 ms in the training window in which a rank with a CPU limit had "
+        "used up its part and waited for the next; of the rank that waited most often",
+        R,
+        value=throttled_share,
+        missing_of_run=_no_limit,
+    ),
+)

@@ -1,0 +1,171 @@
+"""Metrics of published numbers: what others measured and printed; and stages of a task, as ElasticDL prints them.
+
+A task is a fixed number of samples of one worker, so a stage of it takes as many of our steps as these samples are
+batches. Our windows know a step, a step without exchange, and so what an exchange adds; they don't divide either.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.metrics.metric import INT, STRING, Metric, P
+
+
+def _string(name: str, label: str, definition: str) -> Metric:
+    return Metric(name, label, definition, P, dtype=STRING)
+
+
+#: Where a number is printed. A cell of a table may hold several; each has a row of its own.
+CELL = (
+    _string("cell", "Cell", "unique: source/table/row/column, with #k for the k-th of several numbers in it"),
+    _string("source", "Source", "name of the source: a pair of files in dlperf_study/audit/published/sources"),
+    _string("table", "Table", "name of the table in that source"),
+    _string("row", "Row", "label of the row as printed; several are joined by a bar"),
+    _string("column", "Column", "label of the column as printed"),
+    _string("printed", "Printed", "text of the number exactly as printed; - where the source printed a dash"),
+    _string("before", "Text before", "what is printed in the cell between the number before and this one"),
+    _string("after", "Text after", "what is printed in the cell after this number, up to the text before the next"),
+)
+
+NUMBER = (
+    _string("metric", "Metric", "what the number is: a name in dlperf_study/audit/published/source.py"),
+    Metric("value", "Value", "the printed number in the metric's unit; per cent are fractions, a : b is a / b", P),
+    _string("unit", "Unit", "unit of the value"),
+    Metric(
+        "resolution",
+        "Resolution",
+        "what one unit of the last printed digit is worth in the value; of a : b, one unit of b",
+        P,
+    ),
+    _string("scope", "Scope", "what the number is of: job (all devices) or rank (one worker)"),
+    _string("role", "Role", "result, or working: run lists, profiles, sums, and what repeats a result"),
+    _string("estimator", "Estimator", "median, mean, run (of one repetition), one value, or not stated"),
+    Metric("runs", "Runs", "published repetitions of this cell's number; 0 where none is printed", P, dtype=INT),
+    _string("runs_of", "Run of", "cell of the table that summarises the run; missing where no table does"),
+    _string("baseline", "Baseline cell", "cell of the number that a speedup or an efficiency is relative to"),
+    _string("series", "Line", "what may be compared by devices: same source, table, program and configuration"),
+)
+
+WHO = (
+    _string("program", "Program", "code that was run"),
+    _string("extra", "Besides", "what else tells it from programs of the same name, in the source's words"),
+    _string("mode", "Mode", "way to exchange gradients, in the source's words"),
+    _string("images", "Images", "made up, or read from files"),
+    _string("scaling", "Scaling", "weak: batch per device fixed; strong: global batch fixed"),
+    Metric("sequence_length", "Sequence length", "tokens of one sample", P, unit="tokens", dtype=INT),
+    Metric(
+        "samples_per_task",
+        "Samples per task",
+        "samples that a worker of ElasticDL fetches at once",
+        P,
+        unit="samples",
+        dtype=INT,
+    ),
+    _string("instance", "Instance", "machine of a cloud, by its name there"),
+    _string("hardware", "Hardware", "machines as the source describes them"),
+    _string("software", "Software", "versions as the source describes them"),
+    _string("inferred", "Inferred", "columns whose values its source does not state, divided by commas"),
+)
+
+#: Levels of our parameters that mean the same as the source's own words.
+COUNTERPARTS = (
+    _string("our_framework", "Our framework", "framework of ours that exchanges gradients the same way"),
+    _string("our_memory_format", "Our memory format", "memory format with which ours asks the same question"),
+    _string("our_strategy", "Our strategy", "strategy of ours that exchanges gradients the same way"),
+    *(
+        Metric(f"our_{name}", f"Our {words}", f"{words} with which ours asks the same question", P, dtype=INT)
+        for name, words in (
+            ("nodes", "nodes"),
+            ("devices_per_node", "devices per node"),
+            ("threads_per_device", "threads per device"),
+        )
+    ),
+)
+
+METRICS = (*CELL, *NUMBER, *WHO, *COUNTERPARTS)
+
+
+_IN_PASSES = "not measured apart: in forward + backward"
+_NOT_COPIED = "no such stage: gradients are exchanged from where they are"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage under its published name.
+
+    Attributes:
+        metric: its name among the published metrics.
+        label: what its source calls it.
+        column: our column that has the seconds of it in one step; empty if our windows don't measure it.
+        without: our column of what is in that and not in the stage; empty if there is nothing.
+        meaning: what our value is, or why there is none.
+
+    """
+
+    metric: str
+    label: str
+    column: str
+    meaning: str
+    without: str = ""
+
+
+STAGES = (
+    Stage("task_process_seconds", "task_process, total task time", "step_seconds", "the steps of a task"),
+    Stage(
+        "batch_process_seconds",
+        "batch_process",
+        "step_seconds",
+        "the steps of a task without what they wait for their batches",
+        without="input_seconds",
+    ),
+    Stage("get_model_seconds", "get_model", "", "no such stage: in an all-reduce nobody fetches the model"),
+    Stage(
+        "report_gradient_seconds",
+        "report_gradient, allreduce time",
+        "exposed_seconds",
+        "exposed communication, by which the exchange makes the steps longer; what is hidden is not in it",
+    ),
+    Stage("tensor_numpy_seconds", "tensor.numpy() time", "", _NOT_COPIED),
+    Stage("apply_gradients_seconds", "apply_gradients", "", _IN_PASSES),
+    Stage(
+        "forward_backward_seconds",
+        "forward + backward",
+        "computation_seconds",
+        "the steps without exchange, which apply their gradients too",
+    ),
+)
+
+
+def stage_rows(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per published task: the facts of its first number, and the printed text of each stage by metric.
+
+    Tasks of which nothing but the whole is known are left out. ``cells`` has the columns of published numbers.
+    """
+    metrics = [stage.metric for stage in STAGES]
+    printed = cells[cells["metric"].isin(metrics) & cells["samples_per_task"].notna()]
+    rows = []
+    for _, task in printed.groupby(["source", "table", "row"], sort=False):
+        if len(task) > 1:
+            rows.append(task.iloc[0].to_dict() | dict(zip(task["metric"], task["printed"], strict=True)))
+    return pd.DataFrame(rows, columns=[*cells.columns, *metrics])
+
+
+def stage_obstacle(stage: Stage, row: Any) -> str:
+    """Return why a row of our configurations has no value of a stage; empty if our windows measure it."""
+    if stage.metric == "get_model_seconds" and row.servers:
+        return "not measured apart: in the exchange with the servers"
+    if not stage.column:
+        return stage.meaning
+    if stage.metric == "report_gradient_seconds" and row.world_size == 1 and not row.servers:
+        return "one worker alone exchanges nothing"
+    return ""
+
+
+def of_same_network(task: Any, configurations: pd.DataFrame) -> pd.DataFrame:
+    """Return our measured configurations of the network, the images and the kind of device of a published task."""
+    is_same = configurations["runs_completed"] > 0
+    for name in ("model", "image_size", "classes", "device"):
+        if not pd.isna(getattr(task, name)):
+            is_same &= (configurations[name] == getattr(task, name)).fillna(False).astype(bool)
+    return configurations[is_same]

@@ -1,0 +1,184 @@
+"""The levels of a series of printed rates: where their mean changes, and what that is called.
+
+Change points are those with the smallest sum of squares about the means between them plus a penalty for each: optimal
+partitioning (Jackson et al. 2005), whose optimum PELT (Killick et al. 2012) finds too. It is computed for at most
+MOST_PIECES means of successive lines, and each change is then moved to the line where it fits best, so that the time
+grows with the lines as that of a mean.
+
+The words are those of Barrett et al., "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.metrics.steady_state import (
+    MINIMUM_STEPS,
+    TOLERANCE,
+    Answer,
+    mean_error_factor,
+    noise,
+    steadiness_of_usual,
+)
+
+MOST_PIECES = 64
+#: The shortest level, in lines.
+SHORTEST = 3
+#: Each change costs this × the variance of the noise × log(pieces): twice that of Schwarz's criterion for a mean.
+PENALTY = 4.0
+#: Deviations smaller than this share of the mean are no noise but rounding.
+SMALLEST_NOISE = 0.002
+#: The last level is a steady state from this share of the lines on, and a level of its own from that one on.
+STEADY_SHARE, LONG_SHARE = 0.25, 0.2
+
+
+class Behaviour(StrEnum):
+    """What the rate of a program does over its log; ``docs/ingest.md`` defines the four words."""
+
+    FLAT = "flat"
+    WARM_UP = "warm-up"
+    SLOW_DOWN = "slow-down"
+    NO_STEADY_STATE = "no steady state"
+
+
+@dataclass(frozen=True)
+class Level:
+    """Successive lines of about one rate, from ``first`` to before ``end``; ``seconds``: their mean, per sample."""
+
+    first: int
+    end: int
+    seconds: float
+
+    @property
+    def lines(self) -> int:
+        """Their number."""
+        return self.end - self.first
+
+    def is_slower(self, other: "Level", share: float = TOLERANCE) -> bool:
+        """Return whether its rate is lower by more than a share."""
+        return self.seconds > (1 + share) * other.seconds
+
+
+def levels_of(seconds: Floats) -> tuple[Level, ...]:
+    """Return the levels of a series without stalls, in order: each differs from the next by more than TOLERANCE.
+
+    Args:
+        seconds: per sample, of each line; shape (lines,), at least one
+
+    """
+    bounds = np.array([0, *change_points(seconds), seconds.size])
+    sums = np.zeros(seconds.size + 1)
+    np.cumsum(seconds, out=sums[1:])
+    means = np.diff(sums[bounds]) / np.diff(bounds)
+    levels: list[Level] = []
+    last = means.size - 1
+    # From the end, because the last level is the one that counts.
+    for segment in reversed(range(means.size)):
+        if means[segment : last + 1].max() > (1 + TOLERANCE) * means[segment : last + 1].min():
+            levels.append(_level(sums, bounds[segment + 1], bounds[last + 1]))
+            last = segment
+    levels.append(_level(sums, 0, bounds[last + 1]))
+    return tuple(reversed(levels))
+
+
+def startup_lines(levels: Sequence[Level]) -> int:
+    """Return how many lines at the beginning are of levels slower than the last; 0 if these are more than half."""
+    last, lines = levels[-1], 0
+    for level in levels[:-1]:
+        if not level.is_slower(last):
+            break
+        lines = level.end
+    return lines if 2 * lines <= last.end else 0
+
+
+def separate_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Return the long levels if the rate jumps from one to the next; none if it drifts, or only one is long.
+
+    It jumps if the levels differ by more than twice of what both change within themselves: a drift has as much of
+    either.
+    """
+    fewest = max(LONG_SHARE * seconds.size, MINIMUM_STEPS)
+    long = [level for level in levels if level.lines >= fewest]
+    if len(long) < 2:
+        return ()
+    drifts = [steadiness_of_usual(seconds[level.first : level.end]).difference for level in long]
+    for index, (before, after) in enumerate(pairwise(long)):
+        drift = 2 * (drifts[index] + drifts[index + 1])
+        if before.is_slower(after, max(TOLERANCE, drift)) or after.is_slower(before, max(TOLERANCE, drift)):
+            return tuple(long)
+    return ()
+
+
+def behaviour_of(seconds: Floats, levels: Sequence[Level], has_startup: bool) -> Behaviour | None:
+    """Return the word for a series without stalls and start-up; None if it has too few lines to tell."""
+    if seconds.size < MINIMUM_STEPS:
+        return None
+    last, earlier = levels[-1], levels[:-1]
+    if last.lines < STEADY_SHARE * seconds.size:
+        return Behaviour.NO_STEADY_STATE
+    answer = steadiness_of_usual(seconds[last.first :]).answer
+    if answer is not Answer.STEADY:
+        return Behaviour.NO_STEADY_STATE if answer is Answer.NOT_STEADY else None
+    if any(map(last.is_slower, earlier)):
+        return Behaviour.SLOW_DOWN
+    if all(level.is_slower(last) for level in earlier):
+        return Behaviour.WARM_UP if earlier or has_startup else Behaviour.FLAT
+    return Behaviour.NO_STEADY_STATE
+
+
+def change_points(seconds: Floats) -> list[int]:
+    """Return the lines at which the mean of a series changes, in order."""
+    size = -(-seconds.size // MOST_PIECES)
+    offset = seconds.size % size
+    pieces = seconds[offset:].reshape(-1, size).mean(axis=1)
+    if pieces.size < 2 * SHORTEST:
+        return []
+    mean = float(pieces.mean())
+    deviation, correlation = noise(pieces)
+    error = max(deviation * mean_error_factor(correlation), SMALLEST_NOISE * mean)
+    penalty = PENALTY * error**2 * float(np.log(pieces.size))
+    changes = _optimal_changes(pieces - mean, penalty, -(-SHORTEST // size))
+    return _moved(seconds, [offset + size * change for change in changes], size)
+
+
+def _optimal_changes(pieces: Floats, penalty: float, shortest: int) -> list[int]:
+    """Return where segments of at least ``shortest`` pieces begin, except the first, at the smallest total cost."""
+    count = pieces.size
+    sums = np.concatenate(([0.0], np.cumsum(pieces)))
+    squares = np.concatenate(([0.0], np.cumsum(np.square(pieces))))
+    lengths = np.arange(count + 1) - np.arange(count + 1)[:, None]
+    costs = squares - squares[:, None] - np.square(sums - sums[:, None]) / np.maximum(lengths, 1)
+    costs[lengths < shortest] = np.inf
+    best = np.full(count + 1, -penalty)
+    previous = np.zeros(count + 1, dtype=np.int64)
+    for end in range(1, count + 1):
+        totals = best[:end] + costs[:end, end]
+        previous[end] = np.argmin(totals)
+        best[end] = totals[previous[end]] + penalty
+    changes = []
+    end = int(previous[count])
+    while end:
+        changes.append(end)
+        end = int(previous[end])
+    return changes[::-1]
+
+
+def _moved(seconds: Floats, changes: list[int], size: int) -> list[int]:
+    """Return each change at the line, within one piece, where the means before and after it fit best."""
+    bounds = [0, *changes, seconds.size]
+    moved: list[int] = []
+    for first, change, end in zip(bounds[:-2], changes, bounds[2:], strict=True):
+        before, after = seconds[first:change].mean(), seconds[change:end].mean()
+        start = max(*[first, *moved[-1:]], change - size) + 1
+        nearby = seconds[start : min(end - 1, change + size - 1)]
+        excess = np.cumsum(np.square(nearby - before) - np.square(nearby - after))
+        moved.append(start + int(np.argmin(np.concatenate(([0.0], excess)))))
+    return moved
+
+
+def _level(sums: Floats, first: int, end: int) -> Level:
+    return Level(int(first), int(end), float((sums[end] - sums[first]) / (end - first)))

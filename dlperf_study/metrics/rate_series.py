@@ -1,0 +1,262 @@
+"""Windows of a printed series of rates: the steps that DLPerf took, or the steady part of the series.
+
+Three kinds of lines differ from the rest of a series: the start-up, stalls (validation, checkpoints, a new epoch), and
+lines right after a stall. They are looked for in seconds per sample, because stalls add up in seconds.
+
+1. A line is *slow* if it exceeds its neighbourhood, a running median over NEIGHBOURS lines, by the share SLOW and by
+   OUTLYING deviations of all lines from their neighbourhoods; *fast* in the same way.
+2. Stalls of similar length are a family. A family is periodic if its lines come at multiples of one period, within
+   one printed line.
+3. The start-up is slower than what follows. It ends at the first SETTLED lines in a row that exceed the level of the
+   later two thirds by no more than ordinary lines do.
+4. Lines right after stalls are left out if, together, they differ from the rest by more than chance.
+5. What remains has levels: see ``rate_levels``. Slower levels at its beginning belong to the start-up.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats, Integers, Mask, elements, median, running_median
+from dlperf_study.core.wording import counted, guessed
+from dlperf_study.metrics.rate_levels import Behaviour, behaviour_of, levels_of, separate_levels, startup_lines
+from dlperf_study.metrics.statistics import DEVIATIONS, median_deviation, median_error
+from dlperf_study.metrics.steady_state import MINIMUM_STEPS, Answer, Steadiness, steadiness_of_usual
+from dlperf_study.readers.parsed_log import cumulative_steps
+
+NEIGHBOURS = 15
+SLOW, OUTLYING = 0.05, 6.0
+#: Lines after stalls differ from the rest by more than chance beyond this many standard errors of their median.
+ALLOWED_ERRORS = 3.5
+SETTLED = 3
+#: A beginning longer than this share of the lines is hardly a start-up.
+LONG_STARTUP = 0.2
+#: Fewer slow lines have no period, and say nothing about the lines after them.
+MINIMUM_STALLS = 3
+#: Stalls of one family differ in length by less than this factor.
+SIMILAR_LENGTH = 1.5
+#: The smallest relative difference of the lines after stalls from the rest.
+NOTICED = 0.01
+
+
+@dataclass(frozen=True)
+class RateWindow:
+    """Some lines of a series, and their rate in samples/s, or in tokens/s if that is all that is known.
+
+    ``wall_rate``: samples, or tokens, of the window / its seconds. Each line is weighted by its steps: those since the
+    line before it, and after missing lines the usual number, because the missing lines had steps of their own.
+    ``mean_of_rates``: the arithmetic mean, as DLPerf published it; never below the wall rate.
+    ``reasons``: why these lines were chosen. ``is_full``: whether the series reaches the end of the window.
+    """
+
+    kept: Mask
+    wall_rate: float
+    mean_of_rates: float
+    reasons: tuple[str, ...]
+    is_full: bool = True
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """A family of slow lines of similar length. ``period_steps`` is None if they are not periodic."""
+
+    lines: Integers
+    extra_share: float
+    period_steps: float | None
+
+
+@dataclass(frozen=True)
+class LevelRate:
+    """The rate of successive lines, in the unit of their series, and the steps of the first and the last of them."""
+
+    rate: float
+    first_step: int
+    last_step: int
+
+    def described(self, unit: str) -> str:
+        """Return the rate with its unit, and the steps."""
+        return f"{self.rate:.6g} {unit} at steps {self.first_step} to {self.last_step}"
+
+
+@dataclass(frozen=True)
+class SteadyPart:
+    """The steady part of a series, and whether it is steady.
+
+    ``behaviour`` is None where there are too few lines to tell. ``levels``: of the whole series without stalls, in
+    order. ``has_no_single_rate``: long parts of it are at different levels.
+    """
+
+    window: RateWindow
+    startup: int
+    stalls: tuple[Stalls, ...]
+    steadiness: Steadiness
+    behaviour: Behaviour | None
+    levels: tuple[LevelRate, ...]
+    has_no_single_rate: bool = False
+
+
+def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> RateWindow:
+    """Return the lines of first_step ≤ step < last_step, as DLPerf chose them: 20 to 120, PLSC 50 to 150."""
+    kept = (steps >= first_step) & (steps < last_step)
+    spacing = median(np.abs(np.diff(steps))) if steps.size > 1 else 1
+    is_full = bool(steps.size and steps.max() + spacing >= last_step)
+    reason = f"steps {first_step} to {last_step - 1}"
+    if not is_full:
+        # A line without a step, as the last one of a whole run, has a negative one.
+        end = f"ends at step {steps.max()}, before it is full" if (steps >= 0).any() else "numbers no step"
+        reason += f"; the log {end}"
+    return _window(cumulative_steps(steps), rates, kept, (reason,), is_full)
+
+
+def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
+    """Return the steady part of rates printed at some steps, in the order of the lines.
+
+    Args:
+        steps: the step of each line, increasing or starting over with every epoch; shape (lines,)
+        rates: per second, above 0; shape (lines,)
+
+    """
+    seconds, positions = 1.0 / rates, cumulative_steps(steps)
+    slow, fast, excess = _outlying_lines(seconds)
+    startup = _startup(seconds, ~(slow | fast))
+    usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
+    usual_seconds = elements(seconds, usual)
+    levels = levels_of(usual_seconds) if usual.any() else ()
+    separate = separate_levels(usual_seconds, levels)
+    behaviour = behaviour_of(usual_seconds, levels, startup > 0)
+    level_rates, usual_steps = [], steps[usual]
+    for level in levels:
+        first, last = int(usual_steps[level.first]), int(usual_steps[level.end - 1])
+        level_rates.append(LevelRate(1 / level.seconds, first, last))
+    if levels and not separate and (slower := startup_lines(levels)):
+        startup = int(np.flatnonzero(usual)[slower])
+        usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
+        usual_seconds = elements(seconds, usual)
+    stalls = tuple(_stall_families(positions, seconds, excess, slow))
+    result = steadiness_of_usual(usual_seconds)
+    # The series may have millions of lines, and what follows needs memory for them too.
+    del seconds, usual_seconds
+    reasons = tuple(_reasons(steps, startup, stalls, fast.sum(), after.sum(), result))
+    window = _window(positions, rates, usual, reasons)
+    return SteadyPart(window, startup, stalls, result, behaviour, tuple(level_rates), bool(separate))
+
+
+def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Floats]:
+    """Return which lines are slow and which are fast, and by how many seconds each slow line exceeds its level."""
+    limit = running_median(seconds, NEIGHBOURS)
+    excess = seconds - limit
+    limit *= SLOW
+    np.maximum(limit, OUTLYING * DEVIATIONS * median(np.abs(excess)), out=limit)
+    slow = excess > limit
+    return slow, -excess > limit, excess[slow]
+
+
+def _window(
+    positions: Integers, rates: Floats, kept: Mask, reasons: tuple[str, ...], is_full: bool = True
+) -> RateWindow:
+    """Return the lines ``kept`` of a series as a window; without lines, both rates are NaN."""
+    if not kept.any():
+        return RateWindow(kept, np.nan, np.nan, reasons, is_full)
+    usual = median(np.diff(positions)) if positions.size > 1 else 1.0
+    weights = np.full(positions.size, usual, dtype=np.float64)
+    np.subtract(positions[1:], positions[:-1], out=weights[1:])
+    np.minimum(weights, usual, out=weights)
+    weights = elements(weights, kept)
+    wall_rate = float(weights.sum() / (weights / elements(rates, kept)).sum())
+    return RateWindow(kept, wall_rate, float(elements(rates, kept).mean()), reasons, is_full)
+
+
+def _startup(seconds: Floats, ordinary: Mask) -> int:
+    """Return how many lines at the beginning are slower than what follows; many are a level of their own."""
+    third = seconds.size // 3
+    late = elements(seconds[third:], ordinary[third:])
+    if late.size < SETTLED:
+        return 0
+    level = median(late)
+    limit = max(SLOW * level, OUTLYING * median_deviation(late))
+    del late
+    has_started = seconds - level <= limit
+    windows = np.lib.stride_tricks.sliding_window_view(has_started, SETTLED).all(axis=1)
+    startup = int(np.argmax(windows)) if windows.any() else 0
+    if not 0 < startup <= LONG_STARTUP * seconds.size:
+        return 0
+    next_seconds = median(seconds[startup : startup + max(SETTLED, startup)])
+    return startup if median(seconds[:startup]) > (1 + SLOW) * next_seconds else 0
+
+
+def _kinds_of_lines(seconds: Floats, slow: Mask, fast: Mask, startup: int) -> tuple[Mask, Mask, Mask, Mask]:
+    """Return which lines after the start-up are usual, slow, fast, and unlike others right after a slow one."""
+    started = np.arange(seconds.size) >= startup
+    slow, fast = slow & started, fast & started
+    after = _after_stalls(seconds, slow, started)
+    return started & ~(slow | fast | after), slow, fast, after
+
+
+def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: Mask) -> Iterator[Stalls]:
+    """Yield the slow lines in families of similar length, the longest first.
+
+    ``excess``: by how many seconds they exceed their level, after that of slow lines of the start-up.
+    """
+    lines = np.flatnonzero(slow)
+    if not lines.size:
+        return
+    with np.errstate(over="ignore"):
+        extra = excess[excess.size - lines.size :] / median(seconds[~slow])
+    order = np.argsort(-extra, kind="stable")
+    breaks = np.flatnonzero(extra[order][:-1] > SIMILAR_LENGTH * extra[order][1:]) + 1
+    for family in np.split(order, breaks):
+        members = np.sort(lines[family])
+        yield Stalls(members, float(median(extra[family])), _period(positions, members))
+
+
+def _period(positions: Integers, lines: Integers) -> float | None:
+    """Return the distance in steps of lines, of which some may be missing; None if it is not regular.
+
+    A line was stalled anywhere between the line before and itself, so distances vary by one line.
+    """
+    if lines.size < MINIMUM_STALLS:
+        return None
+    spacing = float(median(np.diff(positions)))
+    distances = np.diff(positions[lines])
+    periods = np.maximum(1, np.round(distances / median(distances)))
+    period = float(distances.sum() / periods.sum())
+    is_regular = (np.abs(distances - periods * period) <= spacing).all()
+    return period if period > spacing and is_regular else None
+
+
+def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
+    """Return the lines right after stalls if, together, they differ from the rest by more than chance.
+
+    ``started``: the lines after the start-up; the others are ignored.
+    """
+    after = np.concatenate(([False], slow[:-1])) & ~slow & started
+    rest = started & ~(slow | after)
+    if after.sum() < MINIMUM_STALLS or rest.sum() < MINIMUM_STEPS:
+        return np.zeros_like(after)
+    level = median(seconds[rest])
+    chance = ALLOWED_ERRORS * median_error(median_deviation(seconds[rest]), int(after.sum()))
+    is_different = abs(median(seconds[after]) - level) > max(chance, NOTICED * level)
+    return after if is_different else np.zeros_like(after)
+
+
+def _reasons(
+    steps: Integers, startup: int, stalls: tuple[Stalls, ...], fast: int, after: int, result: Steadiness
+) -> Iterator[str]:
+    """Yield what was left out of a series, and why."""
+    if startup:
+        lines = counted(startup, "line") if startup > 1 else "line"
+        yield f"start-up: the first {lines}, up to step {steps[startup - 1]}"
+    for family in stalls:
+        length = f"{counted(family.lines.size, 'line')} {1 + family.extra_share:.2f} times as long as others"
+        period = f"every {family.period_steps:.0f} steps" if family.period_steps else "at no regular distance"
+        yield f"stalls: {length}, {period}, the first at step {steps[family.lines[0]]}"
+    if after:
+        yield f"after a stall: {counted(after, 'line')} unlike the rest"
+    if fast:
+        yield f"too fast: {counted(fast, 'line')}"
+    if result.answer is Answer.CANT_TELL:
+        lines = guessed(result.further_steps or 0, 2 * (result.further_steps or 0))
+        yield f"too few lines to tell whether the rest is steady; {lines} more probably would"
+    elif result.answer is Answer.NOT_STEADY:
+        yield "the rest is not steady"

@@ -1,0 +1,275 @@
+"""Whether the steps of a window are steady: yes, no, or too few to tell.
+
+Three differences of means are examined, in shares of the mean step: first half and second half, first quarter and
+rest, last quarter and rest. The window is
+
+* *steady* if each difference + EQUIVALENT standard errors is at most the tolerance: equivalence is shown;
+* *not steady* if one difference − DIFFERENT standard errors is above the tolerance;
+* otherwise these steps *can't tell*, and the number of further steps that would is computed.
+
+Noise therefore never makes a window steady. The standard error takes neighbouring steps that resemble each other into
+account, as a first-order autoregressive process: its variance and its correlation come from differences of steps
+one and two apart, which a drift and a change of level hardly enter. Single slow steps decide nothing.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlperf_study.core.arrays import Floats, median, running_median
+from dlperf_study.core.errors import Diagnostic
+from dlperf_study.metrics.metric import MAYBE_INT, RATE_PAGES, STRING, Metric, R, Shown, Source
+from dlperf_study.metrics.statistics import DEVIATIONS
+
+#: By how much the parts of a window may differ where no precision is claimed.
+TOLERANCE = 0.05
+#: Standard errors: one-sided 95 % for equivalence; three comparisons, few steps, for a difference.
+EQUIVALENT, DIFFERENT = 1.7, 3.0
+#: Equivalence of steps without any difference is shown with a chance of 80 % at this many standard errors.
+SHOWN = EQUIVALENT + 1.3
+#: Nobody measures further steps for longer than this in each run.
+MOST_FURTHER_SECONDS = 600.0
+#: Shorter windows say nothing about the noise of their steps; a window should have ENOUGH_STEPS.
+MINIMUM_STEPS, ENOUGH_STEPS = 9, 50
+#: One of so many steps, at least one, is replaced by its neighbourhood if it exceeds it by OUTLYING deviations.
+STEPS_PER_SLOW_ONE, NEIGHBOURS, OUTLYING = 25, 5, 6.0
+#: Differences of steps count up to so many deviations: the one at a change of level is no noise.
+CLIPPED = 4.0
+#: Correlation of neighbouring steps beyond which an estimate is of a drift, and not of noise.
+LARGEST_CORRELATION = 0.9
+#: Longer windows are tested by the means of as many successive pieces at most.
+MOST_PIECES = 2048
+#: The beginning is cut off in this many pieces of the window, up to half of it.
+CUTS = 20
+
+
+def steadiness_tolerance(precision: float | None) -> float:
+    """Return by how much the parts of a steady window may differ, a share of a step.
+
+    A study that asks for a coarser ``precision``, or for none, gets no other runs called steady.
+    """
+    return min(precision or TOLERANCE, TOLERANCE)
+
+
+class Answer(StrEnum):
+    """Whether a window is steady."""
+
+    STEADY = "steady"
+    NOT_STEADY = "not steady"
+    CANT_TELL = "can't tell"
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """Whether a window is steady, and what further steps would help.
+
+    ``difference``: the largest of the three, a share of the mean step; NaN with fewer than MINIMUM_STEPS.
+    ``further_steps``: how many more would tell; 0 if it is steady, None if it is not, because more of them are no help.
+    """
+
+    answer: Answer
+    difference: float
+    further_steps: int | None
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether equivalence is shown."""
+        return self.answer is Answer.STEADY
+
+
+def steadiness(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness:
+    """Return whether the steps of a window are steady.
+
+    Args:
+        step_seconds: every step in order, above 0; shape (steps,)
+        tolerance: by which share of the mean step the parts of a steady window may differ
+
+    """
+    if step_seconds.size < MINIMUM_STEPS:
+        return Steadiness(Answer.CANT_TELL, np.nan, ENOUGH_STEPS - step_seconds.size)
+    return _tested(_replace_single_slow_steps(step_seconds), tolerance)
+
+
+def steadiness_of_usual(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness:
+    """Return what ``steadiness`` returns, of steps without slow ones: these were left out already."""
+    if step_seconds.size < MINIMUM_STEPS:
+        return Steadiness(Answer.CANT_TELL, np.nan, ENOUGH_STEPS - step_seconds.size)
+    return _tested(step_seconds, tolerance)
+
+
+def settled_at(step_seconds: Floats, tolerance: float = TOLERANCE) -> int | None:
+    """Return the first step from which the window is steady: 0 if all of it is, None if less than half of it is."""
+    count = step_seconds.size
+    for piece in range(CUTS // 2 + 1):
+        cut = count * piece // CUTS
+        if steadiness(step_seconds[cut:], tolerance).is_steady:
+            return cut
+    return None
+
+
+def noise(values: Floats) -> tuple[float, float]:
+    """Return the standard deviation of the noise of a series, and the correlation of neighbouring values, 0 or more.
+
+    For a first-order autoregressive process the variance of differences of values k apart is 2 σ² (1 − ρᵏ).
+    """
+    next_variance, second_variance = _variance(np.diff(values)), _variance(values[2:] - values[:-2])
+    if not next_variance:
+        return 0.0, 0.0
+    correlation = min(max(second_variance / next_variance - 1, 0.0), LARGEST_CORRELATION)
+    return math.sqrt(next_variance / (2 * (1 - correlation))), correlation
+
+
+def mean_error_factor(correlation: float) -> float:
+    """Return how many times larger correlated neighbours make the standard error of a mean."""
+    return math.sqrt((1 + correlation) / (1 - correlation))
+
+
+def _tested(step_seconds: Floats, tolerance: float) -> Steadiness:
+    values = _means_of_pieces(step_seconds)
+    deviation, correlation = noise(values)
+    mean = values.mean()
+    differences, errors = _differences(values / mean)
+    errors *= deviation / mean * mean_error_factor(correlation)
+    largest = float(differences.max())
+    if (differences + EQUIVALENT * errors <= tolerance).all():
+        return Steadiness(Answer.STEADY, largest, 0)
+    if (differences - DIFFERENT * errors > tolerance).any():
+        return Steadiness(Answer.NOT_STEADY, largest, None)
+    return Steadiness(Answer.CANT_TELL, largest, _further_steps(step_seconds.size, errors.max() / tolerance))
+
+
+def _differences(values: Floats) -> tuple[Floats, Floats]:
+    """Return the three differences of means, and the standard error of each for uncorrelated noise of deviation 1."""
+    count, quarter, half = values.size, values.size // 4, values.size // 2
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    first = np.array([sums[half], sums[quarter], sums[count - quarter]])
+    sizes = np.array([half, quarter, count - quarter])
+    others = count - sizes
+    return np.abs(first / sizes - (sums[-1] - first) / others), np.sqrt(1 / sizes + 1 / others)
+
+
+def _further_steps(steps: int, error: float) -> int:
+    """Return how many more steps would probably show that a window is steady, if it is; at least as many again.
+
+    ``error``: the standard error in tolerances, which falls with the square root of the steps. Two digits are given.
+    """
+    further = max(steps * (SHOWN * error) ** 2 - steps, steps, ENOUGH_STEPS - steps)
+    unit = 10.0 ** (int(np.log10(further)) - 1)
+    return int(np.ceil(further / unit) * unit)
+
+
+def _replace_single_slow_steps(step_seconds: Floats) -> Floats:
+    """Return the steps with the few that are far slower than their neighbours replaced by these."""
+    level = running_median(step_seconds, NEIGHBOURS)
+    excess = step_seconds - level
+    slow = np.flatnonzero(excess > OUTLYING * DEVIATIONS * np.median(np.abs(excess)))
+    most = max(1, step_seconds.size // STEPS_PER_SLOW_ONE)
+    slow = slow[np.argsort(-excess[slow], kind="stable")[:most]]
+    usual = step_seconds.copy()
+    usual[slow] = level[slow]
+    return usual
+
+
+def _means_of_pieces(values: Floats) -> Floats:
+    """Return the means of MOST_PIECES successive pieces of a long series; the values themselves of a short one."""
+    size = values.size // MOST_PIECES
+    if size < 2:
+        return values
+    pieces: Floats = values[values.size % size :].reshape(-1, size).mean(axis=1)
+    return pieces
+
+
+def _variance(differences: Floats) -> float:
+    """Return the variance of differences around their median; those at changes of level are clipped."""
+    deviations = differences - median(differences)
+    limit = CLIPPED * DEVIATIONS * median(np.abs(deviations))
+    return float(np.square(np.minimum(np.abs(deviations), limit)).mean())
+
+
+@dataclass(frozen=True)
+class WindowSteadiness:
+    """Whether a measured window is steady, and the first of its ``steps`` from which it is: see ``settled_at``."""
+
+    steadiness: Steadiness
+    settled_at_step: int | None
+    steps: int
+
+    @classmethod
+    def of(cls, step_seconds: Floats, tolerance: float = TOLERANCE) -> "WindowSteadiness":
+        """Test the steps of a window; ``tolerance``: see ``steadiness``."""
+        result = steadiness(step_seconds, tolerance)
+        return cls(result, 0 if result.is_steady else settled_at(step_seconds, tolerance), step_seconds.size)
+
+
+def unsteady(window: WindowSteadiness) -> Iterator[Diagnostic]:
+    """The measured window is not steady; one that is too short to tell is a note of the study."""
+    result, settled = window.steadiness, window.settled_at_step
+    if result.answer is not Answer.NOT_STEADY:
+        return
+    message = f"parts of the window differ by {100 * result.difference:.0f} % of a step"
+    if settled is None:
+        message += ", and its second half is not shown to be steady either"
+        yield Diagnostic("steadiness", f"{message}: another program or a limited clock may be the cause")
+    else:
+        remedy = f"it is steady only from step {settled} of {window.steps} on: a longer warm-up would help"
+        yield Diagnostic("steadiness", f"{message}; {remedy}")
+
+
+def are_within_reach(further_steps: float, step_seconds: float) -> bool:
+    """Return whether somebody would measure so many further steps; of a step of unknown length nobody can tell."""
+    return not further_steps * step_seconds > MOST_FURTHER_SECONDS
+
+
+def _no_further_steps(row: Any) -> str:
+    """Return why a run has no number of further steps that would help; empty where it has one."""
+    if row.steadiness == Answer.NOT_STEADY:
+        return "the window is not steady: more steps are no help"
+    if pd.notna(row.further_steps) and not are_within_reach(row.further_steps, row.step_seconds):
+        minutes = MOST_FURTHER_SECONDS / 60
+        return f"steps vary too much for more of them to help: it would take over {minutes:g} min of them"
+    return ""
+
+
+METRICS = (
+    Metric(
+        "steadiness",
+        "Steadiness",
+        "steady: the means of the window's halves, and of its first and last quarter and the rest, are shown to"
+        " differ by at most 5 %, or the study's precision if that is smaller; not steady: they are shown to "
+        "differ by more; else can't tell",
+        R,
+        dtype=STRING,
+        value=lambda window: str(window.steadiness.answer),
+        source=Source.STEADINESS,
+        pages=RATE_PAGES,
+        diagnose=unsteady,
+    ),
+    Metric(
+        "further_steps",
+        "Further steps",
+        "how many more steps, of ingested logs printed lines, would probably tell whether the window is steady;"
+        " of fewer than 9 steps, whose noise is not known, those up to 50; 0 if it is steady, missing if it is "
+        "not, or if no number of lines would tell",
+        R,
+        dtype=MAYBE_INT,
+        value=lambda window: window.steadiness.further_steps,
+        source=Source.STEADINESS,
+        missing_of_run=_no_further_steps,
+        shown=Shown.REQUEST,
+    ),
+    Metric(
+        "settled_at_step",
+        "Settled at step",
+        "first measured step from which the window is steady; missing if that can't be shown of any half of it;"
+        " of ingested logs, steps count from the start",
+        R,
+        dtype=MAYBE_INT,
+        value=lambda window: window.settled_at_step,
+        source=Source.STEADINESS,
+    ),
+)

@@ -1,0 +1,219 @@
+"""How long the steps of a run take, what comes before and after those that count, and the table of all steps."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import Diagnostic
+from dlperf_study.evidence.lines import TRAINING, WARMUP
+from dlperf_study.evidence.rank_log import Window
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.metric import (
+    COMMUNICATION,
+    INT,
+    MAYBE_INT,
+    RATE_PAGES,
+    RC,
+    STRING,
+    Metric,
+    R,
+    S,
+    Summary,
+    once_per_run,
+    only_in_tokens,
+)
+from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
+from dlperf_study.study.exchange import PUSH_PULL
+
+#: Share of the window that late updates may take after it.
+DRAIN_SHARE = 0.05
+
+
+def step_seconds(run: Run) -> float:
+    """Return the seconds of a step: makespan / measured steps."""
+    return makespan_seconds(run) / slowest_training(run).steps
+
+
+def step_variation(step_seconds: Floats) -> float | None:
+    """Return standard deviation / mean of the steps of a window; None for a single step."""
+    return float(step_seconds.std(ddof=1) / step_seconds.mean()) if step_seconds.size > 1 else None
+
+
+@once_per_run
+def steps_of_job(run: Run) -> Floats:
+    """Return the seconds of the measured steps of the job.
+
+    Where ranks wait for each other a step of the job takes as long as that of its slowest rank; with an asynchronous
+    server no rank waits for another, and the steps of all ranks count.
+    """
+    step_seconds = run.step_seconds(TRAINING)
+    is_asynchronous = run.ranks[0].facts["exchange"] == PUSH_PULL
+    steps: Floats = np.concatenate(step_seconds) if is_asynchronous else np.max(step_seconds, axis=0)
+    return steps
+
+
+def step_percentile(run: Run, percentile: int) -> float | None:
+    """Return a percentile of the job's step times in seconds, linear between the two nearest steps.
+
+    None where a window has fewer steps than it takes for one of them to be beyond: 20 for the 95th, 100 for the 99th.
+    """
+    steps = steps_of_job(run)
+    return float(np.percentile(steps, percentile)) if steps.size * (100 - percentile) >= 100 else None
+
+
+def drain_seconds(run: Run) -> float:
+    """Return the longest time that updates of a rank were certainly pending after its window."""
+    return max(float(log.end["drain_seconds"]) for log in run.ranks)
+
+
+def drain_resolution_seconds(run: Run) -> float:
+    """Return by how much a drain may have been longer than its rank could see."""
+    return max(float(log.end["drain_resolution_seconds"]) for log in run.ranks)
+
+
+def warmup_slowdown(run: Run) -> float | None:
+    """Return how many times longer the first warm-up step took than a measured one, on the slowest rank."""
+    warmup = run.slowest(WARMUP)
+    if warmup is None or not warmup.steps:
+        return None
+    return float(warmup.step_seconds[0] / np.median(slowest_training(run).step_seconds))
+
+
+def final_loss(run: Run) -> float | None:
+    """Return the loss of the last measured step, as the mean over ranks."""
+    losses = [window.losses[-1] for window in run.windows(TRAINING) if window.losses.size]
+    return float(np.mean(losses)) if losses else None
+
+
+def _ended_warmup(run: Run) -> Window | None:
+    """Return the warm-up of the slowest rank; None if it is not recorded why it ended."""
+    warmup = run.slowest(WARMUP)
+    return warmup if warmup and warmup.ended_by else None
+
+
+def _steps_warmed_up(run: Run) -> int | None:
+    warmup = _ended_warmup(run)
+    return warmup.steps if warmup else None
+
+
+def _warmup_end(run: Run) -> str | None:
+    warmup = _ended_warmup(run)
+    return str(warmup.ended_by) if warmup else None
+
+
+def late_updates(run: Run) -> Iterator[Diagnostic]:
+    """Asynchronous updates were pending when the clock stopped; how long is known to a resolution only."""
+    drain, resolution, makespan = drain_seconds(run), drain_resolution_seconds(run), makespan_seconds(run)
+    if drain > DRAIN_SHARE * makespan:
+        message = f"late updates took {drain:.3g} s of the {makespan:.3g} s that count"
+        yield Diagnostic("drain_seconds", f"{message}: the servers are slower than the trainers")
+    if resolution > DRAIN_SHARE * makespan:
+        message = f"late updates may have taken {resolution:.2g} s more than could be seen"
+        share = f"{100 * resolution / makespan:.0f} % of what counts"
+        yield Diagnostic("drain_seconds", f"{message}, {share}: a longer window makes that negligible")
+
+
+def _percentile(percentile: int, missing: tuple[str, ...]) -> Metric:
+    """Return the metric of a percentile of the job's step times."""
+    fewest = 100 // (100 - percentile)
+    definition = (
+        f"{percentile}th percentile of the steps of the window, each that of its slowest rank, with an "
+        f"asynchronous server those of all ranks; missing below {fewest} steps"
+    )
+    return Metric(
+        f"step_p{percentile}_seconds",
+        f"Step, p{percentile}",
+        definition,
+        RC,
+        unit="s",
+        value=lambda run: step_percentile(run, percentile),
+        summary=Summary.POSITIVE_MEAN,
+        missing=missing,
+        part_of="step_seconds",
+    )
+
+
+_TOO_FEW = ("its windows have too few steps",)
+
+METRICS = (
+    Metric(
+        "step_seconds",
+        "Step",
+        "slowest rank's window / measured steps",
+        RC,
+        unit="s",
+        value=step_seconds,
+        summary=Summary.POSITIVE_MEAN,
+        missing=(only_in_tokens,),
+        pages=(COMMUNICATION,),
+    ),
+    Metric(
+        "step_variation",
+        "Step variation",
+        "coefficient of variation of the slowest rank's steps: standard deviation / mean",
+        R,
+        value=lambda run: step_variation(slowest_training(run).step_seconds),
+    ),
+    _percentile(50, ()),
+    _percentile(95, _TOO_FEW),
+    _percentile(99, _TOO_FEW),
+    Metric(
+        "drain_seconds",
+        "Drain",
+        "longest time for which updates of a rank were certainly pending after its window; it counts as training",
+        R,
+        unit="s",
+        value=drain_seconds,
+        pages=RATE_PAGES,
+        diagnose=late_updates,
+    ),
+    Metric(
+        "steps_warmed_up",
+        "Warm-up",
+        "steps of the warm-up, the same number on every rank",
+        R,
+        unit="steps",
+        dtype=MAYBE_INT,
+        value=_steps_warmed_up,
+    ),
+    Metric(
+        "warmup_end",
+        "Warm-up ended",
+        "steady: its last steps were alike on all ranks; limit: the time for it was over before; steps: only "
+        "the warm-up steps were requested",
+        R,
+        dtype=STRING,
+        value=_warmup_end,
+    ),
+    Metric(
+        "steps_measured",
+        "Measured",
+        "steps of the training window, as many on every rank",
+        R,
+        unit="steps",
+        dtype=MAYBE_INT,
+        value=lambda run: slowest_training(run).steps,
+    ),
+    Metric(
+        "warmup_slowdown",
+        "First step",
+        "first warm-up step / median measured step, slowest rank",
+        R,
+        unit="×",
+        value=warmup_slowdown,
+    ),
+    Metric("final_loss", "Final loss", "loss of the last measured step, mean over ranks", R, value=final_loss),
+    Metric("rank", "Rank", "which training process; −1: the whole job, of ingested logs", S, dtype=INT),
+    Metric(
+        "window",
+        "Window",
+        "warmup, computation_before, training, computation_after, exchange_<bytes> or exchange; of ingested "
+        "logs, training counts, warmup comes before it, and left_out is within",
+        S,
+        dtype=STRING,
+    ),
+    Metric("step", "Step", "number of the step in its window, from 0; of ingested logs, since the start", S, dtype=INT),
+    Metric("seconds", "Step time", "duration of the step on this rank; of ingested logs, as printed", S, unit="s"),
+    Metric("loss", "Loss", "loss of the step on this rank; missing for an exchange or where not printed", S),
+)

@@ -1,0 +1,127 @@
+"""The throughput of a run. A job is as slow as its slowest rank, so the slowest rank represents all."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.evidence.lines import TRAINING
+from dlperf_study.evidence.rank_log import RankLog, Window
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.metric import RATIO_PAGES, RC, SCALING, Metric, Summary, once_per_run, only_in_tokens
+from dlperf_study.study.exchange import PUSH_PULL
+from dlperf_study.study.study import COMPARISON
+
+
+@once_per_run
+def slowest_training(run: Run) -> Window:
+    """Return the training window of the rank whose updates were done last; every completed run has one."""
+    return max(run.ranks, key=rank_seconds).windows[TRAINING]
+
+
+def rank_seconds(log: RankLog) -> float:
+    """Return the seconds a rank took until its updates were done: its training window and its drain."""
+    return log.windows[TRAINING].seconds + float(log.end["drain_seconds"])
+
+
+def makespan_seconds(run: Run) -> float:
+    """Return the seconds until all updates of the training window were done: the slowest rank's."""
+    return max(map(rank_seconds, run.ranks))
+
+
+def throughput(run: Run) -> float | None:
+    """Return samples/s of the whole job: global batch × measured steps / makespan; None if a sample is not known."""
+    if recorded := _recorded(run, lambda window: window.samples):
+        return recorded / makespan_seconds(run)
+    batch = run.configuration.global_batch
+    return batch * slowest_training(run).steps / makespan_seconds(run) if batch else None
+
+
+def _recorded(run: Run, counts: Callable[[Window], Floats | None]) -> float:
+    """Return what all ranks trained by what each says of its steps; 0 where one does not say it."""
+    counts_of_ranks = [counts(window) for window in run.windows(TRAINING)]
+    recorded = [count.sum() for count in counts_of_ranks if count is not None]
+    return float(sum(recorded)) if len(recorded) == len(run.ranks) else 0.0
+
+
+def token_throughput(run: Run) -> float | None:
+    """Return tokens/s of the whole job: tokens of a step × measured steps / makespan; None if they are not known."""
+    if recorded := _recorded(run, lambda window: window.tokens):
+        return recorded / makespan_seconds(run)
+    program = run.facts.get("program")
+    tokens = program and program["tokens_per_step"]
+    return tokens * slowest_training(run).steps / makespan_seconds(run) if tokens else None
+
+
+def sum_of_rank_rates(run: Run) -> float | None:
+    """Return the sum of the rates of asynchronous trainers, in samples/s: what the servers apply while all train.
+
+    None where ranks wait for each other in each step: then their rates are one rate.
+    """
+    if run.ranks[0].facts["exchange"] != PUSH_PULL:
+        return None
+    batch = run.configuration.batch_per_device
+    return sum(batch * log.windows[TRAINING].steps / rank_seconds(log) for log in run.ranks)
+
+
+def mean_of_rates(run: Run) -> float | None:
+    """Return the arithmetic mean of the slowest rank's per-step rates, in samples/s; None if a sample is not known.
+
+    Never below ``throughput``; for comparison with results that were published in this way.
+    """
+    batch = run.configuration.global_batch
+    return float(np.mean(batch / slowest_training(run).step_seconds)) if batch else None
+
+
+METRICS = (
+    Metric(
+        "throughput",
+        "Throughput",
+        "global batch × measured steps / makespan: the slowest rank's window with its drain, whole job; of "
+        "ingested logs, samples / seconds of the steady part of what the program printed",
+        RC,
+        unit="samples/s",
+        value=throughput,
+        summary=Summary.GEOMETRIC,
+        missing=(only_in_tokens,),
+        pages=(*RATIO_PAGES, COMPARISON),
+        related=("steadiness", "busy_cores"),
+        of_logs=True,
+    ),
+    Metric(
+        "token_throughput",
+        "Token throughput",
+        "tokens of a step × measured steps / makespan, whole job, of programs whose study gives their tokens; of "
+        "ingested logs, tokens / seconds of the steady part of what the program printed; speedups of a study in which "
+        "nothing else is known are of this",
+        RC,
+        unit="tokens/s",
+        value=token_throughput,
+        summary=Summary.GEOMETRIC,
+        pages=RATIO_PAGES,
+        related=("steadiness", "busy_cores"),
+        of_logs=True,
+    ),
+    Metric(
+        "sum_of_rank_rates",
+        "Sum of trainers",
+        "of asynchronous trainers: sum of their own rates, which the servers sustain while all train",
+        RC,
+        unit="samples/s",
+        value=sum_of_rank_rates,
+        summary=Summary.GEOMETRIC,
+        missing=("ranks wait for each other in every step: they have one rate",),
+    ),
+    Metric(
+        "mean_of_rates",
+        "Mean of rates",
+        "arithmetic mean of the slowest rank's per-step rates, of ingested logs of the printed rates that "
+        "count; for comparison with published numbers only",
+        RC,
+        unit="samples/s",
+        value=mean_of_rates,
+        summary=Summary.GEOMETRIC,
+        missing=(only_in_tokens,),
+        pages=(SCALING,),
+    ),
+)

@@ -1,0 +1,102 @@
+"""How a library computed, as observed: number format, loss scaling, tuning and compiling."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dlperf_study.core.errors import Diagnostic
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.metric import MAYBE_INT, RATE_PAGES, RC, STRING, Metric, R, Summary
+from dlperf_study.metrics.throughput import slowest_training
+from dlperf_study.study.configuration import PARAMETERS
+
+NO_COMPILER = PARAMETERS["compiler"].default
+
+
+def compile_seconds(run: Run) -> float | None:
+    """Return how long the first steps of a compiled network took; None without a compiler, or if a rank has none."""
+    seconds: list[float] = [log.facts["first_steps_seconds"] for log in run.ranks if "first_steps_seconds" in log.facts]
+    is_complete = run.configuration.compiler != NO_COMPILER and len(seconds) == len(run.ranks)
+    return max(seconds) if is_complete else None
+
+
+def _observed(name: str) -> Callable[[Run], Any]:
+    return lambda run: run.ranks[0].facts.get("tuning", {}).get(name)
+
+
+def skipped_steps(run: Run) -> Iterator[Diagnostic]:
+    """Measured steps updated nothing: gradients overflowed, and loss scaling left the updates out."""
+    window = slowest_training(run)
+    if window.skipped_steps:
+        skipped = f"{window.skipped_steps} of {window.steps} measured steps updated nothing"
+        remedy = "a longer warm-up would find the scale before"
+        if run.configuration.loss_scaling == "static":
+            remedy = f"the constant {run.ranks[0].end.get('loss_scale'):g} is too large"
+        yield Diagnostic("skipped_steps", f"{skipped}: their gradients overflowed; {remedy}")
+
+
+METRICS = (
+    Metric(
+        "compile_seconds",
+        "Compilation",
+        "first training step of a compiled network, before all windows: tracing, compiling or reading what "
+        "earlier runs of the configuration compiled, and the step itself; longest of the ranks; missing without"
+        " a compiler",
+        RC,
+        unit="s",
+        value=compile_seconds,
+        summary=Summary.POSITIVE_MEAN,
+        missing=("it was not compiled",),
+    ),
+    Metric(
+        "computed_in",
+        "Computed in",
+        "number format of the first convolution or matrix product of a training step before all windows, as "
+        "observed; float32 that reads 10 bits of the mantissa is tf32",
+        R,
+        dtype=STRING,
+        value=lambda run: run.ranks[0].facts.get("computed_in"),
+    ),
+    Metric(
+        "loss_scale",
+        "Loss scale",
+        "factor of the loss when training ended; missing without loss scaling",
+        R,
+        value=lambda run: run.ranks[0].end.get("loss_scale"),
+    ),
+    Metric(
+        "skipped_steps",
+        "Skipped steps",
+        "measured steps that updated nothing, because a gradient was not finite; missing without loss scaling",
+        R,
+        unit="steps",
+        dtype=MAYBE_INT,
+        value=lambda run: slowest_training(run).skipped_steps,
+        pages=RATE_PAGES,
+        diagnose=skipped_steps,
+    ),
+    Metric(
+        "observed_memory_format",
+        "Observed memory format",
+        "nchw or nhwc: memory format of the output of the first convolution of a training step before all "
+        "windows; missing if its sizes leave it open; what a compiler orders anew is not seen",
+        R,
+        dtype=STRING,
+        value=_observed("memory_format"),
+    ),
+    Metric(
+        "observed_cudnn_autotune",
+        "Observed cuDNN autotuning",
+        "enabled or disabled, as the library says after this step; missing on CPUs",
+        R,
+        dtype=STRING,
+        value=_observed("cudnn_autotune"),
+    ),
+    Metric(
+        "observed_fused_optimizer",
+        "Observed parameter update",
+        "fused, foreach or for_loop, as the optimizer says after this step; missing if it can't be asked",
+        R,
+        dtype=STRING,
+        value=_observed("fused_optimizer"),
+    ),
+)

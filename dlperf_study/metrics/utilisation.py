@@ -1,0 +1,133 @@
+"""The network of a run, the share of its devices' peak that it reaches, and what a share above 1 means."""
+
+from collections.abc import Iterator
+
+from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.communication import nothing_to_exchange
+from dlperf_study.metrics.metric import AUDIT, COMMUNICATION, MAYBE_INT, RC, RCP, SCALING, STRING, Metric, R, Summary
+from dlperf_study.metrics.throughput import throughput
+from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
+
+#: How many times fewer multiplications a convolution may take than its definition: Winograd's F(4×4, 3×3) saves 4
+#: (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
+WINOGRAD_FACTOR = 4.0
+WINOGRAD = "3×3 convolutions by Winograd's algorithm take up to 4 times fewer multiplications than are counted"
+
+
+def device_peak(run: Run) -> tuple[float | None, str | None]:
+    """Return the FLOP/s of one device in the number format that was computed in, and who says so; None: unknown.
+
+    The cluster file comes first, then the data sheet of the device that reported itself. A run that does not say what
+    it computed in, as older ones, has the one peak of its cluster file or none.
+    """
+    facts, number_format = run.facts["cluster"], run.ranks[0].facts.get("computed_in")
+    if from_file := peak_of_file(facts["device_peak_flops"], number_format):
+        return from_file, FROM_CLUSTER_FILE
+    peak = known_peak(facts["device_name"], number_format) if number_format else None
+    if peak is None:
+        return None, None
+    units = run.configuration.threads_per_device if peak.per_thread else 1
+    return peak.flops * units, peak.source
+
+
+def model_flops_utilisation(run: Run) -> float | None:
+    """Return throughput × FLOPs per sample / (devices × peak), or None if FLOPs or peak are unknown.
+
+    Formula: Chowdhery et al., "PaLM" (2022), appendix B.
+    """
+    flops, (peak, _), samples = flops_per_sample(run), device_peak(run), throughput(run)
+    if not flops or not peak or not samples:
+        return None
+    return samples * flops / (run.configuration.world_size * peak)
+
+
+def flops_per_sample(run: Run) -> float | None:
+    """Return the FLOPs of one sample, forward and backward, as its rank or the study of its program says; or None."""
+    program = run.facts.get("program")
+    return run.ranks[0].facts.get("flops_per_sample") or (program["flops_per_sample"] if program else None)
+
+
+def severity_above_peak(share: float, is_convolutional: bool = True) -> Severity | None:
+    """Return how wrong it is that a network takes this share of its devices' peak; None up to 1.
+
+    Above 1 it is a warning for a convolutional network as far as Winograd's algorithm may save, and else an error.
+    """
+    if share <= 1:
+        return None
+    is_possible = is_convolutional and share <= WINOGRAD_FACTOR
+    return Severity.WARNING if is_possible else Severity.ERROR
+
+
+def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:
+    """The utilisation is above 1: more FLOPs than the peak of the device."""
+    mfu = model_flops_utilisation(run)
+    severity = None if mfu is None else severity_above_peak(mfu)
+    if severity is not None:
+        peak, source = device_peak(run)
+        is_wrong = f"the peak of a device, {peak:.4g} FLOP/s (from {source}), or the FLOPs of the model are wrong"
+        explanation = is_wrong if severity is Severity.ERROR else f"{WINOGRAD}, or {is_wrong}"
+        yield Diagnostic("mfu", f"{mfu:.2f} is above 1: {explanation}", severity)
+
+
+METRICS = (
+    Metric(
+        "parameters",
+        "Parameters",
+        "trainable parameters on rank 0; with a sharded classifier, its shard",
+        RCP,
+        dtype=MAYBE_INT,
+        value=lambda run: run.ranks[0].facts.get("parameters"),
+        summary=Summary.FACT,
+    ),
+    Metric(
+        "gradient_bytes",
+        "Gradient",
+        "bytes of gradients rank 0 exchanges in a step",
+        RC,
+        unit="bytes",
+        dtype=MAYBE_INT,
+        value=lambda run: run.ranks[0].facts.get("gradient_bytes"),
+        summary=Summary.FACT,
+        missing=(nothing_to_exchange,),
+        pages=(COMMUNICATION,),
+    ),
+    Metric(
+        "flops_per_sample",
+        "FLOPs per sample",
+        "forward and backward of one sample",
+        RC,
+        unit="FLOP",
+        value=flops_per_sample,
+        summary=Summary.FACT,
+        decimals=9,
+    ),
+    Metric(
+        "device_peak_flops",
+        "Device peak",
+        "peak of one device in the number format that was computed in, without sparsity: as in the cluster "
+        "file, else in the data sheet of the device; missing if in neither",
+        R,
+        unit="FLOP/s",
+        value=lambda run: device_peak(run)[0],
+    ),
+    Metric(
+        "device_peak_source",
+        "Peak from",
+        "the cluster file, or the data sheet of the device",
+        R,
+        dtype=STRING,
+        value=lambda run: device_peak(run)[1],
+    ),
+    Metric(
+        "mfu",
+        "MFU",
+        "throughput × FLOPs per sample / (devices × device peak); missing if unknown",
+        RC,
+        value=model_flops_utilisation,
+        summary=Summary.GEOMETRIC,
+        missing=("the device's peak or the model's FLOPs are not known",),
+        pages=(SCALING, AUDIT),
+        diagnose=impossible_utilisation,
+    ),
+)

@@ -1,0 +1,158 @@
+"""A user's own program as what a run starts: its processes on each node, and what it needs there."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.programs.frameworks._base import ClusterView
+from dlperf_study.programs.frameworks._processes import gpu_environment, gpus_per_node, network_environment
+from dlperf_study.programs.program_files import kept_program
+from dlperf_study.programs.questions import passed_variables
+from dlperf_study.record import REQUEST_VARIABLE, Request, steps_to_take
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import PROGRAM_FOLDER, Job, Task, TaskRole
+from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.program import EACH_RANK, FIRST_NODE, OWN_PROGRAM, Program, placeholders_of
+
+#: The host file of launchers such as mpirun and deepspeed, below the scratch folder of a run.
+HOST_FILE = "hostfile"
+#: Ports that a command may name, as {port_0}.
+PORTS = 4
+
+
+def command_obstacles(configuration: Configuration, cluster: ClusterView) -> str:
+    """Return why a program can't run with a configuration; empty if it can, as far as anybody knows before."""
+    obstacles = [
+        f"{name} is {getattr(configuration, name)}, which a program must limit itself"
+        for name in ("memory_limit_mib", "cpu_limit")
+        if getattr(configuration, name)
+    ]
+    if configuration.servers:
+        obstacles.append(f"servers is {configuration.servers}, but a program starts its servers itself")
+    return "; ".join(obstacles)
+
+
+def missing_command(program: Program) -> str:
+    """Return that this machine has not the executable that begins the command of a program; empty if it has."""
+    name = shlex.split(program.command)[0]
+    if any(placeholders_of(name)) or "PATH" in program.environment:
+        return ""
+    if "/" in name:
+        return "" if Path(program.folder, name).exists() else f"{name} does not exist in {program.folder}"
+    if which(name):
+        return ""
+    executable = Path(sys.executable).parent / name
+    remedy = (
+        f"activate the environment that has it, {executable.parent.parent}" if executable.exists() else "install it"
+    )
+    return f"{name} is not found on PATH: {remedy}, or write its path in program.command"
+
+
+@dataclass(frozen=True)
+class CommandRun:
+    """One run of a user's program: the program as its study keeps it, and the configuration that it trains."""
+
+    program: Program
+    archive: Path
+    configuration: Configuration
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> "CommandRun":
+        """Return that of a configuration; raises StudyFileError where its study keeps no such program."""
+        paths = StudyPaths.of(configuration.study)
+        return cls(*kept_program(paths, configuration.program_digest), configuration)
+
+    def job(self, cluster: ClusterView, code: str, repetition: int) -> Job:
+        """Return its processes, as the program declares where its command is started.
+
+        ``code``: the digest of the measuring code, which the logs of ranks name.
+        """
+        configuration = self.configuration
+        tasks = tuple(self._tasks(cluster, f"{configuration.identity}/{repetition}", code))
+        slots = configuration.devices_per_node
+        hosts = "".join(f"{{host_{node}}} slots={slots}\n" for node in range(configuration.nodes))
+        return Job(
+            tasks,
+            nodes=configuration.nodes,
+            ports=PORTS,
+            gpus_per_node=gpus_per_node(configuration, cluster),
+            starts_other_nodes=self.program.start == FIRST_NODE,
+            framework=OWN_PROGRAM,
+            variables=passed_variables(),
+            python=cluster.guard_python,
+            archive=str(self.archive),
+            files={HOST_FILE: hosts},
+            data=self.program.data_links,
+            pass_environment=self.program.pass_environment,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Return what the record of a run says of its program."""
+        values = self.configuration.program_values
+        amounts = {name: self.program.amount(name, values) for name in ("tokens_per_step", "flops_per_sample")}
+        return self.program.facts | amounts
+
+    def _tasks(self, cluster: ClusterView, run: str, code: str) -> Iterator[Task]:
+        for node, local_rank in self._positions():
+            rank = node * self.configuration.devices_per_node + local_rank
+            values = self._values(cluster) | {"node": node, "rank": rank, "local_rank": local_rank}
+            name = f"rank-{rank}" if self.program.start == EACH_RANK else f"node-{node}"
+            environment = self._environment(cluster, node, values, run, code)
+            if self.program.start == EACH_RANK:
+                environment |= self._rank_environment(rank, local_rank)
+            argv = self.program.argv(values)
+            yield Task(name, TaskRole.TRAINER, node, argv, environment, PROGRAM_FOLDER)
+
+    def _positions(self) -> Iterator[tuple[int, int]]:
+        """Yield the node and the local rank of each process that is started."""
+        nodes = 1 if self.program.start == FIRST_NODE else self.configuration.nodes
+        ranks = self.configuration.devices_per_node if self.program.start == EACH_RANK else 1
+        for node in range(nodes):
+            for local_rank in range(ranks):
+                yield node, local_rank
+
+    def _values(self, cluster: ClusterView) -> dict[str, Scalar]:
+        """Return the values of the placeholders that are the same for all processes."""
+        configuration, slots = self.configuration, self.configuration.devices_per_node
+        values = configuration.program_values
+        hosts = ",".join(f"{{host_{node}}}:{slots}" for node in range(configuration.nodes))
+        python = cluster.python_for(OWN_PROGRAM)
+        values["steps"] = steps_to_take(*self._steps)
+        return values | {"hostfile": f"{{run}}/scratch/{HOST_FILE}", "hosts": hosts, "python": python}
+
+    def _environment(
+        self, cluster: ClusterView, node: int, values: dict[str, Scalar], run: str, code: str
+    ) -> dict[str, str]:
+        """Return the variables of a process, those that the study gives last."""
+        environment = gpu_environment(cluster, node) | network_environment(self.configuration, cluster, node)
+        environment["PYTHONUNBUFFERED"] = "1"
+        if self.program.records_steps:
+            environment[REQUEST_VARIABLE] = self._record_request(run, code).as_json()
+        given = {name: self.program.filled(value, values) for name, value in self.program.environment.items()}
+        return environment | given
+
+    def _record_request(self, run: str, code: str) -> Request:
+        """Return what the recorder is asked for."""
+        configuration = self.configuration
+        return Request(run, code, "{run}", configuration.devices_per_node, *self._steps)
+
+    @property
+    def _steps(self) -> tuple[int, int, int]:
+        """The steps of warm-up, of the measured window, and without exchange."""
+        measured = self.configuration.measured_steps
+        return self.configuration.warmup_steps, measured, sum(self.configuration.computation_halves(measured))
+
+    def _rank_environment(self, rank: int, local_rank: int) -> dict[str, str]:
+        """Return the variables by which PyTorch's processes find each other without a launcher of theirs."""
+        return {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(local_rank),
+            "WORLD_SIZE": str(self.configuration.world_size),
+            "MASTER_ADDR": "{host_0}",
+            "MASTER_PORT": "{port_0}",
+        }

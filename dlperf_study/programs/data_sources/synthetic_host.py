@@ -1,0 +1,75 @@
+"""Random values that the training library makes on the host, anew for every step, and that travel to the device.
+
+Makes tensors of the library. Uniform values of variance 1: each library makes them from a seed of their own, which the
+seed of the configuration, the rank and the step determine.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+from dlperf_study.programs.data_sources._base import Batch, Consumer, DataSource
+from dlperf_study.programs.data_sources._host_batches import random_generator
+from dlperf_study.study.configuration import Configuration
+
+#: Uniform values between minus this and this have variance 1.
+LARGEST_VALUE = math.sqrt(3)
+LARGEST_SEED = 2**31 - 1
+
+
+def paddle_batch(configuration: Configuration, seed: int) -> Batch:
+    """Return a batch of Paddle's tensors on the CPU, also where the process trains on a GPU or by a static graph."""
+    import paddle
+
+    shape = [configuration.batch_per_device, 3, configuration.image_size, configuration.image_size]
+    with paddle.base.dygraph.guard(paddle.CPUPlace()):
+        images = paddle.uniform(shape, "float32", -LARGEST_VALUE, LARGEST_VALUE, seed)
+        labels = paddle.uniform(shape[:1], "float64", 0, configuration.classes, seed)
+        return images, labels.astype("int64")
+
+
+def torch_batch(configuration: Configuration, seed: int) -> Batch:
+    """Return a batch of PyTorch's tensors on the CPU."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    shape = (configuration.batch_per_device, 3, configuration.image_size, configuration.image_size)
+    images = torch.empty(shape).uniform_(-LARGEST_VALUE, LARGEST_VALUE, generator=generator)
+    return images, torch.randint(configuration.classes, shape[:1], generator=generator)
+
+
+def tensorflow_batch(configuration: Configuration, seed: int) -> Batch:
+    """Return a batch of TensorFlow's tensors on the CPU."""
+    import tensorflow as tf
+
+    shape = [configuration.batch_per_device, 3, configuration.image_size, configuration.image_size]
+    with tf.device("/CPU:0"):
+        images = tf.random.stateless_uniform(shape, [seed, 0], -LARGEST_VALUE, LARGEST_VALUE)
+        return images, tf.random.stateless_uniform(shape[:1], [seed, 1], 0, configuration.classes, tf.int64)
+
+
+#: How each library makes a batch from a seed.
+MAKERS: Mapping[str, Callable[[Configuration, int], Batch]] = {
+    "paddle": paddle_batch,
+    "torch": torch_batch,
+    "tensorflow": tensorflow_batch,
+}
+
+
+class HostBatches:
+    """Batches that are made when they are requested."""
+
+    def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
+        self._configuration, self._make = configuration, MAKERS[consumer.library]
+        self._seeds = random_generator(configuration, consumer.rank)
+
+    def next(self) -> Batch:
+        """Make a batch."""
+        return self._make(self._configuration, int(self._seeds.integers(1, LARGEST_SEED)))
+
+    def close(self) -> None:
+        """Do nothing: there is neither a thread nor a process."""
+
+
+DATA_SOURCE = DataSource(
+    name="synthetic_host", display_name="synthetic, from the host", open=HostBatches, libraries=tuple(MAKERS)
+)

@@ -1,0 +1,266 @@
+"""Shared by the PyTorch frameworks: what they refuse, the model on its device, one step of training."""
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dlperf_study.core.user_commands import make_or
+from dlperf_study.programs import models
+from dlperf_study.programs.frameworks import _torch, _training
+from dlperf_study.programs.frameworks._base import (
+    ClusterView,
+    Stopwatch,
+    exchange_library,
+)
+from dlperf_study.programs.frameworks._obstacles import (
+    AUTOTUNING,
+    BUILT_LEVELS,
+    Compilers,
+    Levels,
+    device_obstacles,
+    missing_library,
+    require_compiler,
+    server_obstacles,
+    unsuitable_parts,
+)
+from dlperf_study.programs.frameworks._processes import common_environment, gpu_environment
+from dlperf_study.programs.frameworks._torch import CompiledFormats
+from dlperf_study.programs.frameworks._training import Output
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.environment_variables import VISIBLE_DEVICES
+from dlperf_study.study.exchange import ALL_REDUCE, ELEMENT_BYTES, NO_EXCHANGE, Drain
+from dlperf_study.study.precision import REDUCED_PARAMETERS, LossScaling
+
+STRATEGIES = (ALL_REDUCE,)
+COMPILERS: Compilers = {_torch.COMPILER: _torch.compiler_obstacle}
+LEVELS: Levels = BUILT_LEVELS | {
+    "strategy": STRATEGIES,
+    "precision": ("fp32", "tf32", "amp_fp16", "amp_bf16"),
+    "loss_scaling": ("none", "dynamic", "static"),
+    "compiler": ("none", *COMPILERS),
+    "memory_format": ("nchw", "nhwc"),
+    "cudnn_autotune": AUTOTUNING,
+    "fused_optimizer": _torch.FUSED_OPTIMIZERS,
+    "gradient_compression": ("none", "fp16"),
+}
+_NO_O2 = "PyTorch's autocast keeps parameters in float32; the level O2, which does not, is Paddle's"
+REFUSED_PRECISIONS = {precision: f"precision {precision}: {_NO_O2}" for precision in REDUCED_PARAMETERS}
+GPU_REMEDY = make_or("gpu TORCH_INDEX=ADDRESS", "pip install torch --index-url ADDRESS")
+
+
+def obstacles(
+    configuration: Configuration,
+    cluster: ClusterView,
+    version: str | None,
+    library: str,
+    remedy: str,
+    settings: tuple[str, ...],
+) -> Iterator[str]:
+    """Yield each reason why PyTorch can't run the configuration."""
+    yield from server_obstacles(configuration)
+    yield from device_obstacles(configuration, cluster.device)
+    if configuration.compiler != "none" and configuration.classifier == "sharded":
+        yield f"compiler {configuration.compiler}: a sharded classifier exchanges features inside of what is compiled"
+    yield from missing_library(library, version, remedy)
+    yield from unsuitable_parts(configuration, "torch", LEVELS, settings, REFUSED_PRECISIONS)
+
+
+def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
+    """Return the environment of the ranks of a node; on a CPU no GPU is visible to them."""
+    variables = common_environment(configuration) | _training.tf32_environment(configuration, cluster.device)
+    return variables | {VISIBLE_DEVICES: ""} | gpu_environment(cluster, node)
+
+
+class TorchTrainer:
+    """One rank of a data-parallel run; each framework adds how gradients travel.
+
+    ``exchange_threads``: how many threads of a process its library exchanges gradients with between CPUs.
+    """
+
+    exchange_threads: int
+    tensor_library = "torch"
+    #: Whether parameters, and so their gradients, have the memory format of images and features too.
+    has_parameters_in_memory_format = True
+    _gpu_support = staticmethod(_torch.gpu_support)
+    train_step: "TrainingStep"
+
+    def __init__(self, configuration: Configuration, rank: int, world_size: int, local_rank: int) -> None:
+        self.rank, self.world_size = rank, world_size
+        self.exchange_kind = ALL_REDUCE if world_size > 1 else NO_EXCHANGE
+        self._configuration = configuration
+        self._device = _torch.own_device(local_rank)
+        _torch.set_tf32(configuration)
+        _torch.set_autotuning(configuration)
+        layer = build_layer(configuration, rank, world_size)
+        self._layer = layer.to(self._device)
+        if self.has_parameters_in_memory_format:
+            self._layer = self._layer.to(memory_format=_torch.memory_format_of(configuration))
+        self._first_outputs: list[Output] = []
+        self._compiled = CompiledFormats() if configuration.compiler == _torch.COMPILER else None
+        if self._compiled:
+            require_compiler(configuration, COMPILERS)
+            _torch.keep_compiled_code(configuration)
+            self._compiled.compile(self._layer)
+
+    def description(self) -> dict[str, Any]:
+        """Return the fields of the rank log about library, device and model."""
+        import torch
+
+        exchanged = replicated_parameters(self._layer) if self.world_size > 1 else []
+        element_bytes = ELEMENT_BYTES[self._configuration.gradient_compression]
+        return {
+            "library": "torch",
+            "library_version": torch.__version__,
+            "library_commit": str(torch.version.git_version),
+            "cuda": str(torch.version.cuda),
+            "device": "gpu" if self._device.type == "cuda" else "cpu",
+            "parameters": sum(p.numel() for p in trainable_parameters(self._layer)),
+            "gradient_bytes": sum(p.numel() for p in exchanged) * element_bytes,
+            "exchange_threads": self.exchange_threads if self.world_size > 1 else 0,
+            **({"exchange_library": self.exchange_library()} if self.world_size > 1 else {}),
+        } | _training.model_facts(self._configuration)
+
+    def exchange_library(self) -> str:
+        """Return what exchanges the gradients of several ranks, as the rank log names it; gloo has no versions."""
+        return exchange_library(self._gpu_support() if self._device.type == "cuda" else None)
+
+    def transfer_batch(self, images: Any, labels: Any) -> tuple[Any, Any]:
+        """Return a batch as tensors on the device of this rank, the images in its memory format."""
+        import torch
+
+        placed = torch.as_tensor(images, device=self._device)
+        memory_format = _torch.memory_format_of(self._configuration)
+        return placed.contiguous(memory_format=memory_format), torch.as_tensor(labels, device=self._device)
+
+    def first_step(self, batch: tuple[Any, Any]) -> str:
+        """Do the first step; return the number format in which its first convolution computed.
+
+        Of a compiled network that in which it was compiled: a hook would become part of what is compiled.
+        """
+        if self._compiled:
+            self.train_step(batch)
+            _torch.refuse_further_compilation()
+            self._first_outputs = self._compiled.outputs
+        else:
+            with _torch.observed_outputs(self._layer) as self._first_outputs:
+                self.train_step(batch)
+        return _training.observed_format(self._first_outputs, _torch.products(self._device))
+
+    def tuning(self) -> dict[str, str]:
+        """Return, after the first step, the levels of what tunes PyTorch; cuDNN is for GPUs only."""
+        levels = {"fused_optimizer": _torch.optimizer_kernels(self.train_step.optimizer)}
+        if self._device.type == "cuda":
+            levels["cudnn_autotune"] = _torch.autotuning()
+        return levels | _training.observed_memory_format(self._first_outputs)
+
+    def loss_scaling(self) -> LossScaling | None:
+        """Return the state of loss scaling, or None without it."""
+        return self.train_step.scaler.state()
+
+    def settle(self) -> Drain:
+        """Wait for the device; under all-reduce a step ends with its update applied, so nothing is pending."""
+        self._synchronise()
+        return Drain()
+
+    def stopwatch(self) -> Stopwatch:
+        """Return a stopwatch for this rank's device."""
+        return _torch.stopwatch(self._device)
+
+    def loss_value(self, loss: Any) -> float:
+        """Return a loss as a number."""
+        return float(loss)
+
+    def parameter_checksum(self) -> str:
+        """Return a digest of all parameters but those of a class shard, which belong to one rank."""
+        return _training.checksum([p.detach().cpu().numpy() for p in replicated_parameters(self._layer)])
+
+    def _leading(self, buffers: list[Any], size: int) -> list[Any]:
+        """Return buffers, the last one cut, that hold the first ``size`` bytes of ``buffers``."""
+        counts = [buffer.numel() for buffer in buffers]
+        element_bytes = ELEMENT_BYTES[self._configuration.gradient_compression]
+        leading = _training.leading_counts(counts, size // element_bytes)
+        return [buffer.flatten()[:count] for buffer, count in zip(buffers, leading, strict=False)]
+
+    def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> "TrainingStep":
+        return TrainingStep(self._configuration, model, optimizer, self._device, update or plain_update)
+
+    def _synchronise(self) -> None:
+        import torch
+
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+class TrainingStep:
+    """Forward, backward and update of one batch, in the precision of the configuration."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        model: Any,
+        optimizer: Any,
+        device: Any,
+        update: Callable[[Any, Any], None],
+    ) -> None:
+        self.optimizer = optimizer
+        self._model, self._update = model, update
+        self.scaler = _torch.LossScaler(configuration, optimizer, device)
+        self._autocast = _torch.autocast(configuration, device)
+
+    def __call__(self, batch: tuple[Any, Any]) -> Any:
+        """Do one step; return the loss, which stays on the device."""
+        with self._autocast():
+            loss = self._model(*batch)
+        self.scaler.scaler.scale(loss).backward()
+        self._update(self.optimizer, self.scaler.scaler)
+        self.scaler.update()
+        self.optimizer.zero_grad()
+        return loss.detach()
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Take back, at the end, what steps change: parameters, statistics, and states of optimizer and loss scaling.
+
+        They are kept on the host, so that the device has no more in its memory than while it trains.
+        """
+        import torch
+
+        parts, states = (self._model, self.optimizer, self.scaler.scaler), io.BytesIO()
+        torch.save([part.state_dict() for part in parts], states)
+        yield
+        states.seek(0)
+        for part, state in zip(parts, torch.load(states, map_location="cpu"), strict=True):
+            part.load_state_dict(state)
+
+
+def plain_update(optimizer: Any, scaler: Any) -> None:
+    """Update by gradients that are already exchanged, or need no exchange."""
+    scaler.step(optimizer)
+
+
+def build_layer(configuration: Configuration, rank: int, world_size: int) -> Any:
+    """Build the model, with the same initial parameters on every rank."""
+    import torch
+
+    torch.manual_seed(configuration.seed)
+    return models.load(configuration.model).builder("torch")(configuration, rank, world_size)
+
+
+def optimizer(configuration: Configuration, layer: Any) -> Any:
+    """Return the optimizer of the configuration over what is trained in a layer."""
+    import torch
+
+    momentum = _training.MOMENTUM if configuration.optimizer == "momentum" else 0.0
+    kernels = _torch.optimizer_arguments(configuration)
+    return torch.optim.SGD(trainable_parameters(layer), lr=_training.LEARNING_RATE, momentum=momentum, **kernels)
+
+
+def trainable_parameters(layer: Any) -> list[Any]:
+    """Return what an optimizer updates."""
+    return [parameter for parameter in layer.parameters() if parameter.requires_grad]
+
+
+def replicated_parameters(layer: Any) -> list[Any]:
+    """Return the trainable parameters that are equal on every rank; a shard of a classifier has ``no_sync``."""
+    return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]

@@ -1,0 +1,307 @@
+"""Paddle, dynamic graph, gradients averaged by all-reduce: gloo between CPUs, NCCL between GPUs."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dlperf_study.programs.frameworks import _paddle, _processes, _training
+from dlperf_study.programs.frameworks._base import ClusterView, Framework, Stopwatch, exchange_library
+from dlperf_study.programs.frameworks._obstacles import (
+    AUTOTUNING,
+    BUILT_LEVELS,
+    Compilers,
+    Levels,
+    missing_library,
+    require_compiler,
+    server_obstacles,
+    unsuitable_parts,
+)
+from dlperf_study.programs.frameworks._processes import (
+    common_environment,
+    gpu_environment,
+    gpus_per_node,
+    network_environment,
+)
+from dlperf_study.programs.frameworks._training import Output
+from dlperf_study.programs.models._base import replicated_parameters, trainable_parameters
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.environment_variables import VISIBLE_DEVICES
+from dlperf_study.study.exchange import ALL_REDUCE, NO_EXCHANGE, Drain
+from dlperf_study.study.job import Job, Task, TaskRole
+from dlperf_study.study.precision import COMPUTED_IN, LossScaling
+
+STRATEGIES = (ALL_REDUCE,)
+#: The files of the launcher: one per rank of the node.
+RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/workerlog\.(?P<rank>\d+)"
+COMPILERS: Compilers = {_paddle.TO_STATIC: None, _paddle.CINN: _paddle.cinn_obstacle}
+LEVELS: Levels = BUILT_LEVELS | {
+    "strategy": STRATEGIES,
+    "precision": tuple(COMPUTED_IN),
+    "loss_scaling": ("none", "dynamic", "static"),
+    "compiler": ("none", *COMPILERS),
+    "memory_format": ("nchw", "nhwc"),
+    "cudnn_autotune": AUTOTUNING,
+    "fused_optimizer": _paddle.FUSED_OPTIMIZERS,
+}
+#: Without them Paddle trains on every GPU that it sees. An empty list alone is one GPU without a name for its launcher;
+#: with the second variable the launcher counts the devices that Paddle sees, and starts ranks for CPUs.
+HIDDEN_GPUS = {VISIBLE_DEVICES: "", "XPU_VISIBLE_DEVICES": "all"}
+#: Between CPUs, gloo moves bytes in a thread of its own, and reduces in that of the training.
+EXCHANGE_THREADS = 1
+
+
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
+    yield from server_obstacles(configuration)
+    yield from missing_library("paddlepaddle", version)
+    yield from _paddle.obstacles(configuration, cluster.device)
+    if configuration.fused_optimizer == "fused" and configuration.optimizer == "sgd":
+        yield "fused_optimizer fused: Paddle's SGD has no use_multi_tensor, which its Momentum has"
+    yield from unsuitable_parts(configuration, "paddle", LEVELS, settings=("fusion_mib",))
+    yield from _paddle.layout_obstacles(configuration)
+
+
+def job(configuration: Configuration, cluster: ClusterView) -> Job:
+    """Return one launcher per node; each starts the ranks of its node.
+
+    ``--max_restart 0``: a rank restarted unnoticed would be averaged into the result. ``--enable_gpu_log 0``: by
+    default the launcher starts ``nvidia-smi`` every five seconds, also while ranks are timed.
+    """
+    nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
+    tasks: list[Task] = []
+    for node in range(nodes):
+        # How the launchers meet; without ``--host`` each would use the address of its host's name.
+        meeting = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes))
+        rendezvous = (*meeting, "--rank", str(node), "--host", f"{{host_{node}}}") if nodes > 1 else ()
+        argv = (
+            *(python, "-m", "paddle.distributed.launch", *rendezvous),
+            *("--nproc_per_node", str(configuration.devices_per_node)),
+            *("--max_restart", "0", "--enable_gpu_log", "0"),
+            *("--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
+            *(python, "-u", "-m", "dlperf_study.programs.worker"),
+        )
+        environment = common_environment(configuration) | (gpu_environment(cluster, node) or HIDDEN_GPUS)
+        environment |= _training.tf32_environment(configuration, cluster.device)
+        environment |= network_environment(configuration, cluster, node)
+        tasks.append(Task(f"node-{node}", TaskRole.TRAINER, node, argv, environment))
+    gpus = gpus_per_node(configuration, cluster)
+    return Job(tuple(tasks), nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Gradients that ``DataParallel`` exchanges in one buffer; it fuses those of one number format only."""
+
+    elements: int
+    element_bytes: int
+    dtype: Any
+
+    @classmethod
+    def of(cls, parameters: list[Any]) -> "Bucket":
+        """Return the bucket of the gradients of these parameters, which have their number format."""
+        elements = sum(int(parameter.size) for parameter in parameters)
+        return cls(elements, parameters[0].element_size(), parameters[0].dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer."""
+        return self.elements * self.element_bytes
+
+
+class CollectiveTrainer:
+    """One rank of a data-parallel run."""
+
+    tensor_library = "paddle"
+
+    def __init__(self, configuration: Configuration) -> None:
+        import paddle
+
+        self.rank, self.world_size = _paddle.environment_rank()
+        self.exchange_kind = ALL_REDUCE if self.world_size > 1 else NO_EXCHANGE
+        if self.world_size > 1:
+            _join(self.rank)
+        self._configuration = configuration
+        _paddle.set_tf32(configuration)
+        _paddle.set_autotuning(configuration)
+        self._first_outputs: list[Output] = []
+        layer = _paddle.build_layer(configuration)
+        optimizer = _optimizer(configuration, trainable_parameters(layer))
+        self._layer, self._optimizer = _paddle.decorated(configuration, layer, optimizer)
+        require_compiler(configuration, COMPILERS)
+        _paddle.compile_network(configuration, self._layer)
+        self._autocast = _paddle.autocast(configuration)
+        self._scaler = _paddle.loss_scaler(configuration) if configuration.loss_scaling != "none" else None
+        self._model = self._layer
+        if self.world_size > 1:
+            fused = {} if configuration.fusion_mib < 0 else {"comm_buffer_size": configuration.fusion_mib}
+            self._model = paddle.DataParallel(self._layer, **fused)
+
+    def description(self) -> dict[str, Any]:
+        """Return the fields of the rank log about library, device and model."""
+        parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
+        gradient_bytes = sum(bucket.nbytes for bucket in self._buckets())
+        threads = EXCHANGE_THREADS if self.world_size > 1 else 0
+        description = _paddle.description(self._configuration, parameters, gradient_bytes, threads)
+        if self.world_size > 1:
+            support = _paddle.gpu_support() if _paddle.uses_gpu() else None
+            description["exchange_library"] = exchange_library(support)
+        return description
+
+    def transfer_batch(self, images: Any, labels: Any) -> tuple[Any, Any]:
+        """Return a batch as tensors on the device of this rank."""
+        placed = _paddle.move_to_device(images)
+        return _paddle.in_layout(self._configuration, placed), _paddle.move_to_device(labels)
+
+    def first_step(self, batch: tuple[Any, Any]) -> str:
+        """Do the first step; return the number format in which its first convolution computed."""
+        with _paddle.observed_outputs(self._layer) as self._first_outputs:
+            self.train_step(batch)
+        return _training.observed_format(self._first_outputs, _paddle.products)
+
+    def tuning(self) -> dict[str, str]:
+        """Return, after the first step, the levels of what tunes Paddle; cuDNN is for GPUs only."""
+        levels = {"fused_optimizer": _paddle.parameter_update(self._optimizer)}
+        if _paddle.uses_gpu():
+            levels["cudnn_autotune"] = _paddle.autotuning()
+        return levels | _training.observed_memory_format(self._first_outputs)
+
+    def train_step(self, batch: tuple[Any, Any]) -> Any:
+        """Do one step; the exchange runs inside ``backward``."""
+        with self._autocast():
+            loss = self._model(*batch)
+        if self._scaler:
+            self._scaler.scale(loss).backward()
+            self._scaler.step(self._optimizer)
+            self._scaler.update()
+        else:
+            loss.backward()
+            self._optimizer.step()
+        self._optimizer.clear_grad()
+        return loss.detach()
+
+    computation_step = train_step
+
+    @contextmanager
+    def local_updates(self) -> Iterator[None]:
+        """Keep ``backward`` from exchanging gradients; what the steps change is taken back.
+
+        It is kept on the host, so that the device has no more in its memory than while it trains.
+        """
+        layer_state, optimizer_state = self._layer.state_dict(), self._optimizer.state_dict()
+        tensors = [*layer_state.values(), *optimizer_state.pop("master_weights", {}).values()]
+        tensors += optimizer_state.values()
+        values = [tensor.numpy() for tensor in tensors]
+        scaling = self._scaler.state_dict() if self._scaler else {}
+        with self._model.no_sync():
+            yield
+        for tensor, value in zip(tensors, values, strict=True):
+            tensor.set_value(value)
+        if self._scaler:
+            self._scaler.load_state_dict(scaling)
+
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what all-reduces buffers of the sizes that ``DataParallel`` fuses the gradients into."""
+        import paddle
+        import paddle.distributed as dist
+
+        buckets = self._buckets()
+        sizes = _training.leading_counts([bucket.nbytes for bucket in buckets], size)
+        buffers = [
+            paddle.zeros([nbytes // bucket.element_bytes], bucket.dtype)
+            for bucket, nbytes in zip(buckets, sizes, strict=False)
+        ]
+
+        def exchange() -> None:
+            for buffer in buffers:
+                dist.all_reduce(buffer)
+
+        return exchange
+
+    def barrier(self) -> None:
+        """Wait for all ranks, each with its device idle."""
+        import paddle.distributed as dist
+
+        _paddle.synchronise()
+        if self.world_size > 1:
+            dist.barrier()
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all ranks."""
+        import paddle
+        import paddle.distributed as dist
+
+        maximum = paddle.to_tensor([value], dtype="float64")
+        if self.world_size > 1:
+            dist.all_reduce(maximum, op=dist.ReduceOp.MAX)
+        return float(maximum.item())
+
+    def stopwatch(self) -> Stopwatch:
+        """Return a stopwatch for this rank's device."""
+        return _paddle.stopwatch()
+
+    def loss_value(self, loss: Any) -> float:
+        """Return a loss as a number."""
+        return float(loss)
+
+    def loss_scaling(self) -> LossScaling | None:
+        """Return the state of loss scaling, or None without it."""
+        return self._scaler.state() if self._scaler else None
+
+    def settle(self) -> Drain:
+        """Wait for the device; under all-reduce a step ends with its update applied, so nothing is pending."""
+        _paddle.synchronise()
+        return Drain()
+
+    def parameter_checksum(self) -> str:
+        """Return a digest of all parameters but those of a class shard, which belong to one rank."""
+        return _training.checksum([p.numpy() for p in replicated_parameters(self._layer)])
+
+    def close(self) -> None:
+        """Wait for the others, so that no rank leaves while one still exchanges."""
+        self.barrier()
+
+    def _buckets(self) -> list["Bucket"]:
+        if self.world_size == 1:
+            return []
+        exchanged, buckets = replicated_parameters(self._layer), []
+        for indices in self._model.group_indices:
+            buckets.append(Bucket.of([exchanged[index] for index in indices]))
+        return buckets
+
+
+def _join(rank: int) -> None:
+    """Meet the other ranks, once rank 0 can be met."""
+    import paddle.distributed as dist
+
+    if rank > 0 and "PADDLE_MASTER" in os.environ:
+        _processes.wait_for(os.environ["PADDLE_MASTER"])
+    dist.init_parallel_env()
+
+
+def _optimizer(configuration: Configuration, parameters: Any) -> Any:
+    import paddle
+
+    if configuration.optimizer == "momentum":
+        is_fused = configuration.fused_optimizer == "fused"
+        rates = (_training.LEARNING_RATE, _training.MOMENTUM)
+        return paddle.optimizer.Momentum(*rates, parameters=parameters, use_multi_tensor=is_fused)
+    return paddle.optimizer.SGD(_training.LEARNING_RATE, parameters=parameters)
+
+
+FRAMEWORK = Framework(
+    name="paddle_collective",
+    display_name="PaddlePaddle collective",
+    library="paddle",
+    packages=_paddle.PACKAGES,
+    strategies=STRATEGIES,
+    obstacles=obstacles,
+    job=job,
+    trainer=CollectiveTrainer,
+    environment_prefixes=_paddle.ENVIRONMENT_PREFIXES,
+    gpu_support=_paddle.gpu_support,
+    compilers=COMPILERS,
+    gpu_remedy=_paddle.GPU_REMEDY,
+    allocator=_paddle.PaddleAllocator,
+)

@@ -1,0 +1,152 @@
+"""What is guessed of a training program from the files of its repository: how it is started, and what it is told.
+
+A guess is a proposal, which whoever writes the study reads and mends: nothing is started because of one. Standard
+library only.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlperf_study.study.program import EACH_NODE, EACH_RANK, FIRST_NODE, LOG, RECORDER, placeholders_of
+
+#: Names of scripts that train, the likeliest first.
+_SCRIPTS = (
+    *("train*.py", "main*.py", "run*.py", "pretrain*.py", "finetune*.py", "tools/train*.py", "*/train*.py"),
+    *("*multi*.py", "*ddp*.py", "*.py"),
+)
+#: What a script imports or calls, and how such a script is started.
+_LAUNCHERS = (
+    (r"\bhorovod\b", "mpirun -np {processes} --hostfile {hostfile} {python}"),
+    (r"\bmpi4py\b", "mpirun -np {processes} --hostfile {hostfile} {python}"),
+    # By ssh it would pass the request of the recorder to no other node.
+    (
+        r"\bdeepspeed\b",
+        "deepspeed --hostfile {hostfile} --no_ssh --node_rank {node} --master_addr {host_0} --master_port {port_0}",
+    ),
+    (
+        r"\bpaddle\.distributed\b|\bfleet\b",
+        "{python} -m paddle.distributed.launch --nnodes {nodes} --nproc_per_node {devices_per_node} "
+        "--master {host_0}:{port_0}",
+    ),
+    (
+        r"\baccelerate\b",
+        "accelerate launch --num_machines {nodes} --machine_rank {node} --num_processes {processes} "
+        "--main_process_ip {host_0} --main_process_port {port_0}",
+    ),
+    (
+        r"torch\.distributed|DistributedDataParallel|init_process_group|\btransformers\b|\blightning\b",
+        "torchrun --nnodes {nodes} --node-rank {node} --nproc-per-node {devices_per_node} --master-addr {host_0} "
+        "--master-port {port_0}",
+    ),
+)
+#: Options for the samples of a step of one device, and for the number of steps, as scripts call them.
+_BATCHES = ("per_device_train_batch_size", "micro_batch_size", "batch_size_per_gpu", "train_batch_size", "batch_size")
+_STEPS = ("max_steps", "max_iters", "train_iters", "num_steps", "iterations", "steps")
+#: The options that a command needs, by their names in scripts, with their placeholders.
+_ARGUMENTS = ((_BATCHES, "batch_per_device"), (_STEPS, "steps"))
+#: Programs that start the processes of all nodes from the first one.
+_FIRST_NODE = ("mpirun", "mpiexec", "horovodrun", "deepspeed", "srun")
+_TORCH_LAUNCHER = re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b|\baccelerate launch\b")
+_RECORDER = re.compile(r"\b(?:from|import)\s+(?:dlperf_study\.)?record\b")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """How a program may be started, and what was guessed of that, a sentence each."""
+
+    command: str
+    start: str
+    steps: str
+    notes: tuple[str, ...]
+
+
+def guess_program(folder: Path) -> Guess:
+    """Return how the training script of a repository may be started."""
+    script = next(_scripts(folder), None)
+    if script is None:
+        note = "no script that trains was found: replace train.py"
+        return Guess("{python} train.py --batch-size {batch_per_device} --steps {steps}", EACH_NODE, RECORDER, (note,))
+    source, name = _source(script), script.relative_to(folder).as_posix()
+    launcher, launcher_note = _guess_launcher(source)
+    arguments = [_option(source, names, placeholder) for names, placeholder in _ARGUMENTS]
+    command = " ".join([launcher, shlex.quote(name), *filter(None, arguments)])
+    steps, steps_note = guess_steps([script])
+    notes = (f"the script is {name}", launcher_note, *_missing_options(arguments), steps_note)
+    return Guess(command, guess_start(command), steps, notes)
+
+
+def guess_start(command: str) -> str:
+    """Return where a command is to be started: where it starts the processes of all nodes itself, on the first one."""
+    if {"rank", "local_rank"} & set(placeholders_of(command)):
+        return EACH_RANK
+    launcher, *arguments = shlex.split(command)
+    # So DeepSpeed starts the processes of its own node alone.
+    starts_all = Path(launcher).name in _FIRST_NODE and "--no_ssh" not in arguments
+    return FIRST_NODE if starts_all else EACH_NODE
+
+
+def guess_steps(scripts: Sequence[Path]) -> tuple[str, str]:
+    """Return where step times come from, and why: from the recorder, if one of the scripts has it."""
+    for script in scripts:
+        if script.is_file() and _RECORDER.search(_source(script)):
+            return RECORDER, f"step times come from the recorder in {script.name}"
+    return LOG, "step times come from what it prints, if a known format has that: see docs/ingest.md"
+
+
+def guess_environment(command: str, factors: Collection[str]) -> tuple[dict[str, str], str]:
+    """Return the variables without which numbers of devices can't be compared, and why; a set one keeps its value.
+
+    PyTorch's launchers leave all cores to a process that is alone on its node, and give each of several one thread.
+    """
+    if "devices_per_node" not in factors or not _TORCH_LAUNCHER.search(command):
+        return {}, ""
+    threads = os.environ.get("OMP_NUM_THREADS", "1")
+    note = f"OMP_NUM_THREADS is {threads}, because torchrun gives one process all cores, but each of several one"
+    return {"OMP_NUM_THREADS": threads}, note
+
+
+def scripts_of(command: str, folder: Path) -> list[Path]:
+    """Return the scripts of Python that a command names in a folder."""
+    paths = [folder / argument for argument in shlex.split(command) if argument.endswith(".py")]
+    return [path for path in paths if path.is_file()]
+
+
+def _scripts(folder: Path) -> Iterator[Path]:
+    for pattern in _SCRIPTS:
+        yield from sorted(path for path in folder.glob(pattern) if path.is_file())
+
+
+def _source(script: Path) -> str:
+    return script.read_text(encoding="utf-8", errors="replace")
+
+
+def _option(source: str, names: Sequence[str], placeholder: str) -> str:
+    """Return the option of a script that has one of these names, with a placeholder; empty if it has none."""
+    for name in names:
+        option = re.search(rf"--({name.replace('_', '[-_]')})\b", source)
+        if option:
+            return f"--{option[1]}={{{placeholder}}}"
+        # As nanoGPT's configurator takes what is assigned at the top of a script.
+        if "configurator" in source and re.search(rf"^{name} *=", source, re.MULTILINE):
+            return f"--{name}={{{placeholder}}}"
+    return ""
+
+
+def _guess_launcher(source: str) -> tuple[str, str]:
+    """Return what starts the processes of a script, and why."""
+    for pattern, launcher in _LAUNCHERS:
+        if mention := re.search(pattern, source):
+            # The module after `{python} -m`, or the executable.
+            name = next(argument for argument in launcher.split() if argument not in ("{python}", "-m"))
+            return launcher, f"it is started by {name}, because it mentions {mention[0]}"
+    return "{python}", "it seems to train on one process: nothing that starts several was found in it"
+
+
+def _missing_options(arguments: Sequence[str]) -> Iterator[str]:
+    for (_, placeholder), argument in zip(_ARGUMENTS, arguments, strict=True):
+        if not argument:
+            yield f"no option for {placeholder} was found: add the one that it has, with {{{placeholder}}}"

@@ -1,0 +1,177 @@
+"""A network as it is declared, before any framework is imported, and the parts that all libraries share."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dlperf_study.core.errors import UnsupportedError
+
+# Layers put together from parts, in whatever library the parts are of.
+
+
+def composed(base: Any, forward: Callable[..., Any], **parts: Any) -> Any:
+    """Return a layer that holds ``parts`` as attributes, in this order, and computes ``forward(layer, *inputs)``.
+
+    ``base`` is the library's class of layers: ``paddle.nn.Layer`` or ``torch.nn.Module``.
+    """
+
+    class Composed(base):  # type: ignore[misc]
+        def forward(self, *inputs: Any) -> Any:
+            return forward(self, *inputs)
+
+    layer = Composed()
+    for name, part in parts.items():
+        setattr(layer, name, part)
+    return layer
+
+
+def network_of(layer: Any) -> Any:
+    """Return the part of a model's layer that takes the images: all but its loss."""
+    return layer.network if hasattr(layer, "network") else layer.backbone
+
+
+class Tensors(Protocol):
+    """What the ArcFace loss needs of a library: a module of functions. Methods of equal name are missing."""
+
+    def layer_class(self) -> Any: ...
+    def normal_parameter(self, shape: Sequence[int], deviation: float) -> Any: ...
+    def assign(self, parameter: Any, values: Any) -> None: ...
+    def float32(self, tensor: Any) -> Any: ...
+    def cosines(self, features: Any, centers: Any) -> Any: ...
+    def stack(self, tensors: Sequence[Any]) -> Any: ...
+    def integers(self, first: int, count: int, like: Any) -> Any: ...
+    def take_rows(self, tensor: Any, rows: Any) -> Any: ...
+    def sample_with(self, positives: Any, rows: int, count: int) -> Any: ...
+    def distinct(self, tensor: Any) -> Any: ...
+    def all_gathered(self, tensor: Any, rank: int, ranks: int) -> Any: ...
+    def all_reduced(self, tensor: Any, operation: str) -> Any: ...
+
+
+# Multiply-accumulates of layers, for one sample; biases, norms and activations are left out, as is usual.
+
+
+#: What the counts of the models mean; each model adds a published number for comparison.
+FLOPS_SOURCE = (
+    "6 x multiply-accumulates of the forward pass (2 FLOPs each, backward counted as twice the forward: "
+    "Amodei and Hernandez, AI and Compute, 2018), over convolutions and fully connected layers"
+)
+
+
+def convolution_macs(inputs: int, outputs: int, kernel: int, output_size: int, groups: int = 1) -> int:
+    """Return the count of a square convolution; ``output_size`` is the side of its output in pixels."""
+    return inputs // groups * outputs * kernel**2 * output_size**2
+
+
+def strided(size: int, stride: int) -> int:
+    """Return the side of the output of a layer that pads its input by half a kernel."""
+    return -(-size // stride)
+
+
+#: Two FLOPs for a multiply-accumulate; the backward pass costs twice the forward one, so three
+#: passes. Source: D. Amodei and D. Hernandez, "AI and Compute", 2018, appendix "Methods".
+TRAINING_FLOPS_PER_FORWARD_MAC = 3 * 2
+
+
+class NetworkConfiguration(Protocol):
+    """The part of a Configuration that shapes a network."""
+
+    @property
+    def image_size(self) -> int: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def classifier(self) -> str: ...
+    @property
+    def sample_ratio(self) -> float: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def memory_format(self) -> str: ...
+
+
+#: ``build(configuration, rank, world_size)`` returns a layer of the library, whose forward takes
+#: images [N, 3, S, S] float32 and labels [N] int64 and returns the mean loss, a scalar.
+Builder = Callable[[NetworkConfiguration, int, int], Any]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One network: its sizes, their sources, and how each library builds it.
+
+    ``display_name`` is what pages call it. ``image_size`` and ``classes`` are those of its publication.
+    ``parameters`` counts the trainable parameters, by number of classes. ``forward_macs`` maps image size and classes
+    to the multiply-accumulates of one sample's forward pass, in convolutions and fully connected layers. ``settings``
+    are parameters that this network reads and others do not. ``pools_to_pixel``: features are pooled to one pixel
+    before the first linear layer, so that its order of features does not depend on the layout in memory.
+    """
+
+    name: str
+    display_name: str
+    image_size: int
+    classes: int
+    parameters: Mapping[int, int]
+    parameters_source: str
+    forward_macs: Callable[[int, int], int] | None
+    flops_source: str
+    builders: Mapping[str, Builder]
+    classifiers: tuple[str, ...] = ("replicated",)
+    smallest_image_size: int = 1
+    settings: tuple[str, ...] = ()
+    pools_to_pixel: bool = False
+
+    def flops_per_sample(self, image_size: int, classes: int, sample_ratio: float = 1.0) -> float | None:
+        """Return the FLOPs of one sample's forward and backward pass, or None if unknown.
+
+        Partial FC computes ``sample_ratio`` of the classifier's columns, so only those count.
+        """
+        if self.forward_macs is None:
+            return None
+        return float(TRAINING_FLOPS_PER_FORWARD_MAC * self.forward_macs(image_size, round(classes * sample_ratio)))
+
+    def builder(self, library: str) -> Builder:
+        """Return what builds this model in ``library``; it refuses a configuration that has obstacles.
+
+        Raises UnsupportedError for a library without a builder.
+        """
+        if library not in self.builders:
+            raise UnsupportedError(self._missing_builder(library))
+        build = self.builders[library]
+
+        def checked(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+            obstacles = list(self.obstacles(configuration, library))
+            if obstacles:
+                raise UnsupportedError("; ".join(obstacles))
+            return build(configuration, rank, world_size)
+
+        return checked
+
+    def obstacles(self, configuration: NetworkConfiguration, library: str) -> Iterator[str]:
+        """Yield each reason why ``library`` can't build this model as configured."""
+        classifier, ratio, size = configuration.classifier, configuration.sample_ratio, configuration.image_size
+        if library not in self.builders:
+            yield self._missing_builder(library)
+        if classifier not in self.classifiers:
+            yield f"classifier is {classifier!r}, but model {self.name} has {', '.join(self.classifiers)}"
+        if not 0 < ratio <= 1:
+            yield f"sample_ratio is {ratio!r}, but model {self.name} takes more than 0 and at most 1"
+        if ratio < 1 and classifier != "sharded":
+            yield f"sample_ratio is {ratio!r}, but model {self.name} samples classes only with classifier 'sharded'"
+        if size < self.smallest_image_size:
+            yield f"image_size is {size!r}, but model {self.name} needs {self.smallest_image_size} or more"
+
+    def _missing_builder(self, library: str) -> str:
+        return f"model {self.name} has no builder for {library!r}; its libraries: {', '.join(self.builders) or 'none'}"
+
+
+def trainable_parameters(layer: Any) -> list[Any]:
+    """Return what an optimizer updates; Paddle lists the statistics of batch norm as parameters too."""
+    return [parameter for parameter in layer.parameters() if not parameter.stop_gradient]
+
+
+def replicated_parameters(layer: Any) -> list[Any]:
+    """Return the trainable parameters every rank holds alike; a shard of a classifier is not among them.
+
+    A shard carries ``no_sync``, the attribute by which ``paddle.DataParallel`` leaves it alone. Statistics
+    of batch norm are not among them either: each rank has different ones.
+    """
+    return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]

@@ -1,0 +1,63 @@
+"""The user's parts as files of a run: packed once, and unpacked on every node, where its processes find them."""
+
+import hashlib
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dlperf_study.core.errors import StudyFileError
+from dlperf_study.core.part_search import PARTS_VARIABLE, parts_folders
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.writing import replacing
+from dlperf_study.study.job import PROGRAM_FOLDER, Job
+
+#: Larger files are data.
+MOST_BYTES = 50 << 20
+
+
+def with_parts(job: Job, paths: StudyPaths) -> Job:
+    """Return a job whose nodes get the user's parts, of which its study keeps a copy by their digest.
+
+    Raises StudyFileError where they are too large.
+    """
+    folders = (f"{{run}}/scratch/{PROGRAM_FOLDER}/{index}" for index, _ in enumerate(parts_folders()))
+    variables = {PARTS_VARIABLE: os.pathsep.join(folders)}
+    return replace(job.with_environment(variables), archive=str(kept_parts(paths)))
+
+
+def kept_parts(paths: StudyPaths) -> Path:
+    """Return the archive of all files in the user's folders of parts, each folder under its number."""
+    contents = {name: file.read_bytes() for name, file in sorted(_files())}
+    if (size := sum(map(len, contents.values()))) > MOST_BYTES:
+        folders = ", ".join(map(str, parts_folders()))
+        raise StudyFileError(
+            f"{folders}: {size >> 20} MiB of files, and at most {MOST_BYTES >> 20} are copied for every run"
+        )
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\0".encode())
+    archive = paths.parts(digest.hexdigest())
+    if not archive.exists():
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(archive) as unfinished:
+            _pack(contents, unfinished)
+    return archive
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Yield the name in the archive and the path of each file of parts."""
+    for index, folder in enumerate(parts_folders()):
+        for file in folder.rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts:
+                yield f"{index}/{file.relative_to(folder).as_posix()}", file
+
+
+def _pack(contents: dict[str, bytes], archive: Path) -> None:
+    with tarfile.open(archive, "w:gz") as tar:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))

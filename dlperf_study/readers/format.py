@@ -1,0 +1,284 @@
+"""What a format of log is: a declaration of the lines a program prints and of what their numbers mean.
+
+``log_reader`` reads all formats. Patterns are regular expressions over one line. The head of a line recognises it and
+captures named groups: ``epoch``, ``step``, ``rank``, ``count`` (how many steps the number covers), or the name of a
+metric of ``captured``. Fields are searched after the head, in order. Each is optional, because programs gain and lose
+fields from version to version.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+TRAINING, VALIDATION = "training", "validation"
+
+
+class MetricScope(StrEnum):
+    """Whether a number is that of one rank, of each device, or of the whole job.
+
+    A number of each device is the job's, divided by the number of devices: whoever prints it, it is the same.
+    """
+
+    RANK = "rank"
+    DEVICE = "device"
+    JOB = "job"
+
+
+class Merge(StrEnum):
+    """How the numbers of several ranks become the job's."""
+
+    ONE = "one rank prints the number of the whole job"
+    COPIES = "every rank prints the number of the whole job: the median of the copies, never their sum"
+    SUM = "every rank prints its own rate: the job's is the sum over all ranks"
+    SLOWEST = "every rank prints its own time: the job's is that of the slowest rank"
+    AS_NAMED = "each number is what its name says; nothing is merged"
+
+
+@dataclass(frozen=True)
+class PrintedMetric:
+    """What a printed number means: number × ``factor``, divided by the group ``per`` if there is one, is in ``unit``.
+
+    ``inverse``: it is 1 / number instead. ``has_thousands``: the program writes commas between thousands.
+    ``cumulative``: the number is a mean over all steps so far, so the last line covers all lines before it; if it
+    ``restarts_each_epoch``, over the steps of the epoch so far.
+    """
+
+    name: str
+    unit: str
+    scope: MetricScope
+    factor: float = 1.0
+    per: str = ""
+    cumulative: bool = False
+    restarts_each_epoch: bool = False
+    inverse: bool = False
+    has_thousands: bool = False
+
+    @property
+    def in_milliseconds(self) -> "PrintedMetric":
+        """The same, printed in milliseconds."""
+        return replace(self, factor=1e-3)
+
+    @property
+    def comma_separated(self) -> "PrintedMetric":
+        """The same, printed with commas between thousands."""
+        return replace(self, has_thousands=True)
+
+    @property
+    def printed(self) -> str:
+        """What the program prints: the unit of the number, and of what it is."""
+        unit = "steps/s" if self.inverse else self.unit or "a rate of no stated unit"
+        since = "each epoch began" if self.restarts_each_epoch else "the start"
+        return f"{unit} of {_SCOPES[self.scope]}{f', a mean since {since}' * self.cumulative}"
+
+    @property
+    def number(self) -> str:
+        """An expression for its number."""
+        return rf"(?:{THOUSANDS}|{NUMBER}+)" if self.has_thousands else rf"{NUMBER}+"
+
+    @property
+    def rejected_suffix(self) -> str:
+        """An expression for text after a number that shows that it is not of this metric: digits, letters, a unit."""
+        if self.unit == "s" and self.inverse:
+            allowed, rejected = "it/s", [_MULTIPLES]
+        elif self.unit == "s":
+            allowed = _TIMES.get(self.factor, "")
+            rejected = [names for size, names in _TIMES.items() if size != self.factor]
+            rejected += [_LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"]
+        else:
+            allowed = _SAMPLES if self.factor == 1 else "K"
+            rejected = [_OF_A_PART] if self.scope is MetricScope.JOB else []
+            rejected.append(rf"{_MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if self.factor == 1 else "[MGT]")
+            rejected.append(_INVERSE)
+        if self.unit == "samples/s":
+            rejected.append(_NOT_SAMPLES)
+        return rf"{_COMMA}|(?!(?:{allowed})(?!\w))\w+|\s+(?:{'|'.join(rejected)})\b"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A number after a literal; ``between`` is an expression for the text between the two."""
+
+    metric: PrintedMetric
+    literal: str
+    between: str = r"\s*[:=]?\s*"
+
+    def expression(self, group: str) -> str:
+        """Return its expression. The literal is no part of a longer name; the group includes a rejected suffix."""
+        start = rf"(?:(?<!\w)|{_ESCAPED_TAB})" if re.match(r"\w", self.literal) else ""
+        number = rf"(?P<{group}>{self.metric.number}(?:{self.metric.rejected_suffix})?+)"
+        return rf"{start}{re.escape(self.literal)}{self.between}{number}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One kind of line, one record each: every line of the kind contains one of the ``needles``, once."""
+
+    needles: tuple[str, ...]
+    head: str
+    fields: tuple[Field, ...] = ()
+    captured: tuple[PrintedMetric, ...] = ()
+    window: str = TRAINING
+
+    @property
+    def metrics(self) -> tuple[PrintedMetric, ...]:
+        """Every metric that it may contain."""
+        return (*self.captured, *(field.metric for field in self.fields))
+
+
+@dataclass(frozen=True)
+class JsonRecord:
+    """What one JSON line contains: its position in the training, and its numbers by metric."""
+
+    values: Mapping[str, float]
+    epoch: int = -1
+    step: int = -1
+    rank: int = -1
+    time_seconds: float = float("nan")
+    window: str = TRAINING
+
+
+def _no_facts(row: Mapping[str, Any]) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class JsonLine:
+    """A line that contains a JSON object after its needle.
+
+    ``record`` returns the numbers of an object, or None if it has none; ``facts`` what it states about the whole run,
+    by default nothing. Both raise KeyError, TypeError or ValueError for an object of the wrong form. ``metrics``: those
+    of its numbers whose meaning is known, or of which it is known that no line states the unit.
+    """
+
+    needles: tuple[str, ...]
+    record: Callable[[Mapping[str, Any]], JsonRecord | None]
+    facts: Callable[[Mapping[str, Any]], Mapping[str, str]] = _no_facts
+    metrics: tuple[PrintedMetric, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that a log states about the whole run; the one group of the pattern is its value."""
+
+    name: str
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Format:
+    """How one program prints.
+
+    ``rates``: the metrics from which the job's rate can be computed, the best first.
+    ``steps``: what a step number counts. ``traps``: what readers got wrong, or may.
+    ``synchronous``: every rank takes the same step together, so that one rank's time is the job's.
+    ``carries_steps``: some lines have no step of their own and belong to the step of the line before.
+    ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like lines of training.
+    ``synthetic_data_only``: the program trains on data that it makes itself, and on no other.
+    ``carries_epochs``: some lines have no epoch of their own and belong to that of the line before.
+    ``first_true_step``: the numbers of the steps before are not those of a step, because the program does not wait.
+    ``device_rate_facts``: facts with the values for which a rate of the job is in truth that of each device.
+    ``no_rate_reason``: why a log of the program may contain nothing from which a rate can be computed.
+    ``closing_metric``: a metric that the program prints when it is done: a log without it may be truncated.
+    ``dlperf_steps``: DLPerf's extractor took the rate of these steps, counted from 1: the first, and the one after
+    the last. ``dlperf_slices_lines``: the extractor finds them by position in the log, not by step number.
+    """
+
+    name: str
+    title: str
+    program: str
+    lines: tuple[Line | JsonLine, ...]
+    rates: tuple[str, ...]
+    merge: Merge
+    steps: str
+    traps: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    synchronous: bool = True
+    carries_steps: bool = False
+    zero_in_evaluation: str = ""
+    synthetic_data_only: bool = False
+    carries_epochs: bool = False
+    first_true_step: int = 0
+    device_rate_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    no_rate_reason: str = ""
+    closing_metric: str = ""
+    dlperf_steps: tuple[int, int] = (20, 120)
+    dlperf_slices_lines: bool = False
+
+    @property
+    def metrics(self) -> dict[str, PrintedMetric]:
+        """The declared metrics by name, and those that are computed from them."""
+        declared = {metric.name: metric for line in self.lines for metric in line.metrics}
+        intervals = {INTERVALS[name].name: INTERVALS[name] for name in declared.keys() & INTERVALS.keys()}
+        return intervals | declared
+
+
+# Metrics that many programs print.
+
+JOB_RATE = PrintedMetric("throughput", "samples/s", MetricScope.JOB)
+RANK_RATE = PrintedMetric("throughput", "samples/s", MetricScope.RANK)
+RANK_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK)
+#: Seconds per ``count`` steps.
+RANK_INTERVAL = PrintedMetric("step_seconds", "s", MetricScope.RANK, per="count")
+#: Seconds that the whole job takes for a step, printed by one of its processes; or steps per second.
+JOB_STEP = PrintedMetric("step_seconds", "s", MetricScope.JOB)
+JOB_STEPS_RATE = PrintedMetric("step_seconds", "s", MetricScope.JOB, inverse=True)
+DEVICE_TOKENS = PrintedMetric("throughput", "tokens/s", MetricScope.DEVICE)
+#: Tokens per second next to samples per second.
+JOB_TOKENS = PrintedMetric("token_throughput", "tokens/s", MetricScope.JOB)
+#: Seconds since the training began, from which those of a step, or of an epoch, are computed.
+ELAPSED = PrintedMetric("elapsed_seconds", "s", MetricScope.JOB)
+ELAPSED_OF_EPOCHS = PrintedMetric("elapsed_epoch_seconds", "s", MetricScope.JOB)
+EPOCH_SECONDS = PrintedMetric("epoch_seconds", "s", MetricScope.JOB)
+#: What is computed from the time since the start, by the name of the metric.
+INTERVALS = {ELAPSED.name: JOB_STEP, ELAPSED_OF_EPOCHS.name: EPOCH_SECONDS}
+RANK_READER = PrintedMetric("reader_seconds", "s", MetricScope.RANK)
+LOSS = PrintedMetric("loss", "", MetricScope.RANK)
+#: What the program itself sums up at its end, or at the end of an epoch.
+JOB_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.JOB)
+RANK_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.RANK)
+#: Rates of one name that count images, sequences or tokens: no line says which.
+UNITLESS_RATE = PrintedMetric("train_throughput", "", MetricScope.JOB)
+UNITLESS_TOTAL = PrintedMetric("overall_train_throughput", "", MetricScope.JOB)
+#: The Unix time at which a line was printed, if the line contains it after its prefix.
+UNIX_TIME = PrintedMetric("time_seconds", "s", MetricScope.JOB)
+
+
+# How programs write numbers and their units, as regular expressions.
+
+#: Where a line begins, after what launchers put before it: ``0: ``, ``[rank0]:``, ``[1,3]<stdout>:``, ``(x, pid=1)``.
+LINE_START = r"^(?:\s*+(?:\[[^\]]*\](?:<\w+>)?:?|\d++: |\([^)]*\)))*+\s*+"
+#: Characters of a number; converting it shows whether it is one.
+NUMBER = r"[-+.\dEeNnAaIiFf]+"
+#: A number with commas between its thousands.
+THOUSANDS = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?"
+_SCOPES = {MetricScope.RANK: "one process", MetricScope.DEVICE: "each device", MetricScope.JOB: "the job"}
+#: What changes the number before it: a comma with thousands or decimals, and a multiple.
+_COMMA, _MULTIPLES = r",\d[\d.,]*+", "[kKMGT]"
+#: A tab in lines that are kept as strings of JSON, as Docker does.
+_ESCAPED_TAB = r"(?<=\\t)"
+#: Units of time by their size in seconds.
+_TIMES = {1.0: "s|secs?|seconds?", 1e-3: "ms|msecs?|milliseconds?", 1e-6: "us|µs|usecs?|microseconds?"}
+_LONG_TIMES = "mins?|minutes?|h|hours?"
+#: What may directly follow a rate, without a space.
+_SAMPLES = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
+#: Units of rates that do not count samples.
+_NOT_SAMPLES = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
+#: The inverse of a rate, as s/step; and a rate of a part of the job.
+_INVERSE, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:/| per )\w+"
+
+
+def integer(name: str) -> str:
+    """Return a named group for an integer, which has no comma between its thousands."""
+    return rf"(?P<{name}>\d++)(?!,\d)"
+
+
+def number_before_unit(name: str) -> str:
+    """Return a named group for a number that its unit follows at once: it has no letters."""
+    return rf"(?P<{name}>[\d.]++)"
+
+
+def number(name: str) -> str:
+    """Return a named group for a number, with a suffix that makes it invalid."""
+    return rf"(?P<{name}>{NUMBER}+(?:{_COMMA}|{_MULTIPLES}\b)?+)"

@@ -1,0 +1,114 @@
+"""The files below a folder or in an archive: every file that may be a log, with the folders that it is in."""
+
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+
+from dlperf_study.core.errors import LogError
+from dlperf_study.readers.blocks import DAMAGE, LogSource, log_sources, no_text_reason
+
+#: The first bytes of an archive with members; the list of its members is at its end.
+_ZIP_MAGIC = b"PK\x03\x04"
+CONFIGURATION_FILE, IDENTITY_FILE = "configuration.json", "identity.yaml"
+#: Suffixes that say how a log is stored, not which run it is.
+_STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One file that may be a log. ``parts``: the names from the given folder down to it, an archive as a folder."""
+
+    source: LogSource
+    parts: tuple[str, ...]
+    bytes: int
+
+    @property
+    def relative_path(self) -> str:
+        """Its path below the given folder: its name in an identity file."""
+        return _relative_path(self.parts)
+
+    @property
+    def natural_order(self) -> list[tuple[int, str]]:
+        """A key that orders 2n8g before 10n8g."""
+        parts = re.split(r"(\d+)", self.relative_path)
+        return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+
+    @property
+    def name(self) -> str:
+        """Its name without folders."""
+        return self.parts[-1]
+
+
+def find_log_files(path: Path) -> list[LogFile]:
+    """Return the files below a folder or in an archive, ordered by path; hidden files are left out.
+
+    Links to nothing, pipes and sockets are included, so that reading them reports that they can't be read.
+
+    Raises:
+        LogError: there is no such folder or file, it is a damaged archive, or a folder below it can't be listed.
+
+    """
+    path = path.resolve()
+    if not path.exists():
+        raise LogError(f"{path}: there is no such folder or file")
+    if _is_damaged_archive(path):
+        raise LogError(f"{path}: can't be read as an archive: it is damaged or incomplete")
+
+    def refuse(error: OSError) -> None:
+        raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
+
+    files = [path] if path.is_file() else []
+    for folder, _, names in os.walk(path, onerror=refuse) if not files else []:
+        files += map(Path(folder).joinpath, names)
+    log_files: list[LogFile] = []
+    for file in files:
+        for log_file in _log_files_in(file, path):
+            if not any(part.startswith(".") or part == "__MACOSX" for part in log_file.parts[1:]):
+                log_files.append(log_file)
+    return sorted(log_files, key=attrgetter("natural_order"))
+
+
+def stem(name: str) -> str:
+    """Return a name without the suffixes that say how a log is stored."""
+    return _STORAGE_SUFFIXES.sub("", name)
+
+
+def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
+    """Yield a file, or the members of an archive."""
+    names = (root.name, *file.relative_to(root).parts)
+    # Bytes that are not UTF-8 appear as their codes.
+    above = tuple(os.fsencode(name).decode("utf-8", "backslashreplace") for name in names)
+    if file.suffix.lower() != ".zip" or not file.is_file():
+        size = file.stat().st_size if file.is_file() else 0
+        yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)
+        return
+    sizes = {}
+    # A file that is no archive, in spite of its name, is a log itself.
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            sizes = {member.filename: member.compress_size for member in archive.infolist()}
+    for source in log_sources(file):
+        parts = (*above, *(part for part in source.member.split("/") if part))
+        source = replace(source, display_name=_relative_path(parts))
+        yield LogFile(source, parts, sizes.get(source.member, 0))
+
+
+def _is_damaged_archive(path: Path) -> bool:
+    """Return whether a file is named like an archive, and is none, and no log with the name of one."""
+    if path.suffix.lower() != ".zip" or not path.is_file() or zipfile.is_zipfile(path):
+        return False
+    source = LogSource(path)
+    try:
+        with source.open() as file:
+            begins_as_archive = file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+    except DAMAGE:
+        return True
+    return begins_as_archive or bool(no_text_reason(source))
+
+
+def _relative_path(parts: tuple[str, ...]) -> str:
+    return "/".join(parts[1:]) or parts[0]

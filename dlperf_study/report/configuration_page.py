@@ -1,0 +1,105 @@
+"""What the notebook of one configuration shows: its parameters, runs, step times and logs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+
+from dlperf_study.core.large_files import last_lines
+from dlperf_study.core.paths import ConfigurationPaths
+from dlperf_study.report.figures.figure import Figure
+from dlperf_study.report.figures.line_charts import legend_below
+from dlperf_study.report.figures.style import PAGE, Width, colour, quantity_axes
+from dlperf_study.report.section import Section
+from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table_builders import defined, laid_out, run_column
+from dlperf_study.study.configuration import Configuration
+
+MEASURED = (
+    *("throughput", "step_seconds", "step_variation"),
+    *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
+)
+RUN_COLUMNS = (
+    *("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "computed_in", "loss_scale", "skipped_steps"),
+    "compile_seconds",
+    *("busy_cores_during", "run_seconds"),
+)
+PANEL_INCHES = 1.9
+TAIL_LINES = 8
+
+
+def configuration_table(configuration: Configuration) -> Table:
+    """Return every parameter of the configuration with its value."""
+    rows = tuple((Cell(name), Cell(str(value))) for name, value in configuration.as_dict().items())
+    return Table("configuration", configuration.identity, "Every parameter.", (Heading(""), Heading("")), rows)
+
+
+def result(runs: pd.DataFrame, steps: pd.DataFrame) -> Section:
+    """Return what was measured: the runs, and the time of every step."""
+    return Section.of("", run_table(runs), step_time_figure(steps))
+
+
+def run_table(runs: pd.DataFrame) -> Table:
+    """Return one row per run of the table of runs."""
+    headings, rows = laid_out(list(map(partial(run_column, runs), RUN_COLUMNS)), runs.itertuples())
+    notes = tuple(map(defined, (*MEASURED, "steadiness")))
+    return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, notes)
+
+
+def step_time_figure(steps: pd.DataFrame) -> Figure:
+    """Return the seconds of every step of every rank, warm-up and training, a panel per run."""
+    steps = steps[steps["window"].isin(["warmup", "training"])]
+    title, caption = "Step times", "Every step of every rank; the shaded steps are the warm-up, which is not measured."
+    if steps.empty:
+        return Figure("step-times", title, caption, None, "No run completed, so there are no step times.")
+    return Figure("step-times", title, caption, partial(_draw_steps, steps))
+
+
+def _draw_steps(steps: pd.DataFrame, width: Width) -> Drawing:
+    """Draw a panel per run: next to each other on a page, below each other in a column of it."""
+    repetitions = sorted(steps["repetition"].unique())
+    rows, columns = (1, len(repetitions)) if width is PAGE else (len(repetitions), 1)
+    drawing = Drawing(figsize=(width.inches, PANEL_INCHES * rows), layout="constrained")
+    panels = drawing.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    for axes, repetition in zip(panels, repetitions, strict=True):
+        _draw_run(axes, steps[steps["repetition"] == repetition], f"run {repetition}")
+    panels[0].set_ylabel("step time (s)")
+    panels[0].set_ylim(bottom=0)
+    legend_below(drawing, panels, width)
+    return drawing
+
+
+def _draw_run(axes: Axes, steps: pd.DataFrame, title: str) -> None:
+    warmup = int((steps["window"] == "warmup").sum() / steps["rank"].nunique())
+    for rank, rows in steps.groupby("rank"):
+        seconds = rows["seconds"].to_numpy(float)
+        axes.plot(range(1, len(seconds) + 1), seconds, color=colour(int(rank)), linewidth=0.9, label=f"rank {rank}")
+    axes.axvspan(0.5, warmup + 0.5, color="0.93", zorder=0)
+    axes.set(title=title, xlabel="step")
+    quantity_axes(axes)
+
+
+@dataclass(frozen=True)
+class LogTails:
+    """The last lines of logs by title, each folded until a reader opens it."""
+
+    tails: Mapping[str, str]
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for title, tail in self.tails.items():
+            parts.append(f"<details><summary>{escape(title)}</summary><pre>{escape(tail)}</pre></details>")
+        return "".join(parts) or "<p>No log was written.</p>"
+
+
+def log_tails(paths: ConfigurationPaths) -> LogTails:
+    """Return the last lines that each process of each run printed."""
+    tails = {}
+    for run in paths.runs():
+        for log in run.process_logs:
+            tails[f"run {log.parent.name}, {log.stem}"] = "\n".join(last_lines(log, TAIL_LINES))
+    return LogTails(tails)

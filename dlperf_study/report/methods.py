@@ -1,0 +1,159 @@
+"""The paragraph on methods of a paper: what was done for the numbers of a study, from its runs, not from its plan."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from dlperf_study import __version__
+from dlperf_study.core.wording import counted
+from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.wanted_precision import widest
+from dlperf_study.metrics.comparison import EQUAL, RATIOS
+from dlperf_study.metrics.environment import VERSION_PREFIX
+from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.report import context
+from dlperf_study.report.formatting import listed
+from dlperf_study.report.tables.answers import pace_note
+from dlperf_study.report.tables.latex import latex_escaped
+from dlperf_study.study.job import BLOCKS, ROUNDS
+
+#: How many letters of a commit identify it.
+_COMMIT = 12
+
+
+def methods(dataset: Dataset) -> str:
+    """Return the paragraph as LaTeX; its citations are in ``references.bib``."""
+    measured_by = _measured if context.page_wording(dataset).is_measured else _ingested
+    return " ".join(filter(None, measured_by(dataset))) + "\n"
+
+
+def _measured(dataset: Dataset) -> Iterator[str]:
+    """Yield the sentences on a study that was measured."""
+    runs, rows = context.completed_runs(dataset), context.measured(dataset)
+    stretch = context.stretch_of_time(runs)
+    yield latex_escaped(context.conditions(dataset))
+    yield (
+        f"We measured {counted(len(rows), 'configuration')} in {counted(len(runs), 'completed run')}"
+        f"{f' within {stretch}' if stretch else ''} with dlperf\\_study "
+        f"{__version__}{_commits(runs)}~\\cite{{dlperf_study}}; each run is a new start of all processes."
+    )
+    yield _order(dataset)
+    yield _repetitions(rows)
+    yield _precision(dataset)
+    yield _disturbances(dataset)
+    yield _windows(rows)
+    yield _statistics(dataset)
+    yield latex_escaped(pace_note(dataset))
+    if dataset.plan.quick:
+        yield r"\textbf{These are runs of the quick form: not for publication.}"
+
+
+def _ingested(dataset: Dataset) -> Iterator[str]:
+    """Yield the sentences on logs that other programs printed."""
+    runs = context.completed_runs(dataset)
+    yield latex_escaped(context.conditions(dataset))
+    yield (
+        f"The numbers were read from the logs of {counted(len(runs), 'run')} by dlperf\\_study "
+        f"{__version__}~\\cite{{dlperf_study}}. {latex_escaped(context.merging(dataset))}"
+    )
+    yield _statistics(dataset)
+
+
+def _commits(runs: pd.DataFrame) -> str:
+    code_versions = runs["git_commit"].dropna().unique()
+    commits = [
+        f"\\texttt{{{str(commit)[:_COMMIT]}}}" for commit in code_versions if not commit.startswith(VERSION_PREFIX)
+    ]
+    changed = " with uncommitted changes" if runs["git_dirty"].fillna(False).astype(bool).any() else ""
+    return f" (commit {listed(commits)}{changed})" if commits else ""
+
+
+def _order(dataset: Dataset) -> str:
+    """Return in which order the runs were made."""
+    plan = dataset.plan
+    if plan.order == ROUNDS:
+        return (
+            "The runs were made in rounds, each of them once through its configurations in an order of its own (seed "
+            f"{plan.order_seed}), so that a drift of the machine does not set configurations apart."
+        )
+    if plan.order == BLOCKS:
+        return "All runs of a configuration were made one after another, so ratios have no interval."
+    return "The runs were started by hand."
+
+
+def _repetitions(rows: pd.DataFrame) -> str:
+    """Return how many completed runs the configurations have."""
+    fewest, most = int(rows["runs_completed"].min()), int(rows["runs_completed"].max())
+    if fewest == most:
+        return f"Each configuration has {counted(most, 'completed run')}."
+    return f"Each configuration has {fewest} to {most} completed runs."
+
+
+def _precision(dataset: Dataset) -> str:
+    """Return which precision was asked for and how many configurations have it; nothing where none was."""
+    plan = dataset.plan
+    if plan.precision is None:
+        return ""
+    throughputs = throughputs_of(dataset.runs, plan)
+    reached = [precision for entry in plan.runnable if (precision := widest(entry, throughputs))]
+    aim = f"$\\pm${100 * plan.precision:g}\\,\\%"
+    count = sum(not precision.is_wider_than(plan.precision) for precision in reached)
+    sentence = f"The {aim} aimed for was reached by {count or 'none'} of {counted(len(reached), 'configuration')}."
+    if any(precision.has_ended(plan.precision) for precision in reached):
+        sentence += " As many runs again as were precise enough confirmed them, and the error is that of these alone."
+    return sentence
+
+
+def _disturbances(dataset: Dataset) -> str:
+    """Return in how many completed runs other programs were busy; nothing where that was not seen."""
+    diagnostics, runs = dataset.diagnostics, context.completed_runs(dataset)
+    busy = diagnostics[diagnostics["subject"] == "busy_cores"][["identity", "repetition"]].drop_duplicates()
+    disturbed = len(runs.merge(busy, on=["identity", "repetition"]))
+    return f"Other programs kept cores busy before or during {disturbed} of these runs." if disturbed else ""
+
+
+def _windows(rows: pd.DataFrame) -> str:
+    """Return what a throughput is of, with the length of the windows, as far as a study set one."""
+    lengths = [_levels(rows, "measured_steps", " steps"), _levels(rows, "measured_seconds", " s")]
+    warmup = _levels(rows, "warmup_steps", " steps")
+    over = f", over windows of at least {listed(filter(None, lengths))}" if any(lengths) else ""
+    after = f", after a warm-up of at least {warmup}" if warmup else ""
+    return f"Throughput is that of the whole job, until its slowest rank was done{over}{after}."
+
+
+def _levels(rows: pd.DataFrame, name: str, unit: str) -> str:
+    """Return the lowest and the highest level of a parameter that a configuration set; empty where none did."""
+    levels = rows.loc[rows[name].fillna(0) > 0, name]
+    bounds = dict.fromkeys(f"{level:g}" for level in (levels.min(), levels.max())) if len(levels) else {}
+    return f"{' to '.join(bounds)}{unit}" if bounds else ""
+
+
+def _statistics(dataset: Dataset) -> str:
+    """Return how runs became the numbers of configurations, and how these were compared, as far as they were."""
+    rows = context.measured(dataset)
+    if (rows["runs_completed"] < MINIMUM_RUNS).all():
+        return f"No configuration has {MINIMUM_RUNS} runs, so no number has an interval."
+    intervals = (
+        "Rates and ratios are geometric means over runs, times arithmetic ones, with 95\\,\\% $t$ intervals over "
+        "runs~\\cite{hoefler2015scientific}, of logarithms where a number can't be negative"
+    )
+    has_ratios = any(rows[f"{ratio}_low"].notna().any() for ratio in RATIOS.values())
+    return f"{intervals}{_ratios(dataset) if has_ratios else ''}.{_verdicts(rows)}"
+
+
+def _ratios(dataset: Dataset) -> str:
+    if context.completed_runs(dataset)["round"].notna().any():
+        return "; in ratios, runs of the same round are paired~\\cite{kalibera2012quantifying}"
+    return "; intervals of ratios are Welch's~\\cite{welch1947generalization}"
+
+
+def _verdicts(rows: pd.DataFrame) -> str:
+    """Return by which tests words are said, of those that were said of a configuration."""
+    verdicts = set(pd.concat([rows[column] for column in VERDICTS.values()]).dropna())
+    tests = []
+    if verdicts:
+        tests.append(r"\emph{Faster} and \emph{slower} are said after Holm's procedure~\cite{holm1979simple}")
+    if EQUAL in verdicts:
+        tests.append(r"\emph{equal within} a bound after two one-sided tests~\cite{schuirmann1987comparison}")
+    return f" {', '.join(tests)}." if tests else ""

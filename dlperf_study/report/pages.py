@@ -1,0 +1,218 @@
+"""The report of a study: pages, tables and figures, written by executed notebooks; only then they replace the old ones.
+
+Each notebook is executed in an operating-system process of its own, because a kernel's state and folder are global.
+A page is one file, with its style and figures in it; a small script sorts and searches its tables.
+"""
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dlperf_study import __version__
+from dlperf_study.core.errors import ReportError
+from dlperf_study.core.paths import REPORT_VARIABLE, SELFTEST, StudyPaths
+from dlperf_study.core.resources import NOTEBOOKS
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.dataset.dataset import up_to_date
+from dlperf_study.dataset.inputs import record_report, report_digest
+from dlperf_study.machines.supervision.locks import lock
+from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
+from dlperf_study.report.section import RUNS_FILE
+from dlperf_study.report.tables.table import Page
+from dlperf_study.selftest.result import last_result
+from dlperf_study.study.plan import Plan
+from dlperf_study.study.study import QUESTIONS
+
+TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATE = "study"
+#: How many notebooks are executed at once, and how long all of them together may take.
+PARALLEL = 2
+TIMEOUT_SECONDS = 900.0
+_DRAWING = re.compile(r'src(?:set)?="data:image/svg\+xml,[^"]*"')
+
+SUMMARY = Page("summary", "Summary", "index.html")
+HISTORY = Page("history", "History", "history.html")
+RUNS = Page("runs", "Runs", RUNS_FILE)
+SELFTEST_PAGE = Page("selftest", "Self-test", "index.html")
+SELFTEST_TITLE = "The instrument tested with known answers"
+
+
+@dataclass(frozen=True)
+class Masthead:
+    """The head of every page of one study."""
+
+    name: str
+    title: str
+    quick: bool
+
+
+def build(study: str, say: Callable[[str], object] = print) -> Path:
+    """Bring the dataset of ``study`` up to date and write its report; return the page a person opens first.
+
+    ``say`` is called once the study is known to have a plan.
+
+    Raises :class:`ReportError` with the cell and its error when a notebook fails; the executed notebooks
+    then stay in a folder next to the report, and the last good report is left as it was. Raises BusyError
+    while another process builds the same report, EvidenceError for a study without a plan.
+    """
+    paths = StudyPaths.of(study)
+    # Without a plan nothing may be left, not even the file of the lock.
+    Plan.read(paths.plan_file)
+    say("building the report …")
+    with lock(paths.report_lock, f"building the report of study {study}", "would mix their pages"):
+        inputs = report_digest(paths)
+        plan = up_to_date(paths).plan
+        pages = [SUMMARY, *(Page.answering(question) for question in QUESTIONS if question in plan.questions)]
+        if paths.earlier_measurements():
+            pages.append(HISTORY)
+        pages.append(RUNS)
+        _write_pages(paths, pages, Masthead(study, plan.title, plan.quick))
+        record_report(paths, inputs)
+    return paths.report_page
+
+
+def build_selftest() -> Path:
+    """Write the page on the last self-test of this outputs folder, and return it; raises as ``build`` does."""
+    paths = StudyPaths.of(SELFTEST)
+    with lock(paths.report_lock, "building the page of the self-test", "would mix their pages"):
+        _write_pages(paths, [SELFTEST_PAGE], Masthead(SELFTEST, SELFTEST_TITLE, last_result().quick))
+    return paths.report_page
+
+
+def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead) -> None:
+    """Execute the notebooks of pages, and put the pages in the place of the last ones."""
+    with _new_report(paths) as folder:
+        notebooks = folder / "notebooks"
+        notebooks.mkdir()
+        executed = execute_notebooks([page.notebook for page in pages], paths, notebooks)
+        for page, notebook in zip(pages, executed, strict=True):
+            write_atomically(folder / page.file, page_html(notebook, page, pages, masthead))
+        for part in (paths.tables, paths.figures):
+            # With its own copies the folder of the pages can be sent alone.
+            written = paths.report_unfinished / part.name
+            if written.exists():
+                shutil.copytree(written, folder / part.name, ignore=shutil.ignore_patterns("*.html"))
+
+
+@contextmanager
+def _new_report(paths: StudyPaths) -> Iterator[Path]:
+    """Yield an empty folder of pages; with tables and figures it replaces the report when all went well, else it stays.
+
+    Folders are renamed, so that a reader, and a crash, finds each of them old or new.
+    """
+    unfinished, previous = paths.report_unfinished, paths.report_previous
+    parts = (paths.tables, paths.figures, paths.report)
+    for part in parts:
+        # A crash between two renames left the last good one aside.
+        if (previous / part.name).exists() and not part.exists():
+            (previous / part.name).rename(part)
+    for leftover in (unfinished, previous):
+        shutil.rmtree(leftover, ignore_errors=True)
+    pages = unfinished / paths.report.name
+    pages.mkdir(parents=True)
+    yield pages
+    previous.mkdir()
+    for part in parts:
+        if part.exists():
+            part.rename(previous / part.name)
+        if (unfinished / part.name).exists():
+            (unfinished / part.name).rename(part)
+    for leftover in (unfinished, previous):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def execute_notebooks(names: list[str], paths: StudyPaths, folder: Path) -> list[Path]:
+    """Execute the report notebooks of a study into ``folder``, two at a time; return the copies, in order.
+
+    Raises :class:`ReportError` with the cell and its error; what was executed stays in ``folder``.
+    """
+    study, environment = paths.folder.name, {REPORT_VARIABLE: str(paths.report_unfinished)}
+    executions = []
+    for name in names:
+        source, errors = NOTEBOOKS / f"{name}.ipynb", folder / f"{name}.errors"
+        executions.append(Execution(source, folder / source.name, {"study": study}, errors, environment))
+    execute(executions)
+    return [execution.output for execution in executions]
+
+
+def execute(executions: list[Execution]) -> None:
+    """Execute notebooks, at most ``PARALLEL`` at a time; raises ReportError at the first that fails."""
+    waiting, running = list(executions), list[NotebookProcess]()
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    try:
+        while waiting or running:
+            while waiting and len(running) < PARALLEL:
+                running.append(NotebookProcess(waiting.pop(0)))
+            done = first_done(running, deadline - time.monotonic())
+            if done is None:
+                name = running[0].execution.source.name
+                raise ReportError(f"{name}: not done after {TIMEOUT_SECONDS:.0f} s; stopped")
+            running.remove(done)
+            _close(done)
+    finally:
+        for process in running:
+            process.end()
+
+
+def _close(process: NotebookProcess) -> None:
+    """End a process that is done; raise ReportError when its notebook failed."""
+    code, errors, execution = process.wait(0), process.errors(), process.execution
+    process.end()
+    failure = _failure(execution.output, code, errors)
+    if failure:
+        raise ReportError(f"{execution.source.name}: {failure}\nWhat was executed is in {execution.output}")
+    execution.errors.unlink(missing_ok=True)
+
+
+def _failure(executed: Path, code: int | None, errors: str) -> str:
+    """Return why a notebook failed: the first error of a cell, how its process ended, or a cell that was left out."""
+    # Papermill may have ended before it wrote any cell.
+    cells: list[Any] = []
+    # On a full disk the notebook may be there without its content.
+    with suppress(OSError, ValueError):
+        cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
+    for position, cell in enumerate(cells, 1):
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "error":
+                return f"cell {position} raised {output['ename']}: {output['evalue']}"
+    if code:
+        last_lines = "\n".join(errors.splitlines()[-3:])
+        return f"ended with code {code}: {last_lines}" if last_lines else f"ended with code {code}"
+    # Papermill's metadata calls cells completed that a dead kernel never ran.
+    for position, cell in enumerate(cells, 1):
+        if cell["cell_type"] == "code" and cell["source"] and cell["execution_count"] is None:
+            return f"cell {position} was never executed"
+    return ""
+
+
+def page_html(notebook: Path, page: Page, pages: Sequence[Page], masthead: Masthead) -> str:
+    """Return the page of one executed notebook; the code is in it, hidden until a reader opens it."""
+    # Reading a study needs no exporter, and importing this one takes two seconds.
+    from nbconvert.exporters import HTMLExporter
+
+    exporter = HTMLExporter(template_name=TEMPLATE, extra_template_basedirs=[str(TEMPLATES)])
+    exporter.anchor_link_text = "#"
+    resources = {
+        "page": asdict(page),
+        "pages": list(map(asdict, pages)),
+        "study": asdict(masthead),
+        "style": (TEMPLATES / TEMPLATE / "page.css").read_text(encoding="utf-8"),
+        "script": (TEMPLATES / TEMPLATE / "page.js").read_text(encoding="utf-8"),
+        "version": __version__,
+    }
+    html, _ = exporter.from_filename(str(notebook), resources=resources)
+    return unescape_drawings(str(html))
+
+
+def unescape_drawings(html: str) -> str:
+    """Return a page whose drawings have ``<`` and ``>`` where the exporter wrote ``&lt;`` and ``&gt;``.
+
+    HTML needs no escape for them in an attribute, and they are an eighth of a drawing, of which a page may have ten.
+    """
+    return _DRAWING.sub(lambda drawing: drawing[0].replace("&lt;", "<").replace("&gt;", ">"), html)

@@ -1,1 +1,0 @@
-"""Notebooks executed and written as pages."""

@@ -1,0 +1,214 @@
+"""Diagnostics as a table, in which those of many runs share a row, and by kind on the page that has the details."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+
+import pandas as pd
+
+from dlperf_study.core.errors import Severity
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.metrics.columns import COLUMNS, pages_of
+from dlperf_study.metrics.metric import QUALITY, RATE_PAGES
+from dlperf_study.report import context
+from dlperf_study.report.formatting import display_name, html_text, listed
+from dlperf_study.report.series import configuration_labels
+from dlperf_study.report.tables.table import Cell, Heading, Page, Table
+from dlperf_study.study.study import PUBLISHED
+
+#: A number that measures something: no part of a name or version, no process, and no rank, which says who it was.
+_NUMBER = re.compile(r"(?<![\w.-])(?<!rank )\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w:-]|\.\w)")
+
+
+def belongs(subject: str, topic: str) -> bool:
+    """Return whether diagnostics about a subject are shown on the page of a topic; every subject has a page."""
+    return topic in (RATE_PAGES if is_file(subject) else pages_of(subject))
+
+
+def is_file(subject: str) -> bool:
+    """Return whether a diagnostic is about a file: no column and no window has such letters in its name."""
+    return "." in subject or "/" in subject
+
+
+def mask_numbers(message: str) -> str:
+    """Return what messages have in common that differ only in what they measured."""
+    return _NUMBER.sub("#", message)
+
+
+def merged(messages: Iterable[str]) -> str:
+    """Return messages that differ only in numbers as one, with the smallest and the largest of each number."""
+    distinct = list(dict.fromkeys(messages))
+    ranges = []
+    for values in zip(*map(_NUMBER.findall, distinct), strict=True):
+        low, high = min(values, key=float), max(values, key=float)
+        ranges.append(low if float(low) == float(high) else f"{low} to {high}")
+    remaining = iter(ranges)
+    return _NUMBER.sub(lambda _: next(remaining), distinct[0])
+
+
+def diagnostic_rows(dataset: Dataset, diagnostics: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
+    """Yield a row for diagnostics of one severity and subject that differ only in numbers, the most severe first.
+
+    Each configuration has its own rows for diagnostics about columns. What many logs have in common is one row.
+    """
+    severities = diagnostics["severity"].map(list(reversed(Severity)).index)
+    rows = diagnostics.iloc[severities.astype("int64").argsort(kind="stable")]
+    are_files = rows["subject"].map(is_file).astype(bool)
+    identities, subjects = rows["identity"].mask(are_files, ""), rows["subject"].mask(are_files, "")
+    keys = [rows["severity"], identities, subjects, rows["message"].map(mask_numbers)]
+    labels = configuration_labels(dataset)
+    for _, group in rows.groupby(keys, sort=False):
+        configurations = [labels.get(identity, identity) or "study" for identity in group["identity"].unique()]
+        runs = sorted(group["repetition"].dropna().unique())
+        yield (
+            Cell(group["severity"].iloc[0]),
+            Cell(listed(configurations)),
+            Cell(", ".join(map(str, runs)) or "all"),
+            _subject_cell(group["subject"].unique()),
+            Cell(merged(group["message"])),
+        )
+
+
+@kept_with_dataset
+def diagnostics_about(dataset: Dataset, topic: str = "") -> pd.DataFrame:
+    """Return all diagnostics, or those of one topic's page; the identity of what is about the study is empty."""
+    rows = dataset.diagnostics.fillna({"identity": ""})
+    return rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)] if topic else rows
+
+
+def _subject_cell(subjects: list[str]) -> Cell:
+    """Return what the diagnostics are about: a column by its label, a file by its name, several files as a count."""
+    if len(subjects) > 1:
+        return Cell(counted(len(subjects), "log"))
+    [subject] = subjects
+    if is_file(subject):
+        return Cell(subject, code=True)
+    return Cell(COLUMNS[subject].label if subject in COLUMNS else display_name(subject))
+
+
+ANCHOR = "diagnostics"
+#: So many configurations are named.
+MOST_NAMED = 3
+_SUMMARY_FILE = "index.html"
+#: The subject of all diagnostics about files.
+_LOGS = "Logs"
+
+
+_HEADINGS = ("severity", "identity", "repetition", "subject", "message")
+_NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
+_NO_DIAGNOSTIC = "No check of this study's own runs has a diagnostic."
+_NO_DIAGNOSTIC_HERE = "No diagnostic is about what this page shows; the summary lists those about anything else."
+
+
+def diagnostics(dataset: Dataset, topic: str = "") -> Table:
+    """Return all diagnostics, or those of one topic's page; where runs differ only in numbers they share a row."""
+    headings = tuple(Heading(COLUMNS[name].label) for name in _HEADINGS)
+    published = _NOT_THE_PUBLISHED if topic == PUBLISHED else ""
+    caption = f"{COLUMNS['severity'].definition.capitalize()}.{published}{context.quick_label(dataset)}"
+    empty = _NO_DIAGNOSTIC if dataset.diagnostics.empty else _NO_DIAGNOSTIC_HERE
+    name = f"diagnostics-{topic}" if topic else "diagnostics"
+    rows = tuple(diagnostic_rows(dataset, diagnostics_about(dataset, topic)))
+    return Table(name, "Diagnostics", caption, headings, rows, empty=empty)
+
+
+@dataclass(frozen=True)
+class DiagnosticGroup:
+    """The diagnostics of one severity about one subject: how many, about which configurations, and as table rows."""
+
+    severity: str
+    subject: str
+    count: int
+    configurations: str
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def html(self) -> str:
+        """The group as one line, with its rows below it when it is opened."""
+        head = f"<b>{counted(self.count, self.severity)}</b> {escape(self.subject)}: {escape(self.configurations)}"
+        items = "".join(f"<li>{self._item(row)}</li>" for row in self.rows)
+        return f'<details class="diagnostic {self.severity}"><summary>{head}</summary><ul>{items}</ul></details>'
+
+    def _item(self, row: tuple[Cell, ...]) -> str:
+        _, configurations, runs, subject, message = (html_text(cell.text) for cell in row)
+        about = f"{configurations}, {'all runs' if runs == 'all' else f'run {runs}'}"
+        return f"{about}, {subject}: {message}" if self.subject == _LOGS else f"{about}: {message}"
+
+
+@kept_with_dataset
+def diagnostic_groups(dataset: Dataset) -> list[DiagnosticGroup]:
+    """Return all diagnostics by severity and subject, the most severe first."""
+    rows = diagnostics_about(dataset)
+    subjects = rows["subject"].map(_subject).astype(str)
+    groups = []
+    for severity in reversed(Severity):
+        of_severity = rows[rows["severity"] == severity]
+        for subject, group in of_severity.groupby(subjects.loc[of_severity.index], sort=False):
+            cells = tuple(diagnostic_rows(dataset, group))
+            groups.append(DiagnosticGroup(str(severity), str(subject), len(group), _affected(dataset, group), cells))
+    return groups
+
+
+def _subject(subject: str) -> str:
+    if is_file(subject):
+        return _LOGS
+    label = COLUMNS[subject].label if subject in COLUMNS else display_name(subject)
+    return label[0].upper() + label[1:]
+
+
+def _affected(dataset: Dataset, diagnostics_of_group: pd.DataFrame) -> str:
+    """Return which configurations diagnostics are about: their names, or how many they are."""
+    labels = configuration_labels(dataset)
+    identities = [identity for identity in diagnostics_of_group["identity"].unique() if identity]
+    if not identities:
+        return "the study"
+    if len(identities) == len(labels) > 1:
+        return f"all {len(labels)} configurations"
+    if len(identities) > MOST_NAMED:
+        return f"{len(identities)} of {len(labels)} configurations"
+    return listed([labels.get(identity, identity) for identity in identities])
+
+
+@dataclass(frozen=True)
+class DiagnosticOverview:
+    """The diagnostics of a page: by kind with their details on one page of a report, one line on the others."""
+
+    dataset: Dataset
+    topic: str
+
+    @property
+    def has_details(self) -> bool:
+        """Whether this page has the details: that on quality, or the summary of a study that does not ask for it."""
+        return self.topic == (QUALITY if QUALITY in self.dataset.plan.questions else "")
+
+    def save(self, paths: StudyPaths) -> "DiagnosticOverview":
+        """Write the diagnostics as a table into the study's tables; return the overview, to be shown."""
+        for topic in {self.topic, "" if self.has_details else self.topic}:
+            diagnostics(self.dataset, topic).save(paths)
+        return self
+
+    def _repr_html_(self) -> str:
+        if not self.has_details:
+            return self._line()
+        groups = "".join(group.html for group in diagnostic_groups(self.dataset))
+        content = groups or '<p class="nothing">No check of these runs has a diagnostic.</p>'
+        return f'<section class="diagnostics"><h2 id="{ANCHOR}">Warnings and notes</h2>{content}</section>'
+
+    def _line(self) -> str:
+        counts = self._counts()
+        if not counts:
+            return '<p class="diagnostics">No check of these runs has a warning about what this page shows.</p>'
+        page = Page.answering(QUALITY).file if QUALITY in self.dataset.plan.questions else _SUMMARY_FILE
+        verb = "is" if sum(counts.values()) == 1 else "are"
+        kind = "diagnostics error" if Severity.ERROR in counts else "diagnostics"
+        counted_diagnostics = listed([counted(count, severity) for severity, count in counts.items()])
+        link = f'<a href="{page}#{ANCHOR}">{counted_diagnostics}</a>'
+        return f'<p class="{kind}">{link} from the checks of these runs {verb} about what this page shows.</p>'
+
+    def _counts(self) -> dict[Severity, int]:
+        """Return how many diagnostics there are of each severity that has some, the most severe first."""
+        totals = diagnostics_about(self.dataset, self.topic)["severity"].value_counts()
+        return {severity: int(totals[severity]) for severity in reversed(Severity) if severity in totals}

@@ -1,0 +1,239 @@
+"""The tables of the pages on communication, quality and resources: exchanges, runs, and what they took."""
+
+from dataclasses import replace
+
+from dlperf_study.core.wording import counted
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, summarised
+from dlperf_study.metrics.comparison import NOT_DISTINGUISHABLE
+from dlperf_study.metrics.drift import round_effects
+from dlperf_study.metrics.scaling import FACTORS
+from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.report import context
+from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table_builders import defined, table_of_configurations, table_of_runs
+from dlperf_study.study.configuration import PARAMETERS
+
+#: The columns that come from NCCL's own report, and from the traced run.
+NCCL_COLUMNS, TRACED_COLUMNS = names_from(Source.NCCL_REPORT), names_from(Source.TRACE)
+_NO_COSTS = (
+    "Negotiation and all-reduce run at the same time as the backward pass and as each other, and activities of several "
+    "gradients count once: they are no costs of the step. What it waits for is the exposed communication."
+)
+_TRACE_NOT_REQUESTED = "No configuration was traced: trace_steps in a study requests Horovod's timeline."
+_TRACE_MISSING = (
+    "trace_steps requested a timeline, but there is none: only Horovod writes one, on more than one device, and no "
+    "such run was traced here."
+)
+_INPUT_RATE = (
+    "All ranks take batches at once and nothing trains, so that the data source has the cores to itself. Where the "
+    "throughput reaches that rate, the data source limits the training."
+)
+_NO_INPUT_RATE = "No data source of this study makes a step wait, or input_steps is 0."
+_NO_NCCL = "No ranks exchanged with NCCL: only several GPUs do."
+_FROM_ONE_RUN = "NCCL wrote it in a short run of each configuration before the others, of which nothing else is used."
+_NO_EXCHANGE = "No configuration exchanges gradients."
+_ONLY_BASELINES = "Every configuration is its own baseline."
+_PRODUCT = (
+    "Their product is the efficiency: the smallest factor is what most is lost to. Below 1, the computation factor "
+    "says that a device takes longer for a sample, as where devices share memory or have smaller batches; the balance "
+    "factor, that one rank computes longer than others; the input factor, that steps wait for batches; the "
+    "communication factor, that more of a step is exposed."
+)
+
+
+def communication(dataset: Dataset) -> Table:
+    """Return what a step consists of and how much of the exchange it hides."""
+    columns = (
+        *("step_seconds", "computation_seconds", *(("input_seconds",) if context.waits_for_batches(dataset) else ())),
+        *("exposed_seconds", "jitter_seconds", "exchange_seconds", "overlap", "gradient_bytes"),
+    )
+    notes = (*map(defined, columns[1:]), *computation_notes(dataset))
+    return table_of_configurations(dataset, "communication", "Computation and communication", columns, notes)
+
+
+def data_sources(dataset: Dataset) -> Table:
+    """Return what each data source delivers alone, next to what the steps train and how long they wait for it."""
+    columns = ("input_rate", "throughput", "step_seconds", "input_seconds")
+    rows = dataset.configurations
+    rows = rows[rows["input_rate"].notna()]
+    notes = (*map(defined, ("input_rate", "input_seconds")), _INPUT_RATE)
+    return table_of_configurations(
+        dataset, "data_sources", "The data source alone", columns, notes, rows, _NO_INPUT_RATE
+    )
+
+
+def exchange(dataset: Dataset) -> Table:
+    """Return what the exchange alone costs: its latency and its bandwidth, and the rates of asynchronous trainers."""
+    columns = ["exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
+    if not dataset.configurations["sum_of_rank_rates"].isna().all():
+        columns += ["throughput", "sum_of_rank_rates"]
+    notes, rows = tuple(map(defined, columns)), dataset.configurations
+    has_exchange = set(context.completed_runs(dataset)["exchange"]) != {"none"}
+    selected = rows if has_exchange else rows.iloc[:0]
+    return table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected, _NO_EXCHANGE)
+
+
+def factors(dataset: Dataset) -> Table:
+    """Return why a configuration is not as efficient as its baseline: four factors whose product is the efficiency."""
+    columns = ("efficiency", *FACTORS)
+    notes, rows = (*map(defined, columns), _PRODUCT), dataset.configurations
+    # A baseline has no other efficiency than 1.
+    selected = rows if not rows["is_baseline"].all() else rows.iloc[:0]
+    return table_of_configurations(dataset, "factors", "Why not ideal", columns, notes, selected, _ONLY_BASELINES)
+
+
+def nccl(dataset: Dataset) -> Table:
+    """Return how NCCL connects the GPUs of each configuration, next to the link that the cluster file states."""
+    rows = dataset.configurations
+    rows = rows[rows[list(NCCL_COLUMNS)].notna().any(axis="columns")]
+    columns = context.known_columns(rows, NCCL_COLUMNS)
+    link = context.levels(context.completed_runs(dataset)["link"])
+    notes = (f"The cluster file says link: {link}.", *map(defined, columns), _FROM_ONE_RUN)
+    return table_of_configurations(dataset, "nccl", "What NCCL chose", columns, notes, rows, _NO_NCCL)
+
+
+def timeline(dataset: Dataset) -> Table:
+    """Return on what the exchange of a traced step spends its time, where the library traced itself."""
+    diagnostics, rows = dataset.diagnostics, dataset.configurations
+    # Also those of which the trace can't be read.
+    has_diagnostic = rows["identity"].isin(diagnostics.loc[diagnostics["subject"] == "trace", "identity"])
+    traced = rows[has_diagnostic | rows["negotiation_seconds"].notna()]
+    notes = (*map(defined, TRACED_COLUMNS), _NO_COSTS)
+    table = table_of_configurations(dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, notes, traced)
+    page_caption = (
+        f"Means over the {context.levels(traced['trace_steps'])} steps after the warm-up of one additional run of each "
+        "configuration, as rank 0 saw them: one run has no interval. Tracing costs time, so no other number comes from "
+        "that run."
+    )
+    caption = f"{context.conditions(dataset.only(traced))} {page_caption}"
+    empty = _TRACE_MISSING if any(rows["trace_steps"] > 0) else _TRACE_NOT_REQUESTED
+    return replace(table, caption=caption if len(traced) else "", page_caption=page_caption, empty=empty)
+
+
+def computation_notes(dataset: Dataset) -> tuple[str, ...]:
+    """Return the notes below a table of computation times."""
+    return tuple(filter(None, (context.computation_note(dataset),)))
+
+
+#: What is known of an ingested run: its rates, and about them.
+PRINTED_RATES = (
+    *("throughput", "mean_of_rates", "wall_throughput"),
+    *("fixed_window_throughput", "fixed_window_mean_of_rates"),
+)
+PRINTED = ("printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour")
+_VARIATION = (
+    *("step_variation", "warmup_slowdown", "steadiness"),
+    *("further_steps", "load_balance", "drain_seconds"),
+)
+LIMITED = ("used_cores", "throttled_share")
+STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
+_NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
+_EFFECTS = "Mean over {} of the throughput relative to the mean of its configuration over these rounds."
+_ROUNDS = (
+    f"{_EFFECTS} The t interval is that of a mean over configurations; differs: after Holm over the rounds. What is "
+    "common to a round cancels in ratios."
+)
+_FEW_CONFIGURATIONS = f"no interval: it takes {MINIMUM_RUNS} configurations"
+_NO_ROUNDS = "Fewer than two rounds were measured with the same configurations, so they can't be compared."
+
+
+def step_times(dataset: Dataset) -> Table:
+    """Return how long the steps of each configuration take: mean and percentiles, with their intervals."""
+    columns, rows = ("step_seconds", *STEP_PERCENTILES), context.measured(dataset)
+    selected = rows.iloc[:0] if dataset.plan.ingested_from else rows
+    title = "How long a step takes"
+    return table_of_configurations(dataset, "step-times", title, columns, selected=selected, empty=_NO_STEPS)
+
+
+def stability(dataset: Dataset) -> Table:
+    """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
+    if dataset.plan.ingested_from:
+        sources = [name for name in ("log_format", "printed_rate") if dataset.runs[name].nunique() > 1]
+        rates = context.known_rates(dataset.runs, PRINTED_RATES)
+        windows = ("fixed_window",) if "fixed_window_throughput" in rates else ()
+        columns = (*sources, *rates, *windows, *PRINTED)
+        notes = (*map(defined, columns), context.merging(dataset))
+    else:
+        limited = LIMITED if dataset.runs[list(LIMITED)].notna().any(axis=None) else ()
+        further = (*_VARIATION, *limited, *_precision_columns(dataset))
+        columns = ("outcome", *further, "busy_cores_during", "waited_seconds", "run_seconds")
+        notes = (*map(defined, further), *computation_notes(dataset))
+    return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
+
+
+def _precision_columns(dataset: Dataset) -> tuple[str, ...]:
+    """Return the columns on precision and compilation that say something of these runs."""
+    runs = dataset.runs
+    # That of a user's program is unknown, unless its study states it.
+    is_reduced = (runs["precision"].dropna() != PARAMETERS["precision"].default).any()
+    names = context.known_columns(runs, ("loss_scale", "skipped_steps", "compile_seconds"))
+    return ("computed_in", *names) if is_reduced else tuple(names)
+
+
+def rounds(dataset: Dataset) -> Table:
+    """Return how much faster or slower each round was than the mean of all: whether the machine drifted."""
+    effects = round_effects(context.completed_runs(dataset))
+    rows = []
+    for effect in effects:
+        begun = f"{effect.begun:%Y-%m-%d %H:%M}"
+        verdict = "differs" if effect.is_different else NOT_DISTINGUISHABLE
+        change = Cell.of(effect.percent_change, _FEW_CONFIGURATIONS, decision=0.0)
+        rows.append((Cell(str(effect.round)), Cell(begun), change, Cell(verdict)))
+    caption = page_caption = ""
+    if effects:
+        count_text = counted(effects[0].configurations, "configuration")
+        caption = f"{_ROUNDS.format(count_text)}{context.quick_label(dataset)}"
+        page_caption = _EFFECTS.format(count_text)
+    change_heading = Heading("Change of throughput", "%", numeric=True, interval=True)
+    headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change_heading, Heading("Against the mean"))
+    title = "Drift from round to round"
+    return Table("rounds", title, caption, headings, tuple(rows), empty=_NO_ROUNDS, page_caption=page_caption)
+
+
+ENERGY = ("energy_per_sample", "mean_power")
+#: What a GPU may not report of its state.
+SAMPLED_OF_GPUS = ("gpu_utilisation", "sm_clock", "memory_clock", "gpu_temperature", "clock_limited_share")
+SEARCHED_COLUMNS = names_from(Source.BATCH_SEARCH)
+_SAMPLES = (
+    *("telemetry_samples", "sampling_seconds", "energy_of"),
+    *("energy_obstacle", "clock_limits", "foreign_processes"),
+)
+_COUNTS = ("telemetry_samples", "sampling_seconds", "foreign_processes")
+_NO_MEMORY = "Programs print no peak of memory that is counted here."
+_NO_ENERGY = "No run has a reading of an energy counter."
+_NO_SAMPLED_OF_GPUS = "No run on a GPU was sampled."
+
+
+def energy(dataset: Dataset) -> Table:
+    """Return what a sample and a second of training take, next to the throughput."""
+    columns = [*context.known_columns(dataset.configurations, ENERGY), "throughput"]
+    rows = context.measured(dataset)
+    selected = rows if len(columns) > 1 else rows.iloc[:0]
+    return table_of_configurations(dataset, "energy", "Energy", columns, map(defined, ENERGY), selected, _NO_ENERGY)
+
+
+def memory(dataset: Dataset) -> Table:
+    """Return the peak memory of each configuration, without the kinds that none counts, and the largest batches."""
+    peaks = [name for name, metric in summarised(Summary.LARGEST).items() if metric.unit == "bytes"]
+    columns = context.known_columns(dataset.configurations, peaks)
+    columns += SEARCHED_COLUMNS if dataset.plan.largest_batch else ()
+    return table_of_configurations(dataset, "memory", "Memory", columns, empty=_NO_MEMORY)
+
+
+def devices(dataset: Dataset) -> Table:
+    """Return how busy, fast and hot the GPUs were."""
+    columns = context.known_columns(dataset.configurations, SAMPLED_OF_GPUS)
+    rows = context.measured(dataset)
+    return table_of_configurations(dataset, "devices", "GPUs", columns, selected=rows, empty=_NO_SAMPLED_OF_GPUS)
+
+
+def telemetry(dataset: Dataset) -> Table:
+    """Return how often each run was sampled, and why something is not reported."""
+    runs = context.completed_runs(dataset)
+    # What all runs have in common is in the sentences of the page.
+    reported = context.known_columns(runs, _SAMPLES)
+    columns = [name for name in reported if runs[name].nunique() > 1 or name in _COUNTS]
+    sampled = runs if runs["telemetry_samples"].notna().any() else runs.iloc[:0]
+    notes = tuple(map(defined, columns))
+    return table_of_runs(dataset, "telemetry", "Samples of every run", columns, sampled, notes, _NO_ENERGY)

@@ -1,0 +1,348 @@
+"""Tables with a row per configuration, member of a group or run, and their cells: a value, or why it is missing."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.core.part_search import cached_by_parts
+from dlperf_study.core.wording import guessed
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.metrics.comparison import EQUAL, RATIOS
+from dlperf_study.metrics.metric import Metric, Shown
+from dlperf_study.report import context, formatting
+from dlperf_study.report.formatting import Unit, display_name, is_missing, listed, unit_in, unit_of
+from dlperf_study.report.section import evidence_anchor
+from dlperf_study.report.series import all_groups, all_series, short_labels, varying_factors
+from dlperf_study.report.tables.answers import NOTHING_DECLARED
+from dlperf_study.report.tables.diagnostic_tables import is_file, mask_numbers, merged
+from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_missing_of_run
+from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.study.job import Outcome
+
+RATE_UNIT = COLUMNS["throughput"].unit
+
+
+@cached_by_parts
+def intervals() -> dict[str, tuple[str, str]]:
+    """Return the columns with the ends of the interval of each column that is shown with it, by its name."""
+    ends = {}
+    for name, metric in COLUMNS.items():
+        if f"{name}_low" in COLUMNS and metric.shown is not Shown.DENOMINATOR:
+            ends[name] = (f"{name}_low", f"{name}_high")
+    return ends
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """One column of a table: its heading, and how a row of the dataset becomes a cell of it."""
+
+    heading: Heading
+    cell: Callable[[Any], Cell]
+
+
+def laid_out(
+    columns: Sequence[TableColumn], rows: Iterable[Any]
+) -> tuple[tuple[Heading, ...], tuple[tuple[Cell, ...], ...]]:
+    """Return the headings of the columns, and a row of cells for each of the rows."""
+    headings = tuple(column.heading for column in columns)
+    cells = []
+    for row in rows:
+        cells.append(tuple(column.cell(row) for column in columns))
+    return headings, tuple(cells)
+
+
+def defined(name: str) -> str:
+    """Return the definition of a column as a note below a table."""
+    return f"{COLUMNS[name].label}: {COLUMNS[name].definition}."
+
+
+def factor_column(name: str) -> TableColumn:
+    """Return a column of levels, as they are named in a paper."""
+
+    def cell(row: Any) -> Cell:
+        level = getattr(row, name)
+        if name == "batch_per_device" and not level:
+            return Cell.missing("the global batch can't be shared equally")
+        return Cell.missing("not stated") if is_missing(level) else Cell(display_name(level))
+
+    column = COLUMNS[name]
+    return TableColumn(Heading(column.label, column.unit, numeric=column.is_number), cell)
+
+
+def measured_column(dataset: Dataset, name: str) -> TableColumn:
+    """Return a column of measured values in the unit that fits most of them; numbers lead to their runs."""
+    column = _measured_column(dataset, name)
+    return link_evidence(dataset, column) if column.heading.numeric else column
+
+
+def link_evidence(dataset: Dataset, column: TableColumn) -> TableColumn:
+    """Return a column whose numbers lead to the runs of the configuration of their row, if it has any."""
+    with_runs = set(dataset.runs["identity"])
+
+    def cell(row: Any) -> Cell:
+        without_evidence = column.cell(row)
+        if without_evidence.text == formatting.MISSING or row.identity not in with_runs:
+            return without_evidence
+        return replace(without_evidence, evidence=evidence_anchor(row.identity))
+
+    return TableColumn(column.heading, cell)
+
+
+def _measured_column(dataset: Dataset, name: str) -> TableColumn:
+    metric = COLUMNS[name]
+    if metric.shown in _SPECIAL_COLUMNS:
+        return _SPECIAL_COLUMNS[metric.shown](name, dataset)
+    unit = unit_in(dataset.configurations, name)
+    heading = Heading(unit.label, unit.symbol, numeric=True, interval=name in intervals())
+    return TableColumn(heading, lambda row: _measured_cell(dataset, row, name, unit))
+
+
+def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
+    value = getattr(row, name)
+    if is_missing(value):
+        return Cell.missing(explain_missing(dataset, row, name))
+    diagnostics = list(_diagnostics(dataset, row, name))
+    footnote = "; ".join(diagnostics)
+    metric, denominator = COLUMNS[name], COLUMNS[name].compared_with
+    if denominator and getattr(row, f"is_{denominator}"):
+        return Cell(metric.of_itself, footnote=footnote)
+    printed, interval = formatting.format_column(row, name, unit.size)
+    if name in intervals() and not interval:
+        footnote = "; ".join([explain_missing_interval(dataset, row, name, denominator), *diagnostics])
+    return Cell(printed, interval if name in intervals() else "", footnote)
+
+
+def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
+    """Yield the diagnostics about one number, those of several runs together and with their numbers."""
+    diagnostics = _diagnostics_that_count(dataset, row.identity)
+    if diagnostics.empty:
+        return
+    about_it = diagnostics[diagnostics["subject"].isin((name, *COLUMNS[name].related))]
+    if len(about_it):
+        for _, similar in about_it.groupby(about_it["message"].map(mask_numbers), sort=False):
+            runs, message = _runs_label(similar), merged(similar["message"])
+            yield f"{runs}: {message}" if runs else message
+    if COLUMNS[name].of_logs:
+        # Diagnostics about logs may be long, and are listed with all others: here only their runs.
+        about_logs = diagnostics[diagnostics["subject"].map(is_file).astype(bool)].dropna(subset="repetition")
+        if len(about_logs):
+            yield f"diagnostics about the log of {_runs_label(about_logs)}"
+
+
+@kept_with_dataset
+def _diagnostics_that_count(dataset: Dataset, identity: str) -> pd.DataFrame:
+    """Return the diagnostics about a configuration and its completed runs: every cell of its rows asks for them."""
+    diagnostics, runs = dataset.diagnostics_of(identity), dataset.runs_of(identity)
+    completed = runs.loc[runs["outcome"] == Outcome.COMPLETED, "repetition"]
+    counts = diagnostics["repetition"].isna() | diagnostics["repetition"].isin(completed)
+    return diagnostics[counts]
+
+
+def _runs_label(diagnostics: pd.DataFrame) -> str:
+    """Return the runs that diagnostics are about: ``run 2``, ``runs 1 and 3``, and ``runs 1 to 4``."""
+    runs = sorted(diagnostics["repetition"].dropna().astype(int).unique())
+    if len(runs) > 2 and runs[-1] - runs[0] == len(runs) - 1:
+        return f"runs {runs[0]} to {runs[-1]}"
+    return f"run{'s' * (len(runs) > 1)} {listed(map(str, runs))}" if runs else ""
+
+
+def run_column(runs: pd.DataFrame, name: str) -> TableColumn:
+    """Return a column of a table of runs, in the unit that fits most of them; it has no interval."""
+    column = COLUMNS[name]
+    unit = unit_of(name, runs[name] if column.is_number else [])
+
+    def cell(row: Any) -> Cell:
+        value = getattr(row, name)
+        if is_missing(value):
+            return Cell.missing(explain_missing_of_run(row, name))
+        if column.shown is Shown.REQUEST:
+            return _request_cell(row, column)
+        footnote = ""
+        if column.explained_by and not is_missing(explanation := getattr(row, column.explained_by)):
+            footnote = f"{COLUMNS[column.explained_by].words}: {explanation}"
+        if isinstance(value, float):
+            is_rate = unit.symbol == RATE_UNIT
+            shown = formatting.rate(value) if is_rate else formatting.plain(value / unit.size)
+        else:
+            shown = value if column.shown is Shown.SENTENCE else display_name(value)
+        return Cell(shown, footnote=footnote)
+
+    return TableColumn(Heading(column.label, unit.symbol, numeric=column.is_number), cell)
+
+
+def _request_cell(row: Any, column: Metric) -> Cell:
+    """Return how many more of something a run would need; where that is out of reach, why."""
+    reason = column.missing_of_run(row) if callable(column.missing_of_run) else ""
+    count = getattr(row, column.name)
+    return Cell.missing(reason) if reason else Cell(guessed(count, 2 * count))
+
+
+def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
+    """Return a column of counts or texts, which have neither unit nor interval."""
+    column = COLUMNS[name]
+
+    def cell(row: Any) -> Cell:
+        value, denominator = getattr(row, name), column.compared_with
+        if denominator and getattr(row, f"is_{denominator}"):
+            return Cell(denominator)
+        if is_missing(value):
+            return Cell.missing(explain_missing(dataset, row, name))
+        if name == "runs_completed":
+            # Rounds that were added for precision are more runs than were planned.
+            return Cell(f"{value} of {max(row.runs_planned, len(dataset.runs_of(row.identity)))}")
+        return Cell(str(value))
+
+    return TableColumn(Heading(column.label, numeric=column.is_number), cell)
+
+
+def _quotient_column(name: str, dataset: Dataset) -> TableColumn:
+    """Return the column of computation : communication, which is written as a ratio to ten."""
+
+    def cell(row: Any) -> Cell:
+        quotient, low, high = attrgetter(name, *intervals()[name])(row)
+        if is_missing(quotient):
+            return Cell.missing(explain_missing(dataset, row, name))
+        footnote = explain_missing_interval(dataset, row, name) if is_missing(low) else ""
+        return Cell(*formatting.ratio(quotient, low, high), footnote)
+
+    return TableColumn(Heading(COLUMNS[name].label, numeric=True, interval=True), cell)
+
+
+def verdict_text(word: str, equal_within: float) -> str:
+    """Return a verdict; of equality, within what."""
+    return f"equal within {formatting.percent_at_most(equal_within)}" if word == EQUAL else word
+
+
+def _verdict_column(name: str, dataset: Dataset) -> TableColumn:
+    """Return what may be said of a row and its baseline or reference."""
+    denominator = COLUMNS[name].compared_with or "baseline"
+    ratio = RATIOS[denominator]
+
+    def cell(row: Any) -> Cell:
+        if getattr(row, f"is_{denominator}"):
+            return Cell(denominator)
+        if is_missing(getattr(row, ratio)):
+            return Cell.missing(explain_missing(dataset, row, ratio))
+        word, equal_within = attrgetter(name, f"{ratio}_equal_within")(row)
+        if is_missing(word):
+            return Cell.missing(explain_missing_interval(dataset, row, ratio, denominator))
+        return Cell(verdict_text(word, equal_within))
+
+    return TableColumn(Heading(COLUMNS[name].label), cell)
+
+
+_SPECIAL_COLUMNS = {
+    Shown.PLAIN: _unitless_column,
+    Shown.QUOTIENT: _quotient_column,
+    Shown.VERDICT: _verdict_column,
+}
+
+
+def grouped_table(
+    name: str,
+    title: str,
+    caption: str,
+    columns: Sequence[TableColumn],
+    groups: Iterable[tuple[str, Iterable[Any]]],
+    notes: Iterable[str],
+    empty: str,
+    page_caption: str = "",
+) -> Table:
+    """Return a table of these columns with the rows of each group below its name."""
+    rows, names = list[Any](), list[str]()
+    for group, members in groups:
+        rows += members
+        names += [group] * (len(rows) - len(names))
+    headings, cells = laid_out(columns, rows)
+    return Table(name, title, caption, headings, cells, tuple(notes), empty, tuple(names), page_caption)
+
+
+def table_of_configurations(
+    dataset: Dataset,
+    name: str,
+    title: str,
+    shown: Sequence[str],
+    notes: Iterable[str] | None = None,
+    selected: pd.DataFrame | None = None,
+    empty: str = "Nothing to show.",
+) -> Table:
+    """Return a row for every configuration, or for those of the rows ``selected``; ``empty`` without a column or row.
+
+    ``notes``: None for the definitions of the columns that are shown.
+    """
+    identities = set((dataset.configurations if selected is None else selected)["identity"]) if shown else set()
+    columns = [*map(factor_column, _keys(dataset)), *map(partial(measured_column, dataset), shown)]
+    groups = []
+    for label, configurations in labelled_series(dataset):
+        members = filter(identities.__contains__, configurations["identity"])
+        groups.append((label, map(dataset.configuration_rows.__getitem__, members)))
+    notes = map(defined, shown) if notes is None else notes
+    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, empty)
+
+
+def table_of_groups(
+    dataset: Dataset,
+    name: str,
+    title: str,
+    keys: Sequence[TableColumn],
+    shown: Sequence[str],
+    notes: tuple[str, ...],
+) -> Table:
+    """Return a row for every configuration that is compared with a reference, and for the reference itself."""
+    columns = [*keys, *map(partial(measured_column, dataset), shown)]
+    groups = [(group.label, group.members) for group in all_groups(dataset)]
+    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, NOTHING_DECLARED)
+
+
+def table_of_runs(
+    dataset: Dataset,
+    name: str,
+    title: str,
+    shown: Sequence[str],
+    runs: pd.DataFrame,
+    notes: tuple[str, ...] = (),
+    empty: str = "No run was found.",
+) -> Table:
+    """Return a row for each of the rows ``runs``, by series, number of devices and repetition."""
+    columns = list(map(partial(run_column, runs), (*_keys(dataset), "repetition")))
+    for name_of_column in shown:
+        column = run_column(runs, name_of_column)
+        columns.append(link_evidence(dataset, column) if column.heading.numeric else column)
+    groups = []
+    tuples = dict(zip(runs.index, runs.itertuples(), strict=True))
+    for label, configurations in labelled_series(dataset):
+        of_series = runs[runs["identity"].isin(configurations["identity"])]
+        of_series = of_series.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable")
+        groups.append((label, map(tuples.__getitem__, of_series.index)))
+    return grouped_table(name, title, context.conditions(dataset), columns, groups, notes, empty)
+
+
+def labelled_series(dataset: Dataset) -> list[tuple[str, pd.DataFrame]]:
+    """Return the label and the configurations of every series of the study."""
+    series = all_series(dataset)
+    return [(label, line.rows) for label, line in zip(short_labels(series), series, strict=True)]
+
+
+def label_column(heading: str, name: str) -> TableColumn:
+    """Return a column of the labels that a group gives its rows."""
+    return TableColumn(Heading(heading), lambda row: Cell(getattr(row, name)))
+
+
+def _caption(dataset: Dataset, shown: Sequence[str]) -> str:
+    """Return the caption that the columns need; only those with intervals get a sentence on them."""
+    with_intervals = intervals().keys() & set(shown)
+    has_ratios = any(COLUMNS[name].compared_with for name in with_intervals)
+    summary = context.repetition(dataset, has_ratios) if with_intervals else context.MEANS
+    return f"{context.conditions(dataset)} {summary} {context.merging(dataset)}"
+
+
+def _keys(dataset: Dataset) -> list[str]:
+    """Return the columns that name a row within its series: the devices, and what else changes along it."""
+    factors, rows = varying_factors(dataset), dataset.configurations
+    candidates = ("nodes", "servers", "batch_per_device")
+    return ["world_size", *(name for name in candidates if name not in factors and rows[name].nunique() > 1)]

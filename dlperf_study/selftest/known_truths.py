@@ -1,0 +1,132 @@
+"""The checks of what is known without any other measurement: steps that sleep, a link of known rate, a slowed rank."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.evidence.run import read_run
+from dlperf_study.metrics.communication import exchange_cost
+from dlperf_study.metrics.computation import UNEVEN
+from dlperf_study.metrics.statistics import Estimate, Interval
+from dlperf_study.selftest.checks import (
+    LINK,
+    LINK_TOLERANCE,
+    STEP_TOLERANCE,
+    STEPS,
+    STRAGGLER,
+    allowed_misses,
+    check_result,
+    measured_row,
+    number_or_none,
+)
+from dlperf_study.selftest.result import CheckResult, Comparison
+
+#: The time of an exchange of all gradients and its interval, in the table of configurations.
+_EXCHANGE = ("exchange_seconds", "exchange_seconds_low", "exchange_seconds_high")
+
+
+def check_steps(dataset: Dataset) -> CheckResult:
+    """Check throughput and time of steps that sleep, with two equal ranks and with a slower second one."""
+    comparisons = []
+    for longer in sorted(dataset.configurations["longer"].unique()):
+        row = measured_row(dataset, dataset.configurations["longer"] == longer)
+        seconds = (row["milliseconds"] + longer) / 1000
+        samples = row["batch_per_device"] * row["world_size"]
+        ranks = "with a slower rank" if longer else "with equal ranks"
+        comparisons += [
+            _known(row, "throughput", f"samples/s {ranks}", samples / seconds),
+            _known(row, "step_p50_seconds", f"median step {ranks} (s)", seconds),
+        ]
+    observation = "; ".join(f"{each.label}: {each.measured:.5g}, true {each.true:.5g}" for each in comparisons)
+    return check_result(STEPS, _are_near(comparisons, STEP_TOLERANCE), observation, comparisons)
+
+
+def _known(row: "pd.Series", column: str, label: str, true: float) -> Comparison:
+    """Return the comparison of a column with its true value."""
+    measured, low, high = (number_or_none(row[name]) for name in (column, f"{column}_low", f"{column}_high"))
+    if measured is None:
+        raise EvidenceError(f"study {row['study']}: {row['identity']} has no {column}")
+    return Comparison(STEPS, label, float(true), measured, low, high)
+
+
+def _are_near(comparisons: Sequence[Comparison], tolerance: float) -> bool:
+    """Return whether all measured values are within this share of the true ones."""
+    return all(abs(comparison.measured / comparison.true - 1) <= tolerance for comparison in comparisons)
+
+
+def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
+    """Check an exchange over a loopback interface that lets a known number of bits pass per second.
+
+    In a ring all-reduce each of n ranks sends 2(n−1)/n of the bytes. All send through the same interface, so it
+    carries 2(n−1) times the bytes. Its packets of 64 KiB have headers of less than 0.2 %, which are neglected.
+    """
+    row = measured_row(dataset, dataset.configurations["devices_per_node"] == 2)
+    carried_bits = 8 * 2 * (int(row["world_size"]) - 1)
+    true_seconds = carried_bits * float(row["gradient_bytes"]) / bits_per_second
+    seconds, low, high = map(number_or_none, row[list(_EXCHANGE)])
+    if seconds is None:
+        raise EvidenceError(f"study {row['study']}: no run has measured an exchange of all gradients")
+    slope = _seconds_per_byte(row)
+    bounds = _bounds_of_rate(carried_bits, slope.interval())
+    exchange = Comparison(LINK, "exchange of all gradients (s)", true_seconds, seconds, low, high)
+    fitted = carried_bits / slope.mean
+    bandwidth = Comparison(LINK, "fitted bandwidth (bit/s)", bits_per_second, fitted, *bounds)
+    observation = (
+        f"an exchange takes {_describe_value(exchange, 1, 's')} and the link allows {true_seconds:.4g} s; the fitted "
+        f"bandwidth is {_describe_value(bandwidth, 1e6, 'Mbit/s')} and that of the link {bits_per_second / 1e6:.4g}"
+    )
+    comparisons = [exchange, bandwidth]
+    return check_result(LINK, _are_near(comparisons, LINK_TOLERANCE), observation, comparisons)
+
+
+def check_straggler(dataset: Dataset) -> CheckResult:
+    """Check that a slowed rank is named as the straggler in every run, and hardly ever one of two equal ranks."""
+    slowed = dataset.configurations["planted_slowdown"] > 0
+    row, equal_row = measured_row(dataset, slowed), measured_row(dataset, ~slowed)
+    named, named_wrongly = _runs_naming(dataset, row), _runs_naming(dataset, equal_row)
+    runs, equal_runs = int(row["runs_completed"]), int(equal_row["runs_completed"])
+    observation = (
+        f"the slowed rank in {named} of {runs} runs; one of two equal ranks in {named_wrongly} of {equal_runs}"
+    )
+    is_passed = named == runs and named_wrongly <= allowed_misses(equal_runs)
+    return check_result(STRAGGLER, is_passed, observation, [])
+
+
+def _bounds_of_rate(amount: float, seconds: Interval | None) -> tuple[float | None, float | None]:
+    """Return the bounds of ``amount`` per second from those of the seconds; None where one is not a positive time."""
+    if seconds is None or seconds.low <= 0:
+        return None, None
+    return amount / seconds.high, amount / seconds.low
+
+
+def _describe_value(comparison: Comparison, size: float, unit: str) -> str:
+    """Return a measured value in a unit of this size, and its interval if it has one."""
+    value = f"{comparison.measured / size:.4g} {unit}"
+    if comparison.interval is None:
+        return f"{value} (no interval)"
+    low, high = comparison.interval
+    return f"{value} [{low / size:.5g}, {high / size:.5g}]"
+
+
+def _seconds_per_byte(row: "pd.Series") -> Estimate:
+    """Return the slope of the exchange time over its size, over the runs of a configuration."""
+    paths = StudyPaths.of(str(row["study"])).configuration(str(row["identity"]))
+    slopes = []
+    for run in map(read_run, paths.runs()):
+        cost = exchange_cost(run)
+        if cost is None:
+            raise EvidenceError(f"study {row['study']}: a run has exchanges of too few sizes to fit a bandwidth")
+        slopes.append(cost.seconds_per_byte)
+    return Estimate.of(slopes)
+
+
+def _runs_naming(dataset: Dataset, row: "pd.Series") -> int:
+    """Return in how many runs of a configuration the slowed rank is named; where none is slowed, any rank."""
+    diagnostics = dataset.diagnostics
+    naming = diagnostics[(diagnostics["subject"] == UNEVEN) & (diagnostics["identity"] == row["identity"])]
+    if row["slowed_rank"] >= 0:
+        naming = naming[naming["message"].str.contains(rf"\brank {row['slowed_rank']} on ")]
+    return int(naming["repetition"].nunique())

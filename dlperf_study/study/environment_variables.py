@@ -1,0 +1,123 @@
+"""The environment of training processes: what reaches them from a shell, and which values evidence may show."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from dlperf_study.core.large_files import replace_in_file
+
+#: Which GPUs CUDA shows a process: indices, or the beginnings of UUIDs.
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+#: In which order they have their indices; nvidia-smi and queues count by PCI bus, CUDA left alone by speed.
+DEVICE_ORDER, PCI_BUS_ORDER = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+#: What a training process inherits on its node. Nothing else is passed, above all no secrets.
+PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "USER")
+#: What it also gets, from the machine of the driver, but not what only a study file may decide.
+#: These are for the libraries below every framework; a framework declares its own.
+COMMON_PREFIXES = ("CUDA_", "GLOO_", "KMP_", "MKL_", "NCCL_", "OMP_")
+COMMON_DECIDED_VARIABLES = (DEVICE_ORDER, VISIBLE_DEVICES, "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+#: How long ranks may take to meet, and a collective to end, where the cluster file says nothing else: many ranks may
+#: read a library of 2 GB from one file server.
+MEET_SECONDS = COLLECTIVE_SECONDS = 300.0
+#: The variables of training processes with the limits of the cluster file.
+MEET_VARIABLE, COLLECTIVE_VARIABLE = "DLPERF_STUDY_MEET_SECONDS", "DLPERF_STUDY_COLLECTIVE_SECONDS"
+#: What evidence has instead of a value that may be a secret.
+WITHHELD = "(not recorded)"
+#: A shorter value can't be a secret, and is part of many words.
+SHORTEST_SECRET = 4
+_SECRET_NAME = re.compile("AUTH|CRED|KEY|PASS|PWD|SECRET|TOKEN|URL", re.IGNORECASE)
+#: A URL with a user and a password.
+_SECRET_VALUE = re.compile(r"://[^/\s@]+@")
+
+
+@dataclass(frozen=True)
+class PassedVariables:
+    """Which variables reach training processes.
+
+    ``prefixes``: some library reads the variables whose names begin so. ``decided``: but only a study file may decide
+    those that begin so.
+    """
+
+    prefixes: tuple[str, ...] = COMMON_PREFIXES
+    decided: tuple[str, ...] = COMMON_DECIDED_VARIABLES
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the same, given as JSON has it."""
+        return cls(tuple(values["prefixes"]), tuple(values["decided"]))
+
+    def passed(self, environment: Mapping[str, str] = os.environ, further: Sequence[str] = ()) -> dict[str, str]:
+        """Return the variables of ``environment`` that training processes may see; ``further`` are allowed by name."""
+        passed = {}
+        for name, value in sorted(environment.items()):
+            is_setting = name.startswith(self.prefixes) and not name.startswith(self.decided)
+            if is_setting or name in (*PASSED_VARIABLES, *further):
+                passed[name] = value
+        return passed
+
+    def travelling(self, environment: Mapping[str, str], further: Sequence[str]) -> dict[str, str]:
+        """Return the passed variables that mean the same on every node: not the folders and the user of this one."""
+        passed = self.passed(environment, further)
+        return {name: value for name, value in passed.items() if name in further or name not in PASSED_VARIABLES}
+
+    def recorded(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return variables as evidence may show them: with their values where these can't be secrets."""
+        return {name: value if self._is_harmless(name, value) else WITHHELD for name, value in environment.items()}
+
+    def redacted(self, text: str, environment: Mapping[str, str]) -> str:
+        """Return a text in which the values of these variables that evidence withholds are replaced."""
+        for value in self._secrets(environment):
+            text = text.replace(value, WITHHELD)
+        return text
+
+    def redact_file(self, path: Path, environment: Mapping[str, str]) -> None:
+        """Replace the values of these variables that evidence withholds in a file."""
+        replace_in_file(path, self._secrets(environment), WITHHELD)
+
+    def _secrets(self, environment: Mapping[str, str]) -> list[str]:
+        """Return the values that may be secrets, the longest first: one may be a part of another."""
+        values = {value for name, value in environment.items() if not self._is_harmless(name, value)}
+        return sorted((value for value in values if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
+
+    def _is_harmless(self, name: str, value: str) -> bool:
+        """Return whether a variable is known, and neither its name nor its value looks like a secret."""
+        if name in PASSED_VARIABLES:
+            return True
+        return name.startswith(self.prefixes) and not (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+
+
+#: Parts of the names of options and variables whose values are secrets, as in ``--api-key``; ``--tokenizer`` has none.
+_SECRET_WORDS = {"token", "secret", "password", "passwd", "credential", "credentials", "apikey"}
+_KEYS = {"api", "access", "secret", "private", "auth", "license"}
+
+
+def names_secret(name: str) -> bool:
+    """Return whether a name of an option or a variable is one of a secret: ``HF_TOKEN``, ``--api-key``."""
+    parts = re.findall("[a-z]+", name.lower())
+    is_key = "key" in parts[-1:] and bool(_KEYS & set(parts[:-1]))
+    return is_key or bool(_SECRET_WORDS & set(parts[-1:]))
+
+
+def secrets_in(arguments: Sequence[str]) -> list[str]:
+    """Return the options of a command line that are followed by a secret, and words with a password in a URL."""
+    secrets = []
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, _, value = argument.partition("=")
+        given = value or ("" if following.startswith("-") else following)
+        if names_secret(name) and len(given) >= SHORTEST_SECRET and not given.isdigit():
+            secrets.append(name)
+        elif _SECRET_VALUE.search(argument):
+            secrets.append("a URL with a password")
+    return secrets
+
+
+#: What the libraries below every framework read.
+COMMON_VARIABLES = PassedVariables()
+
+
+def start_up_environment(meet_seconds: float, collective_seconds: float) -> dict[str, str]:
+    """Return the variables by which training processes know how long they may take to meet, and to exchange."""
+    return {MEET_VARIABLE: f"{meet_seconds:g}", COLLECTIVE_VARIABLE: f"{collective_seconds:g}"}

@@ -1,0 +1,40 @@
+"""How gradients travel: strategies, their kinds of exchange, what these move, and what is pending after the last."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+#: The kinds of exchange, as rank logs have them; with the last two ranks wait for each other in every step.
+NO_EXCHANGE: Final = "none"
+PUSH_PULL: Final = "push_pull"
+ALL_REDUCE: Final = "all_reduce"
+SYNCHRONOUS_PUSH_PULL: Final = "synchronous_push_pull"
+Exchange = Literal["none", "all_reduce", "push_pull", "synchronous_push_pull"]
+#: Of a user's program, which may exchange without anybody knowing how.
+UNKNOWN_EXCHANGE: Final = "unknown"
+ProgramExchange = Literal["none", "all_reduce", "unknown"]
+#: Bytes of one element of a gradient on the link, of parameters that are kept as float32, by ``gradient_compression``.
+ELEMENT_BYTES = {"none": 4, "fp16": 2}
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to train on several devices: what pages call it, and how gradients travel between ranks."""
+
+    display_name: str
+    exchange: str
+
+
+#: The strategies that several frameworks have, by their names in the YAML. A framework may have one of its own too.
+STRATEGIES = {
+    "all_reduce": Strategy("all-reduce", ALL_REDUCE),
+    "async": Strategy("asynchronous", PUSH_PULL),
+    "sync": Strategy("synchronous", SYNCHRONOUS_PUSH_PULL),
+}
+
+
+@dataclass(frozen=True)
+class Drain:
+    """How long a rank's updates were pending: at least ``seconds``, and at most ``resolution_seconds`` longer."""
+
+    seconds: float = 0.0
+    resolution_seconds: float = 0.0

@@ -1,0 +1,112 @@
+"""What a library says of the GPUs that it can train on, and whether a run can use them. Standard library only."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from dlperf_study.core.wording import counted
+
+#: Words that drivers say of a device or leave out, by their version.
+MAKER_WORDS = frozenset(("nvidia", "tesla"))
+
+
+@dataclass(frozen=True)
+class GpuSupport:
+    """What the library of a framework can use, asked in a process with the Python and the variables of a run.
+
+    ``cuda``, ``cudnn`` and ``nccl`` are the versions that the library is built with; empty: it is built without.
+    ``gpus`` are the names of the GPUs that it sees, in its order. ``obstacle``: why it sees none although it is built
+    with CUDA, in its own words.
+    """
+
+    cuda: str = ""
+    cudnn: str = ""
+    nccl: str = ""
+    gpus: tuple[str, ...] = ()
+    obstacle: str = ""
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any] | None) -> Self | None:
+        """Return the support that JSON describes; None if the library is not installed."""
+        return cls(**{**answer, "gpus": tuple(answer["gpus"])}) if answer else None
+
+    @property
+    def build(self) -> str:
+        """The versions in one line: ``CUDA 12.6, cuDNN 9.5.1, NCCL 2.25.1``."""
+        if not self.cuda:
+            return "without CUDA"
+        versions = {"CUDA": self.cuda, "cuDNN": self.cudnn, "NCCL": self.nccl}
+        return ", ".join(f"{name} {version}" if version else f"no {name}" for name, version in versions.items())
+
+
+@dataclass(frozen=True)
+class GpuQuestion:
+    """How a framework's library is asked for its ``GpuSupport``, and how messages name both.
+
+    ``arguments`` are those of the Python that trains, which prints the answer as one line of JSON: null if the library
+    is not installed. Without them the framework trains on CPUs only. ``remedy`` is the command that installs a build
+    for GPUs in this project's own environment.
+    """
+
+    framework: str
+    library: str
+    arguments: tuple[str, ...] = ()
+    remedy: str = ""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the same, given as JSON has it."""
+        return cls(**{**values, "arguments": tuple(values["arguments"])})
+
+    def obstacle(self, support: GpuSupport | None, wanted: int = 1) -> str:
+        """Return why the framework can't train on this many GPUs with such a support, and the remedy; else nothing."""
+        if not self.arguments:
+            return f"{self.framework} trains on CPUs only"
+        if support is None:
+            return f"{self.library} is not installed"
+        if not support.cuda:
+            remedy = f"`{self.remedy}` installs a build with it: docs/gpu.md"
+            return f"{self.library} is built without CUDA ({remedy})"
+        if len(support.gpus) < wanted:
+            reason = f": {support.obstacle}" if support.obstacle else ""
+            seen = counted(len(support.gpus), "GPU")
+            return f"{self.library} ({support.build}) sees {seen}, but the run needs {wanted}{reason}"
+        return ""
+
+    def contradictions(self, supports: Mapping[str, GpuSupport | None], wanted: int, device_name: str) -> Iterator[str]:
+        """Yield why the framework can't train on some nodes, or where they contradict the cluster file or each other.
+
+        ``supports`` are by node. ``wanted`` is the number of GPUs on each, and ``device_name`` the one of the cluster
+        file.
+        """
+        first, *_ = supports
+        reference = supports[first]
+        for node, support in supports.items():
+            if obstacle := self.obstacle(support, wanted):
+                yield f"{node}: {obstacle}"
+            if not support or not reference:
+                continue
+            if support.build != reference.build:
+                yield f"{self.library} on {node} has {support.build}, but on {first} {reference.build}"
+            for gpu in dict.fromkeys(support.gpus):
+                if not is_named(device_name, gpu):
+                    yield f"{node} has {gpu}, but the cluster file says {device_name!r}; write device_name: {gpu}"
+
+
+def answer_of(support: GpuSupport | None) -> dict[str, Any] | None:
+    """Return the support as JSON has it; None if the library is not installed."""
+    return asdict(support) if support else None
+
+
+def is_named(device_name: str, measured: str) -> bool:
+    """Return whether a device may be called so: every word of the name is one of what the device says of itself.
+
+    A name may be shorter, as ``A100`` for ``NVIDIA A100-SXM4-80GB``. Where a machine has several kinds of devices,
+    commas separate their names.
+    """
+    return any(_words(name) <= _words(measured) for name in device_name.split(","))
+
+
+def _words(name: str) -> set[str]:
+    letters = [letter if letter.isalnum() else " " for letter in name.casefold()]
+    return {*"".join(letters).split()} - MAKER_WORDS

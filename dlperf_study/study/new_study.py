@@ -1,0 +1,102 @@
+"""A study file for a user's program, written with comments, from what its user and a guess say of it."""
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import yaml
+
+from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.program import EACH_NODE, RECORDER
+
+#: Steps before the measured window, and in it, and how often each configuration is measured.
+MEASUREMENT: Mapping[str, int] = {"warmup_steps": 10, "measured_steps": 50, "repeats": 3}
+#: The longest line of a command, and the column in which comments begin, in characters.
+COMMAND_WIDTH, COMMENT_COLUMN = 100, 40
+
+
+@dataclass(frozen=True)
+class NewStudy:
+    """What a new study file says; ``factors`` are the levels of each by name, and ``notes`` what was guessed."""
+
+    name: str
+    command: str
+    factors: Mapping[str, Sequence[Scalar]]
+    folder: str = ".."
+    start: str = EACH_NODE
+    steps: str = RECORDER
+    fixed: Mapping[str, Scalar] = field(default_factory=dict)
+    samples_per_step: str = ""
+    tokens_per_step: str = ""
+    data: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    measurement: Mapping[str, int] = field(default_factory=lambda: MEASUREMENT)
+    notes: tuple[str, ...] = ()
+
+    def as_yaml(self) -> str:
+        """Return the text of the file."""
+        sections = (self._heading(), self._program(), self._grid())
+        return "\n\n".join("\n".join(section) for section in sections) + "\n"
+
+    def _heading(self) -> Iterator[str]:
+        yield from (f"# guessed: {note}" for note in self.notes)
+        yield f"title: Scaling of {self.name}"
+        yield f"about: The program {self.name}, measured as docs/own-programs.md describes it."
+        yield "questions: [scaling, quality, resources]"
+        yield _commented("scaling: weak", "or strong: the global batch stays the same as devices are added")
+
+    def _program(self) -> Iterator[str]:
+        yield "program:"
+        # Pages print underscores of names as spaces.
+        yield f"  name: {self.name.replace('_', '-')}"
+        yield _commented(
+            f"  folder: {_scalar(self.folder)}", "its files, from the folder of this one; copied for each run"
+        )
+        yield from _command_lines(self.command)
+        yield _commented(f"  start: {self.start}", "each_node, first_node or each_rank: where the command is started")
+        yield _commented(
+            f"  steps: {_scalar(self.steps)}", "recorder, log, or a format of logs: where step times are from"
+        )
+        amounts = {"samples_per_step": self.samples_per_step, "tokens_per_step": self.tokens_per_step}
+        yield from (f"  {name}: {_scalar(amount)}" for name, amount in amounts.items() if amount)
+        if not any(amounts.values()):
+            yield "  # samples_per_step, tokens_per_step: of all processes, as '{global_batch} * {block_size}'"
+        if self.environment:
+            yield f"  environment: {_scalar(dict(self.environment))}"
+        hint = "  # data: [FOLDER, FILE]: what git ignores is not copied; what is named here is linked into each copy"
+        yield f"  data: {_scalar(list(self.data))}" if self.data else hint
+
+    def _grid(self) -> Iterator[str]:
+        if self.fixed:
+            yield f"fixed: {_scalar(dict(self.fixed))}"
+        yield _commented("factors:", "any placeholder of the command; each combination of levels is measured")
+        yield from (f"  {name}: {_scalar(list(levels))}" for name, levels in self.factors.items())
+        yield _commented(f"baseline: {_scalar(self._baseline())}", "what speedups are relative to")
+        yield f"measurement: {_scalar(dict(self.measurement))}"
+
+    def _baseline(self) -> dict[str, Scalar]:
+        """Return the first level of the number of devices, or else of the first factor."""
+        scale = [name for name in ("nodes", "devices_per_node") if name in self.factors]
+        names = scale or list(self.factors)[:1]
+        return {name: self.factors[name][0] for name in names}
+
+
+def _command_lines(command: str) -> Iterator[str]:
+    """Yield a command in lines that YAML joins by spaces; in one line where it has a break or a space of its own."""
+    lines = textwrap.wrap(command, COMMAND_WIDTH, break_long_words=False, break_on_hyphens=False)
+    if " ".join(lines) != command:
+        yield f"  command: {json.dumps(command, ensure_ascii=False)}"
+        return
+    yield "  command: >-"
+    yield from (f"    {line}" for line in lines)
+
+
+def _commented(line: str, comment: str) -> str:
+    return f"{line:{COMMENT_COLUMN}}# {comment}" if len(line) < COMMENT_COLUMN else f"{line}  # {comment}"
+
+
+def _scalar(value: object) -> str:
+    """Return a value as YAML has it in one line, with quotes where it needs them."""
+    flow = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=float("inf"), allow_unicode=True)
+    return flow.removesuffix("...\n").strip()

@@ -1,0 +1,73 @@
+"""The order in which the runs of a plan are measured: rounds of all configurations in pairs, or blocks.
+
+The order of an odd round is shuffled, and that of the next one is its reverse. Then every configuration was measured as
+early as late in the two, and a linear drift of the machine is no difference between them. Two configurations in rounds
+that are each shuffled would be in the same order in all of three rounds in a quarter of the studies.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import BLOCKS, ROUNDS, Turn
+from dlperf_study.study.plan import Plan
+
+
+@dataclass(frozen=True)
+class PlannedExecution:
+    """One execution of the notebook: these repetitions of a configuration, which are measured at this turn."""
+
+    configuration: Configuration
+    repetitions: tuple[int, ...]
+    turn: Turn
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no repetition of the configuration precedes: before it comes NCCL's report, if it has one."""
+        return 1 in self.repetitions
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no repetition of the configuration follows: then comes the traced run, if it has one."""
+        return self.configuration.repeats in self.repetitions
+
+
+def planned_executions(plan: Plan) -> list[PlannedExecution]:
+    """Return every execution that a plan requests of what can run, in order."""
+    configurations = [entry.configuration for entry in plan.runnable]
+    if plan.order == BLOCKS:
+        return [
+            PlannedExecution(configuration, tuple(range(1, configuration.repeats + 1)), Turn(BLOCKS))
+            for configuration in configurations
+        ]
+    executions: list[PlannedExecution] = []
+    rounds = max((configuration.repeats for configuration in configurations), default=0)
+    for round_number in range(1, rounds + 1):
+        in_round = [configuration for configuration in configurations if configuration.repeats >= round_number]
+        executions += planned_round(in_round, plan.order_seed, round_number)
+    return executions
+
+
+def planned_round(
+    configurations: Sequence[Configuration], order_seed: int, round_number: int
+) -> Iterator[PlannedExecution]:
+    """Yield one repetition of each configuration, the one with the number of the round, in the order of that round.
+
+    A round of an even number has the reversed order of the one before it.
+    """
+    odd_round = round_number - (round_number % 2 == 0)
+    shuffled = sorted(configurations, key=lambda configuration: _draw(configuration, order_seed, odd_round))
+    if round_number % 2 == 0:
+        shuffled.reverse()
+    for position, configuration in enumerate(shuffled, start=1):
+        yield PlannedExecution(configuration, (round_number,), Turn(ROUNDS, round_number, position))
+
+
+def _draw(configuration: Configuration, order_seed: int, round_number: int) -> bytes:
+    """Return what a configuration drew in a round: whoever drew less comes first.
+
+    A digest is the same with every version of Python, and what one configuration draws depends on no other one: a
+    study that gets a further configuration keeps the order of those it had.
+    """
+    return hashlib.sha256(f"{order_seed}/{round_number}/{configuration.identity}".encode()).digest()

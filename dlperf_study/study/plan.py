@@ -1,0 +1,327 @@
+"""The plan of a study on one cluster: its configurations in order, and as JSON."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.user_commands import command_line
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
+from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
+from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.program import Program
+from dlperf_study.study.study import Study
+
+if TYPE_CHECKING:
+    from dlperf_study.study.plan_record import EntryRecord
+
+FORMAT = 4
+
+
+class PlannedCluster(Protocol):
+    """What a plan needs to know of a cluster."""
+
+    @property
+    def name(self) -> str:
+        """Its name in ``params/clusters``, or the path of its file."""
+
+    @property
+    def device(self) -> str:
+        """The device of a process: ``cpu`` or ``gpu``."""
+
+    @property
+    def why_not_gpu(self) -> str:
+        """Why runs are measured on the CPU although this machine has GPUs; empty everywhere else."""
+
+    def obstacles(self, configuration: Configuration) -> Iterator[str]:
+        """Yield each reason why a configuration needs more than there is."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One configuration, the identities of its declared baseline and reference, and why it can't run here (or None).
+
+    Every entry has a baseline, and a reference where the study declares references (else None). A baseline is an
+    entry of the same plan and its own baseline, whether or not it can run: the declaration belongs to the study and
+    not to the machine. The same holds for references. The values of ``unstated`` parameters, which only ingested logs
+    have, are unknown; what the configuration holds in their place means nothing. ``is_extra``: the published tables do
+    not have it, according to the study.
+    """
+
+    configuration: Configuration
+    baseline_identity: str
+    unsupported: str | None = None
+    reference_identity: str | None = None
+    unstated: tuple[str, ...] = ()
+    is_extra: bool = False
+    is_searched: bool = False
+
+    @property
+    def parameters(self) -> dict[str, Scalar | None]:
+        """Every parameter by name, as pages show it; None where it is unstated."""
+        return self.configuration.displayed_values() | dict.fromkeys(self.unstated)
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether this configuration is its own baseline."""
+        return self.configuration.identity == self.baseline_identity
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether this configuration is its own reference."""
+        return self.configuration.identity == self.reference_identity
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON has it."""
+        configuration = self.configuration
+        return {"identity": configuration.identity, **vars(self), "configuration": configuration.as_dict()}
+
+    def denominator(self, kind: Denominator) -> str | None:
+        """Return the identity of the declared baseline or reference."""
+        return {"baseline": self.baseline_identity, "reference": self.reference_identity}[kind]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be run, in order; ``factors`` are the names of the parameters that vary.
+
+    ``published`` are the names of the published sources whose numbers are shown next to the measured ones.
+    ``order`` and ``order_seed``: in which order the runs are measured; empty and 0 for what is ingested.
+    ``precision``: the wanted half-width of every interval as a share of its value, for which rounds are added to
+    ``repeats``, up to ``max_repeats`` in all and within ``time_budget_minutes``; None: none are added.
+    ``largest_batch``: up to which batch per device the largest that fits in memory is searched; None: it is not.
+    ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
+    ``device``: ``cpu`` or ``gpu``, of the cluster; empty for what is ingested.
+    ``program``: the user's own that trains; None: networks of this package. It is no part of the file.
+    ``why_not_gpu``: why runs are measured on a CPU although the machine has GPUs; empty everywhere else.
+    """
+
+    study: str
+    cluster: str
+    title: str
+    about: str
+    scaling: str
+    questions: tuple[str, ...]
+    factors: tuple[str, ...]
+    published: tuple[str, ...]
+    quick: bool
+    entries: tuple[Entry, ...]
+    order: str = ""
+    order_seed: int = 0
+    precision: float | None = None
+    max_repeats: int | None = None
+    time_budget_minutes: float | None = None
+    largest_batch: int | None = None
+    ingested_from: str = ""
+    device: str = ""
+    why_not_gpu: str = ""
+    program: Program | None = None
+
+    @property
+    def has_speedups(self) -> bool:
+        """Whether a configuration has another one as its baseline; the ratio of each to itself would tell nothing."""
+        return not all(entry.is_baseline for entry in self.entries)
+
+    @property
+    def is_program(self) -> bool:
+        """Whether a program of the user trains, of which only its study and its logs say what it trains."""
+        return any(entry.configuration.own_program for entry in self.entries)
+
+    @property
+    def runnable(self) -> tuple[Entry, ...]:
+        """The entries that can run here."""
+        return tuple(entry for entry in self.entries if entry.unsupported is None)
+
+    @property
+    def unsupported(self) -> tuple[Entry, ...]:
+        """The entries that can't run here, each with its reason."""
+        return tuple(entry for entry in self.entries if entry.unsupported is not None)
+
+    @property
+    def by_identity(self) -> dict[str, Entry]:
+        """The entries by the identity of their configuration, in order."""
+        return {entry.configuration.identity: entry for entry in self.entries}
+
+    def declares(self, kind: Denominator) -> bool:
+        """Return whether the study declares baselines, or references."""
+        return any(entry.denominator(kind) for entry in self.entries)
+
+    def write(self, path: Path) -> None:
+        """Write the plan as JSON, all of it or nothing."""
+        entries = [entry.as_dict() for entry in self.entries]
+        head = {name: value for name, value in vars(self).items() if name not in ("entries", "program")}
+        content = {"format": FORMAT, **head, "entries": entries}
+        write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> "Plan":
+        """Read a plan; raises EvidenceError when it is missing, damaged or of another version of this package."""
+        # Who only makes plans needs the standard library alone.
+        from dlperf_study.study.plan_record import read_record
+
+        if not path.exists():
+            raise EvidenceError(f"{path}: there is no plan yet; `{command_line('run')}` writes one")
+        try:
+            record = read_record(path)
+            entries = tuple(_entry(entry, path) for entry in record["entries"])
+            _check_denominators(entries, path)
+            _check_factors(record["factors"], entries, path)
+        except EvidenceError as error:
+            raise EvidenceError(f"{error}; plan the study again with `{command_line('run')}`") from error
+        values: dict[str, Any] = {}
+        for name, value in record.items():
+            if name in cls.__dataclass_fields__:
+                values[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**values | {"entries": entries})
+
+
+def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Configuration], str | None]) -> Plan:
+    """Return the plan of a study on a cluster.
+
+    ``unsupported`` returns why the frameworks and models here can't do a configuration, or None. Whether the cluster
+    is large enough is checked here.
+    Raises StudyFileError when a baseline or a reference is not in the plan, or two points are one configuration.
+    """
+    points = study.points
+    configurations = [study.configuration(point, cluster.name) for point in points]
+    _check_all_different(study, points, configurations)
+    identities = {frozenset(point.items()): each.identity for point, each in zip(points, configurations, strict=True)}
+    baselines = _denominators("baseline", study, points, identities)
+    references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
+    entries = []
+    for point, configuration, baseline, reference in zip(points, configurations, baselines, references, strict=True):
+        reason = _unsupported_reason(point, configuration, cluster, unsupported)
+        entries.append(
+            Entry(
+                configuration,
+                baseline,
+                reason,
+                reference,
+                unstated=configuration.unstated,
+                is_extra=study.is_extra(point),
+                is_searched=study.is_searched(point),
+            )
+        )
+    return _plan(study, cluster, entries)
+
+
+def _unsupported_reason(
+    point: Point,
+    configuration: Configuration,
+    cluster: PlannedCluster,
+    unsupported: Callable[[Configuration], str | None],
+) -> str | None:
+    """Return everything that keeps a configuration from running on a cluster, or None."""
+    obstacles = [*cluster.obstacles(configuration), unsupported(configuration)]
+    if not configuration.batch_per_device and not configuration.own_program:
+        devices = configuration.world_size
+        obstacles.insert(0, f"global_batch {point['global_batch']} can't be shared equally by {devices} devices")
+    return "; ".join(filter(None, obstacles)) or None
+
+
+def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Plan:
+    """Return the plan of these entries, with what the study file says of all of them."""
+    return Plan(
+        study=study.name,
+        cluster=cluster.name,
+        title=study.title,
+        about=study.about,
+        scaling=study.scaling,
+        questions=study.questions,
+        factors=varying(entries, list(study.factors)),
+        published=study.published,
+        quick=study.quick,
+        entries=tuple(entries),
+        order=study.order,
+        order_seed=study.order_seed,
+        precision=study.precision,
+        max_repeats=study.rounds_at_most if study.precision else None,
+        time_budget_minutes=study.time_budget_minutes,
+        largest_batch=study.largest_batch,
+        device=cluster.device,
+        why_not_gpu=cluster.why_not_gpu,
+        program=study.program,
+    )
+
+
+def _denominators(
+    kind: Denominator, study: Study, points: Sequence[Point], identities: Mapping[frozenset[Any], str]
+) -> list[str]:
+    """Return the identity of each point's baseline or reference; ``identities`` has those of all points, by values."""
+    denominators = []
+    for point in points:
+        denominator = frozenset(study.denominator_of(point, kind).items())
+        if denominator not in identities:
+            raise study.missing_denominator(point, kind)
+        denominators.append(identities[denominator])
+    return denominators
+
+
+def _check_all_different(study: Study, points: Sequence[Point], configurations: Sequence[Configuration]) -> None:
+    """Refuse points that become one configuration: global batches that can't be shared have no batch per device."""
+    points_by_identity: dict[str, Point] = {}
+    for point, configuration in zip(points, configurations, strict=True):
+        first = points_by_identity.setdefault(configuration.identity, point)
+        if first is not point:
+            batches = f"{first['global_batch']} and {point['global_batch']}"
+            raise StudyFileError(
+                f"{study.source}: global_batch {batches} can't be shared equally by {configuration.world_size} devices "
+                "and would be one configuration; exclude all but one"
+            )
+
+
+def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]:
+    """Return the parameters with more than one value: the study's factors first, in their order."""
+    configurations, names = [entry.configuration for entry in entries], []
+    settings = dict.fromkeys(name for configuration in configurations for name in configuration.own_settings)
+    for name in dict.fromkeys((*factors, *FIELD_NAMES, *settings)):
+        if name in settings:
+            levels = {configuration.own_settings[name] for configuration in configurations}
+        elif name in FIELD_NAMES and name not in OF_WHOLE_PROGRAM:
+            levels = set(map(attrgetter(name), configurations))
+        else:
+            continue
+        if len(levels) > 1:
+            names.append(name)
+    return tuple(names)
+
+
+def _entry(record: "EntryRecord", path: Path) -> Entry:
+    configuration = Configuration.from_record(record["configuration"], f"{path}: configuration of an entry")
+    if configuration.identity != record["identity"]:
+        name = f"the entry {record['identity']} has the parameters of {configuration.identity}"
+        raise EvidenceError(f"{path}: {name}")
+    return Entry(
+        configuration,
+        baseline_identity=record["baseline_identity"],
+        unsupported=record["unsupported"],
+        reference_identity=record["reference_identity"],
+        unstated=tuple(record.get("unstated", ())) or configuration.unstated,
+        is_extra=record.get("is_extra", False),
+        is_searched=record.get("is_searched", False),
+    )
+
+
+def _check_factors(factors: Sequence[str], entries: Sequence[Entry], path: Path) -> None:
+    """Check that every factor is a parameter, or a setting of the program of an entry."""
+    declared = {*FIELD_NAMES, *(name for entry in entries for name in entry.configuration.own_settings)}
+    for name in factors:
+        if name not in declared:
+            raise EvidenceError(f"{path}: factors has {name!r}, which is no parameter and no setting of its program")
+
+
+def _check_denominators(entries: Sequence[Entry], path: Path) -> None:
+    """Check that all entries differ, and that the baseline and the reference of each are among them."""
+    identities = {entry.configuration.identity for entry in entries}
+    if len(identities) < len(entries):
+        raise EvidenceError(f"{path}: two of its {len(entries)} entries are the same configuration")
+    for entry in entries:
+        for kind in DENOMINATORS:
+            denominator = entry.denominator(kind)
+            if denominator is not None and denominator not in identities:
+                owner = entry.configuration.identity
+                raise EvidenceError(f"{path}: the {kind} of {owner} is {denominator!r}, which is no entry of the plan")

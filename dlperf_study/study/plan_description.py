@@ -1,0 +1,189 @@
+"""The plan of a study as text for the command line: what runs, against what, for how long, and what can't run."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from dlperf_study.core.terminal import text_table
+from dlperf_study.core.wording import counted, duration, level
+from dlperf_study.study.batch_search import BatchSearch
+from dlperf_study.study.configuration import GLOBAL_BATCH
+from dlperf_study.study.grid import DENOMINATORS, Denominator
+from dlperf_study.study.job import BLOCKS
+from dlperf_study.study.plan import Entry, Plan
+
+#: A longer list is shortened to so many of its first and of its last rows.
+LONGEST_LIST, ENDS = 200, 10
+#: Of more configurations that can't run, most for the same reasons, these are counted.
+MOST_UNSUPPORTED = 12
+NO_SEARCH: Mapping[str, BatchSearch] = MappingProxyType({})
+#: Whose devices train: a study made for GPUs may be planned where there are none.
+_DEVICES = {"cpu": "the CPUs of ", "gpu": "the GPUs of "}
+NOTHING: Mapping[str, str] = MappingProxyType({})
+NOTHING_UNMEASURED: Mapping[str, int] = MappingProxyType({})
+#: What a configuration has no value of where its baseline or reference can't run.
+_COMPARED: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
+
+
+def describe(
+    plan: Plan,
+    run_seconds: Mapping[str, float],
+    not_fitting: Mapping[str, str] = NOTHING,
+    searches: Mapping[str, BatchSearch] = NO_SEARCH,
+    unmeasured: Mapping[str, int] = NOTHING_UNMEASURED,
+    complete: bool = False,
+) -> str:
+    """Return the plan as text.
+
+    ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration. ``not_fitting``: why
+    a configuration does not fit in memory, as an earlier run showed, by identity. ``searches``: what is known of the
+    largest batches, by identity. ``unmeasured``: how many runs no number comes from, by what they are for.
+    ``complete``: list every configuration. Without it, of more than LONGEST_LIST only the first and the last are
+    listed, and of more than MOST_UNSUPPORTED that can't run how many there are for each reason.
+    """
+    parts = [_head(plan, run_seconds, not_fitting)]
+    if unmeasured:
+        names = " and ".join(f"{count} {purpose}" for purpose, count in unmeasured.items())
+        parts[0] += f"\nNot in these runs, nor in their time: {names}, which give no number."
+    if plan.why_not_gpu:
+        parts.append(f"Note: {plan.why_not_gpu}.")
+    if plan.runnable:
+        parts.append(_runnable(plan, complete))
+    if not_fitting:
+        table = _numbered_table(plan, "reason", not_fitting, complete)
+        parts.append(f"Does not fit in memory, and is not run again:\n{table}")
+    if searches:
+        bounds_by_identity = {identity: bounds.description for identity, bounds in searches.items()}
+        table = _numbered_table(plan, "batch", bounds_by_identity, complete)
+        parts.append(f"Largest batch per device, up to {plan.largest_batch}:\n{table}")
+    if plan.unsupported:
+        parts.append(f"Can't run here:\n{_unsupported(plan, complete)}")
+    return "\n\n".join(parts)
+
+
+def _head(plan: Plan, run_seconds: Mapping[str, float], not_fitting: Mapping[str, str]) -> str:
+    runnable = plan.runnable
+    fitting = [entry for entry in runnable if entry.configuration.identity not in not_fitting]
+    runs = sum(entry.configuration.repeats for entry in fitting)
+    lines = [
+        plan.title,
+        f"Study {plan.study} on {_DEVICES.get(plan.device, '')}cluster {plan.cluster}, {plan.scaling} scaling: "
+        f"{len(runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs.",
+    ]
+    if extras := sum(entry.is_extra for entry in plan.entries):
+        of_source = len(plan.entries) - extras
+        lines.append(f"{of_source} of them are in the published tables; {counted(extras, 'extra')} are not.")
+    if fitting:
+        lines.append(_time(fitting, run_seconds))
+        if plan.precision is not None:
+            lines.append(_further_runs(plan))
+        if plan.order == BLOCKS:
+            lines.append("Runs are measured in blocks: ratios have neither an interval nor a verdict.")
+    return "\n".join(lines)
+
+
+def _runnable(plan: Plan, complete: bool) -> str:
+    """Return a row for each configuration that can run: its levels, its global batch, and what it is compared with."""
+    kinds = [kind for kind in DENOMINATORS if plan.declares(kind)]
+    headings = ("#", *plan.factors, GLOBAL_BATCH.name, *kinds)
+    entries, row_numbers = plan.runnable, _row_numbers(plan)
+    is_whole = complete or len(entries) <= LONGEST_LIST
+    listed = entries if is_whole else (*entries[:ENDS], *entries[-ENDS:])
+    rows = [_row(plan, entry, kinds, row_numbers) for entry in listed]
+    if is_whole:
+        return text_table(headings, rows)
+    rows.insert(ENDS, ("…",) * len(headings))
+    omitted = f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them."
+    return "\n".join([text_table(headings, rows), omitted, *_missing_ratios(entries, kinds, row_numbers)])
+
+
+def _row_numbers(plan: Plan) -> dict[str | None, int]:
+    """Return the number of each configuration that can run, its place in the plan, by identity."""
+    row_numbers: dict[str | None, int] = {}
+    for row_number, entry in enumerate(plan.entries, start=1):
+        if entry.unsupported is None:
+            row_numbers[entry.configuration.identity] = row_number
+    return row_numbers
+
+
+def _row(
+    plan: Plan, entry: Entry, kinds: Sequence[Denominator], row_numbers: Mapping[str | None, int]
+) -> tuple[str, ...]:
+    configuration = entry.configuration
+    denominators = [_denominator(entry, kind, row_numbers) for kind in kinds]
+    row_number = str(row_numbers[configuration.identity])
+    return (row_number, *_levels(plan, entry), str(configuration.global_batch), *denominators)
+
+
+def _levels(plan: Plan, entry: Entry) -> tuple[str, ...]:
+    return tuple(level(entry.configuration.value_of(name)) for name in plan.factors)
+
+
+def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | None, int]) -> str:
+    """Return the number of a baseline or reference, or that it can't run."""
+    identity = entry.denominator(kind)
+    if identity == entry.configuration.identity:
+        return "itself"
+    return f"#{row_numbers[identity]}" if identity in row_numbers else f"can't run here: no {_COMPARED[kind]}"
+
+
+def _missing_ratios(
+    entries: Sequence[Entry], kinds: Sequence[Denominator], row_numbers: Mapping[str | None, int]
+) -> Iterator[str]:
+    """Yield how many configurations will have no ratio, which a list that is not complete does not show."""
+    for kind in kinds:
+        count = sum(entry.denominator(kind) not in row_numbers for entry in entries)
+        if count:
+            yield f"{counted(count, 'configuration')}: no {_COMPARED[kind]}, because the {kind} can't run here."
+
+
+def _unsupported(plan: Plan, complete: bool) -> str:
+    """Return a row for each configuration that can't run, or for each reason how many there are."""
+    entries = plan.unsupported
+    if complete or len(entries) <= MOST_UNSUPPORTED:
+        rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in entries]
+        return text_table((*plan.factors, "reason"), rows)
+    counts = Counter(str(entry.unsupported) for entry in entries)
+    listed = counts.most_common(2 * ENDS)
+    rows = [(str(count), reason) for reason, count in listed]
+    if len(counts) > len(listed):
+        count_of_others = len(entries) - sum(dict(listed).values())
+        rows.append((str(count_of_others), f"{len(counts) - len(listed)} other reasons"))
+    table = text_table(("configurations", "reason"), rows)
+    return f"{table}\nplan with --all lists the {len(entries)} configurations."
+
+
+def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
+    """Return a table of reasons by identity, with the number of each configuration in the list of the plan."""
+    row_numbers = _row_numbers(plan)
+    rows = [(str(row_numbers[identity]), reason) for identity, reason in reasons.items()]
+    shown = rows if complete else rows[:LONGEST_LIST]
+    table = text_table(("#", heading), shown)
+    return table if len(shown) == len(rows) else f"{table}\nplan with --all lists the {len(rows)} configurations."
+
+
+def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
+    """Return how long the runs take, as far as earlier ones tell."""
+    timed = [entry.configuration for entry in entries if entry.configuration.identity in run_seconds]
+    seconds = sum(run_seconds[configuration.identity] * configuration.repeats for configuration in timed)
+    if len(timed) == len(entries):
+        return f"All runs take about {duration(seconds)}, as long as earlier ones took here."
+    if timed:
+        return (
+            f"The runs of {len(timed)} of the {counted(len(entries), 'configuration')} take about {duration(seconds)}, "
+            "as long as earlier ones took here; how long the others take is unknown."
+        )
+    limits = [entry.configuration.timeout_seconds * entry.configuration.repeats for entry in entries]
+    return (
+        "How long the runs take is unknown, because none was measured here before; "
+        f"with their timeouts, at most {duration(sum(limits))}."
+    )
+
+
+def _further_runs(plan: Plan) -> str:
+    """Return what the precision may add."""
+    budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
+    return (
+        f"Rounds are added for intervals wider than ± {100 * (plan.precision or 0):g} %, "
+        f"up to {plan.max_repeats} in all{budget}."
+    )

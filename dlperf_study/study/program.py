@@ -1,0 +1,225 @@
+"""A program of the user, in a repository of their own: how a study file declares it, and what its command becomes.
+
+Standard library only.
+"""
+
+import ast
+import hashlib
+import json
+import math
+import operator
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+from dlperf_study.study.parameter import Scalar
+
+#: How its command is started: once on each node, on the first node alone, or once for each rank.
+EACH_NODE, FIRST_NODE, EACH_RANK = STARTS = "each_node", "first_node", "each_rank"
+#: Where its step times come from, if not from what it prints.
+RECORDER = "recorder"
+#: Its step times are in its log, of a format that is detected from the lines.
+LOG = "log"
+#: What a configuration of a program has as its framework and its strategy, unless the study says more.
+OWN_PROGRAM = "program"
+#: How much work a step is.
+AMOUNTS = ("samples_per_step", "tokens_per_step", "flops_per_sample")
+#: What a launcher fills in when a run starts, besides those with the number of a node or a port.
+_AT_THE_START = re.compile(r"(host|interface|devices|port|server_host)_\d+|run")
+#: What follows from a configuration and its position among the processes.
+DERIVED_PLACEHOLDERS = (
+    *("python", "processes", "world_size", "global_batch", "steps", "node", "rank", "local_rank", "repetition"),
+    *("hostfile", "hosts"),
+)
+#: ``{{`` and ``}}`` are braces.
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z]\w*)\}", re.IGNORECASE | re.ASCII)
+_BRACES = {"{{": "{", "}}": "}"}
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A training program that is no part of this package, as the section ``program`` of a study file declares it.
+
+    ``folder``: its files, copied for every run. ``command``: one command line, with placeholders in braces.
+    ``start``: ``each_node``, ``first_node`` or ``each_rank``. ``steps``: the recorder, or the log format of what it
+    prints. ``samples_per_step`` and ``tokens_per_step``: of all processes together, as arithmetic of placeholders.
+    ``environment`` has placeholders too; ``pass_environment`` are names. ``data``: paths that every node must have;
+    those that are relative, as to the folder, are linked into the copy of each run.
+    ``booleans``: how its command writes false and true. ``log_format``: the declaration of the format, if the study has
+    one of its own. ``study_folder``: that of the study file, whose files are no part of the program. ``digest``: of all
+    this and of its files; ``commit``, ``dirty`` and ``remote`` are those of its repository.
+    """
+
+    name: str
+    folder: str
+    command: str
+    start: str = EACH_NODE
+    steps: str = RECORDER
+    samples_per_step: str = ""
+    tokens_per_step: str = ""
+    flops_per_sample: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    pass_environment: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    booleans: tuple[str, str] = ("False", "True")
+    log_format: str = ""
+    study_folder: str = ""
+    digest: str = ""
+    commit: str = ""
+    dirty: bool = False
+    remote: str = ""
+
+    @property
+    def records_steps(self) -> bool:
+        """Whether its processes record their steps, and its log is not read for them."""
+        return self.steps == RECORDER
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The names in its command, its environment and its amounts of work that a study or this package gives."""
+        templates = (self.command, *self.environment.values(), *self._expressions)
+        names = dict.fromkeys(name for template in templates for name in placeholders_of(template))
+        return tuple(name for name in names if not _AT_THE_START.fullmatch(name))
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The placeholders of which only a study can know the value."""
+        return tuple(name for name in self.placeholders if name not in DERIVED_PLACEHOLDERS)
+
+    @property
+    def _expressions(self) -> tuple[str, ...]:
+        return tuple(getattr(self, name) for name in AMOUNTS)
+
+    @property
+    def data_links(self) -> dict[str, str]:
+        """Its data by absolute path, each with its place in the copy of the folder; empty: in none."""
+        links = {}
+        for name in self.data:
+            path = PurePath(self.folder, name)
+            links[str(path)] = "" if PurePath(name).is_absolute() else name
+        return links
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the record of a run says of it, besides how much work a step is."""
+        names = ("name", "command", "start", "steps", "digest", "commit", "dirty", "remote")
+        return {name: getattr(self, name) for name in names}
+
+    def argv(self, values: Mapping[str, Scalar]) -> tuple[str, ...]:
+        """Return its command, each argument with its placeholders replaced; those of the launcher stay."""
+        return tuple(self.filled(argument, values) for argument in shlex.split(self.command))
+
+    def amount(self, name: str, values: Mapping[str, Scalar]) -> float | None:
+        """Return ``samples_per_step``, ``tokens_per_step`` or ``flops_per_sample``; None where the study gives none.
+
+        Raises ValueError, with its name, where it is no number above 0.
+        """
+        expression: str = getattr(self, name)
+        if not expression:
+            return None
+        try:
+            amount = evaluated(expression, values)
+        except ValueError as error:
+            raise ValueError(f"program.{name} is {expression!r}; {error}") from None
+        if not 0 < amount < math.inf:
+            raise ValueError(f"program.{name} is {expression!r}, which is {amount:g}; it must be more than 0")
+        return amount
+
+    def filled(self, text: str, values: Mapping[str, Scalar]) -> str:
+        """Return a text with the placeholders of these values replaced."""
+
+        def written(match: re.Match[str]) -> str:
+            name = match[1]
+            if name is None:
+                return _BRACES[match[0]]
+            return self._written(values[name]) if name in values else match[0]
+
+        return _PLACEHOLDER.sub(written, text)
+
+    def _written(self, value: Scalar) -> str:
+        return self.booleans[value] if isinstance(value, bool) else str(value)
+
+    def as_json(self) -> str:
+        """Return what identifies it, and is kept next to its files."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Program":
+        """Return what ``as_json`` wrote."""
+        values = json.loads(text)
+        for name in ("pass_environment", "data", "booleans"):
+            values[name] = tuple(values[name])
+        return cls(**values)
+
+    def digest_with(self, files_digest: str) -> str:
+        """Return the digest of a declaration and of the files; the folder where they are is no part of it."""
+        declared = asdict(self)
+        for name in ("folder", "study_folder", "digest", "commit", "dirty", "remote"):
+            del declared[name]
+        content = json.dumps({**declared, "files": files_digest}, sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def placeholders_of(text: str) -> Iterator[str]:
+    """Yield the names in braces in a text."""
+    return (match[1] for match in _PLACEHOLDER.finditer(text) if match[1] is not None)
+
+
+def program_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return what a program may be told of a configuration: its parameters and settings, and what follows from them."""
+    processes = int(values["nodes"]) * int(values["devices_per_node"])
+    derived: dict[str, Scalar] = {"processes": processes, "world_size": processes}
+    if values.get("batch_per_device"):
+        derived["global_batch"] = int(values["batch_per_device"]) * processes
+    if int(values.get("computation_steps", 0)) < 0:
+        derived["computation_steps"] = values["measured_steps"]
+    return {**values, **derived}
+
+
+def evaluated(expression: str, values: Mapping[str, Scalar]) -> float:
+    """Return the value of arithmetic over placeholders, as ``{global_batch} * {block_size}``.
+
+    Raises ValueError, with what is wrong, for a name without a number, and for anything but + - * / // and numbers.
+    """
+    arithmetic = _PLACEHOLDER.sub(lambda match: match[1] or match[0], expression)
+    try:
+        tree = ast.parse(arithmetic, mode="eval")
+    except SyntaxError:
+        raise ValueError("it is not arithmetic of numbers and placeholders") from None
+    try:
+        return float(_value(tree.body, values))
+    except (ZeroDivisionError, OverflowError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _unknown(name: str) -> str:
+    """Return why arithmetic has no such name."""
+    return f"{name} is unknown" + (": batch_per_device is not given" if name == "global_batch" else "")
+
+
+def _value(node: ast.expr, values: Mapping[str, Scalar]) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return number
+        case ast.Name(id=name):
+            value = values.get(name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(f"{name} is {value!r}, which is no number" if name in values else _unknown(name))
+            return value
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATORS:
+            result: float = _OPERATORS[type(operation)](_value(left, values), _value(right, values))
+            return result
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, values)
+        case _:
+            raise ValueError("it may have numbers, placeholders, parentheses and + - * / // only")

@@ -1,0 +1,137 @@
+"""The section ``program`` of a study file: a training program of the user's own."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from dlperf_study.study.configuration import study_parameters
+from dlperf_study.study.environment_variables import secrets_in
+from dlperf_study.study.program import AMOUNTS, RECORDER, Program
+from dlperf_study.study.validation import Section, text_of
+
+_SECRET_REMEDY = "name a variable that has it in pass_environment, and let the program read that"
+
+
+def secret_problem(arguments: Sequence[str]) -> str:
+    """Return what is wrong with arguments of which one has a secret, without its value; empty where none has."""
+    secrets = secrets_in(arguments)
+    return f"has {secrets[0]}, which evidence shows; {_SECRET_REMEDY}" if secrets else ""
+
+
+def _require_no_secret(arguments: Sequence[str]) -> None:
+    # Another error would repeat the value in its message.
+    if problem := secret_problem(arguments):
+        raise PydanticCustomError("secret", "{error}", {"error": problem})
+
+
+def _check_command(command: str) -> str:
+    try:
+        arguments = shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"no shell can read it: {error}") from None
+    if not arguments:
+        raise ValueError("it names no program")
+    _require_no_secret(arguments)
+    return re.sub(r"\s*\n\s*", " ", command.strip())
+
+
+def _check_data(path: str) -> str:
+    if ".." in PurePath(path).parts or not PurePath(path).parts:
+        raise ValueError("a relative path is one below the program's folder")
+    return path
+
+
+def _check_environment(environment: dict[str, str]) -> dict[str, str]:
+    for name, value in environment.items():
+        _require_no_secret([f"{name}={value}"])
+    return environment
+
+
+def _check_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,39}", name):
+        raise ValueError("a name begins with a letter and has at most 40 letters, digits, dots, hyphens or underscores")
+    return name
+
+
+Expression = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[int, Field(ge=1)]
+
+
+class ProgramSection(Section):
+    """A training program that is no part of this package, and how one run of it is started."""
+
+    name: Annotated[str, AfterValidator(_check_name)] = Field(description="what pages call it")
+    folder: str = Field(
+        default=".", min_length=1, description="its files, from the folder of this file; copied for each run"
+    )
+    command: Annotated[str, Field(min_length=1), AfterValidator(_check_command)] = Field(
+        description="one command line; {name} is a level of a factor, or what a run gives: {nodes}, {host_0}, {steps}"
+    )
+    start: Literal["each_node", "first_node", "each_rank"] = Field(
+        default="each_node",
+        description="where the command is started: torchrun each_node, mpirun first_node, srun each_rank",
+    )
+    steps: str = Field(
+        default=RECORDER, min_length=1, description="where step times come from: recorder, or the format of its log"
+    )
+    samples_per_step: Expression | None = Field(
+        default=None, description="samples of one step of all processes, as arithmetic: '{global_batch}'"
+    )
+    tokens_per_step: Expression | None = Field(
+        default=None, description="tokens of one step of all processes: '{global_batch} * {block_size}'"
+    )
+    flops_per_sample: Expression | None = Field(
+        default=None, description="floating-point operations of a sample, forward and backward; for its utilisation"
+    )
+    environment: Annotated[dict[str, str], AfterValidator(_check_environment)] = Field(
+        default={}, description="variables of its processes; with placeholders too"
+    )
+    pass_environment: list[str] = Field(default=[], description="names of variables that it gets from yours")
+    data: list[Annotated[str, AfterValidator(_check_data)]] = Field(
+        default=[],
+        description="paths that every node has; those that are relative are linked into the copy of each run",
+    )
+    booleans: tuple[str, str] = Field(
+        default=("False", "True"), strict=False, description="how the command writes false and true"
+    )
+
+    def declared(self, folder: Path) -> Program:
+        """Return the program; its folder is given from that of the study file."""
+        log_format = ""
+        if self.steps.endswith((".yaml", ".yml")):
+            log_format = text_of(folder / self.steps)
+        return Program(
+            self.name,
+            str(folder.joinpath(Path(self.folder).expanduser()).resolve()),
+            self.command,
+            self.start,
+            self.steps,
+            environment=self.environment,
+            pass_environment=tuple(self.pass_environment),
+            data=tuple(self.data),
+            booleans=self.booleans,
+            log_format=log_format,
+            study_folder=str(folder),
+            samples_per_step=str(self.samples_per_step or ""),
+            tokens_per_step=str(self.tokens_per_step or ""),
+            flops_per_sample=str(self.flops_per_sample or ""),
+        )
+
+
+def declared_settings(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names that a study file may give besides the parameters of this package: those its program takes.
+
+    The file may have any error.
+    """
+    section = content.get("program")
+    if not isinstance(section, dict):
+        return ()
+    environment = section.get("environment")
+    values = [section.get(name) for name in ("command", *AMOUNTS)]
+    values += environment.values() if isinstance(environment, dict) else []
+    program = Program("", "", " ".join(value for value in values if isinstance(value, str)))
+    return tuple(name for name in program.settings if name not in study_parameters())

@@ -1,0 +1,183 @@
+"""Results in a notebook: what can be chosen, the chart of it, the code of the chart, and all of it in a browser."""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipywidgets import Dropdown, SelectMultiple, Textarea
+
+from dlperf_study.api.explorer import data_names, explore, independent_factor, rows_of
+from dlperf_study.api.plot import known_metrics, varying_columns
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.core.resources import NOTEBOOKS
+from dlperf_study.execution.planning import load_cluster
+from dlperf_study.execution.repetitions import fingerprint
+from dlperf_study.study.configuration import FIELD_NAMES, Configuration
+from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
+
+START_SECONDS, CELL_SECONDS = 90, 60
+#: Cells that are run before the kernel is ready are never run.
+RUN_ALL_CELLS = """async () => {
+    const notebook = window.jupyterapp.shell.currentWidget;
+    await notebook.context.ready;
+    await notebook.sessionContext.ready;
+    await notebook.sessionContext.session.kernel.info;
+    await window.jupyterapp.commands.execute("notebook:run-all-cells");
+}"""
+#: A cell that is out of view has no elements, and the view follows the cell that runs.
+FIRST_CELL_SAYS = """words => {
+    document.querySelector(".jp-NotebookPanel .jp-WindowedPanel-outer").scrollTop = 0;
+    return document.querySelector(".jp-CodeCell")?.innerText.includes(words);
+}"""
+ERRORS = ".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']"
+PUBLISHED = "published: tensorpack_multigpu"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Two models on one and two devices; of one of them too few runs for an interval."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
+        planned = []
+        for model, runs in (("resnet50", 3), ("mobilenet_v2", 2)):
+            for devices in (1, 2):
+                planned.append(Planned(configuration(model=model, devices_per_node=devices), runs=runs))
+        write_study(StudyPaths.of("quickstart"), planned)
+        yield "quickstart"
+
+
+def test_measured_and_published_results_are_offered(study: str) -> None:
+    assert data_names()[0] == study
+    assert PUBLISHED in data_names()
+    own, published = rows_of(study), rows_of(PUBLISHED)
+    assert {"world_size", "model"} <= set(varying_columns(own))
+    assert independent_factor(own, "world_size") == "model"
+    assert {"throughput", "speedup", "efficiency", "exposed_seconds"} <= set(known_metrics(own))
+    assert {"throughput", "speedup"} <= set(known_metrics(published))
+    with pytest.raises(EvidenceError, match="nothing: "):
+        rows_of("nothing")
+
+
+def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:
+    paths = StudyPaths(tmp_path / "failing")
+    write_study(paths, [Planned(configuration(), recipe=Recipe(outcome="failed"), runs=1)])
+    with pytest.raises(EvidenceError, match="nothing to explore"):
+        rows_of(str(paths.folder))
+
+
+def menu(view: Any, kind: type, description: str) -> Any:
+    """Return the widget of a description, wherever it is in a view."""
+    children = [view]
+    for widget in children:
+        children.extend(getattr(widget, "children", ()))
+    return next(each for each in children if isinstance(each, kind) and each.description == description)
+
+
+def executed(code: str) -> Any:
+    """Return the value of the last line of some code."""
+    *statements, last = code.splitlines()
+    scope: dict[str, Any] = {}
+    exec("\n".join(statements), scope)
+    return eval(last, scope)
+
+
+def test_the_code_makes_what_is_chosen(study):
+    view = explore(study)
+    menu(view, Dropdown, "Metric").value = "speedup"
+    menu(view, SelectMultiple, "Model").value = ("resnet50",)
+    code = menu(view, Textarea, "Code").value
+    assert code.endswith(
+        "study = dlperf_study.open_study('quickstart').sel(model=['resnet50'])\n"
+        "study.plot(x='world_size', y='speedup', hue='model')"
+    )
+    assert executed(code)._repr_html_() == view.children[2].value
+    menu(view, Dropdown, "Data").value = PUBLISHED
+    code = menu(view, Textarea, "Code").value
+    assert "dlperf_study.published('tensorpack_multigpu', points=True)" in code
+    assert executed(code)._repr_html_() == view.children[2].value
+
+
+@pytest.fixture(scope="module")
+def lab(study: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """A JupyterLab with copies of the notebooks of this project, which it saves; the address of a notebook in it."""
+    notebooks = shutil.copytree(NOTEBOOKS, tmp_path_factory.mktemp("lab") / "notebooks")
+    token = secrets.token_hex(16)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    options = ["--no-browser", "--allow-root", f"--port={port}", f"--notebook-dir={notebooks}"]
+    options.append("--LabApp.expose_app_in_browser=True")
+    command = [sys.executable, "-m", "jupyter", "lab", *options]
+    environment = {**os.environ, "JUPYTER_TOKEN": token}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + START_SECONDS
+    try:
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}/lab/tree/{{}}.ipynb?reset&token={token}".format
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def run_all_cells(lab: Callable[[str], str], chromium: Any, notebook: str) -> Any:
+    """Open a notebook in JupyterLab, run its cells, and return the page at once."""
+    page = chromium.new_page(viewport={"width": 1400, "height": 1400})
+    page.goto(lab(notebook), timeout=1000 * START_SECONDS)
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=1000 * START_SECONDS)
+    page.evaluate(RUN_ALL_CELLS)
+    return page
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_menus_chart_and_table_work_in_jupyterlab(lab, chromium):
+    page = run_all_cells(lab, chromium, "explore")
+    code = ".widget-textarea textarea"
+    page.wait_for_selector(code, timeout=1000 * CELL_SECONDS)
+    page.select_option(".widget-dropdown:has-text('Metric') select", label="Speedup (×)")
+    page.wait_for_function(f"document.querySelector('{code}').value.includes(\"y='speedup'\")")
+    assert page.get_attribute(".jp-OutputArea img", "alt").endswith("speedup")
+    rows = "table.dataTable tbody tr"
+    page.wait_for_selector(rows)
+    assert page.locator(rows).count() == 4
+    page.fill(".dt-search input", "mobilenet")
+    assert page.locator(rows).count() == 2
+    assert page.locator(ERRORS).count() == 0
+    page.close()
+
+
+@pytest.fixture
+def measured_by_hand(study: str) -> Configuration:
+    """The configuration in the cells of ``run_configuration``, with a run that this code need not repeat."""
+    cells = json.loads((NOTEBOOKS / "run_configuration.ipynb").read_text())["cells"]
+    [parameters] = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
+    values: dict[str, Any] = {}
+    exec(parameters, values)
+    by_hand = Configuration.from_mapping({name: values[name] for name in FIELD_NAMES})
+    run = write_run(StudyPaths.of(by_hand.study), by_hand, 1)
+    wanted = fingerprint(by_hand, load_cluster(by_hand.cluster, [by_hand.framework]))
+    run.run_file.write_text(json.dumps(json.loads(run.run_file.read_text()) | {"fingerprint": wanted}))
+    return by_hand
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_result_of_a_configuration_is_above_its_parameters_in_jupyterlab(measured_by_hand, lab, chromium):
+    page = run_all_cells(lab, chromium, "run_configuration")
+    page.wait_for_function(FIRST_CELL_SAYS, arg="completed", timeout=1000 * CELL_SECONDS)
+    assert page.locator(ERRORS).count() == 0
+    page.close()

@@ -1,0 +1,206 @@
+"""A study in Python: its frames, selections, summaries and comparisons against the dataset they are of."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+import dlperf_study
+from dlperf_study.api.study_results import StudyResults
+from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.report import sentences, tables
+from dlperf_study.report.tables.latex import latex_table
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
+from tests.message_snapshots import Refused
+from tests.own_programs.measured_ways import RECORDER, write_way
+
+SLOWER = Recipe(exposed_seconds=0.05)
+
+
+def planned(recipe: Recipe) -> list[Planned]:
+    """Two models on one and two devices; a run that failed, and a precision that can't run."""
+    entries = []
+    for model in ("resnet50", "mobilenet_v2"):
+        one = configuration(model=model)
+        entries.append(Planned(one, recipe, baseline=one))
+        two = configuration(model=model, devices_per_node=2)
+        entries.append(Planned(two, recipe, baseline=one))
+    four = configuration(model="resnet50", devices_per_node=4)
+    entries.append(
+        Planned(four, Recipe(outcome="failed", reason="it stopped"), runs=1, baseline=entries[0].configuration)
+    )
+    half = configuration(precision="fp16")
+    return [*entries, Planned(half, unsupported="precision fp16 is not built", baseline=half)]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyResults]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
+        for name, recipe in (("example", Recipe()), ("slower", SLOWER)):
+            plan = write_study(StudyPaths.of(name), planned(recipe))
+            replace(plan, questions=("scaling",)).write(StudyPaths.of(name).plan_file)
+        yield dlperf_study.open_study("example")
+
+
+def test_the_frames_are_those_of_the_dataset_by_identity(study: StudyResults) -> None:
+    dataset = study.dataset
+    assert list(study.configurations.index) == list(dataset.configurations["identity"])
+    assert study.runs.index.names == ["identity", "repetition"]
+    first = dataset.runs.iloc[0]
+    assert study.runs.loc[(first["identity"], first["repetition"]), "throughput"] == first["throughput"]
+    assert study.steps.index.names == ["identity", "repetition", "rank", "window", "step"]
+    assert len(study.steps) == len(dataset.steps)
+    steps = dataset.steps.query("identity == @first.identity and repetition == 1 and window == 'training'")
+    found = study.steps.loc[first["identity"], 1].xs("training", level="window")
+    assert found["seconds"].tolist() == steps["seconds"].tolist()
+    assert list(study.diagnostics.columns) == [name for name in dataset.diagnostics if name != "identity"]
+
+
+def test_a_study_is_opened_by_its_folder_too(study: StudyResults) -> None:
+    folder = study.dataset.folder.parent
+    assert dlperf_study.open_study(folder).configurations.equals(study.configurations)
+    with pytest.raises(EvidenceError, match="did you mean example"):
+        dlperf_study.open_study("exampel")
+
+
+def test_a_summary_has_the_means_and_intervals_by_factor(study: StudyResults) -> None:
+    assert study.factors == ["model", "devices_per_node", "precision"]
+    summary = study.summary("throughput", "speedup")
+    assert list(summary.columns) == [
+        (name, part) for name in ("throughput", "speedup") for part in ("mean", "low", "high")
+    ]
+    row = summary.loc[("resnet50", 2, "fp32")]
+    configured = study.dataset.configurations.query("model == 'resnet50' and devices_per_node == 2").iloc[0]
+    for name in ("throughput", "speedup"):
+        bounds = [configured[name], configured[f"{name}_low"], configured[f"{name}_high"]]
+        assert row[name].tolist() == bounds
+    # 0.08 s of computation and 0.01 s of exchange on two devices, none of it on one.
+    assert row["speedup", "mean"] == pytest.approx(2 * 80 / 90, rel=0.02)
+    assert np.isnan(summary.loc[("resnet50", 4, "fp32"), ("throughput", "mean")])
+    assert list(study.summary("parameters").columns) == [("parameters", "mean")]
+    assert list(study.summary().columns.levels[0]) == ["efficiency", "speedup", "throughput"]
+
+
+def test_a_selection_is_a_study(study: StudyResults) -> None:
+    chosen = study.sel(model="resnet50", devices_per_node=[1, 2])
+    assert chosen.factors == ["devices_per_node", "precision"]
+    assert set(chosen.runs.index.get_level_values("identity")) <= set(chosen.configurations.index)
+    assert len(chosen.sel(precision="fp32").runs) == 6
+    assert chosen.steps.index.get_level_values("identity").nunique() == 2
+    assert chosen.sel(precision="fp32").summary("speedup").index.tolist() == [1, 2]
+
+
+def test_a_selection_without_its_baseline_keeps_its_ratios_and_their_sentences(study: StudyResults) -> None:
+    chosen, name = study.sel(model="mobilenet_v2", devices_per_node=2), "speedup"
+    assert (
+        chosen.summary(name)[name, "mean"].item()
+        == study.summary(name).loc[("mobilenet_v2", 2, "fp32"), (name, "mean")]
+    )
+    with_baseline = study.sel(model="mobilenet_v2").answers("scaling").sentences[0]
+    assert chosen.answers("scaling").sentences[0] == with_baseline
+    assert chosen.table("scaling").rows[0] in study.table("scaling").rows
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        {"model": "resnet"},
+        {"modle": "resnet50"},
+        {"devices_per_node": [1, 3]},
+        {"model": "mobilenet_v2", "precision": "fp16"},
+    ],
+    ids=str,
+)
+def test_a_misspelt_selection_is_refused(study: StudyResults, levels: dict[str, Any], refused: Refused) -> None:
+    with refused(DlperfStudyError):
+        study.sel(**levels)
+
+
+def test_a_study_of_a_program_is_selected_by_what_it_has(tmp_path: Path, refused: Refused) -> None:
+    paths = StudyPaths(tmp_path / "mine")
+    write_way(paths, RECORDER)
+    results = dlperf_study.open_study(paths.folder)
+    assert len(results.sel(batch_per_device=32).configurations) == 2
+    with refused(DlperfStudyError):
+        results.sel(image_size=224)
+
+
+def test_other_misspelt_names_are_refused(study: StudyResults, snapshot: Any) -> None:
+    messages = []
+    for call in (lambda: study.table("scalling"), lambda: study.answers("scalling"), lambda: study.columns["speed"]):
+        with pytest.raises(DlperfStudyError) as caught:
+            call()
+        messages.append(str(caught.value).partition("; the columns")[0].partition("the columns are")[0])
+    with pytest.raises(DlperfStudyError):
+        study.summary("model")
+    assert messages == snapshot
+
+
+def test_a_study_at_a_glance(study: StudyResults, snapshot: Any) -> None:
+    assert repr(study) == snapshot
+    page = BeautifulSoup(study._repr_html_(), "html.parser")
+    cells = {row.th.text: row.td.text for row in page.find("table")("tr")}
+    assert cells["runs"].startswith("12 of ")
+    assert cells["configurations"].startswith("4 of 6 ")
+    headline = sentences.summary(study.dataset).sentences[0]
+    assert page.find("li").text.replace("\N{NO-BREAK SPACE}", " ") == headline
+    assert "[" in headline
+    assert study.plot.scaling()[0].title in ("ResNet-50: scaling", "MobileNetV2: scaling")
+
+
+def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
+    changed = study.compare("slower")
+    by_label = changed.throughputs.set_index("configuration")["change"]
+    assert len(by_label) == 4
+    # On two devices a step takes 0.13 s instead of 0.09 s.
+    slower = [change for label, change in by_label.items() if "2 devices" in str(label)]
+    assert slower == pytest.approx([90 / 130] * 2, rel=0.02)
+    row = changed.throughputs.iloc[0]
+    assert row["change_low"] < row["change"] < row["change_high"] < 1
+    assert row[["departure", "verdict"]].isna().all()
+    assert repr(changed).splitlines()[0] == changed.answers().sentences[0]
+    assert changed.answers()._repr_html_() in changed._repr_html_()
+    with pytest.raises(EvidenceError):
+        study.compare(study)
+
+
+def test_a_table_is_that_of_the_report(study: StudyResults) -> None:
+    assert study.to_latex("scaling") == latex_table(tables.scaling(study.dataset))
+    assert study.table("measured").rows == tables.measured(study.dataset).rows
+
+
+def test_columns_say_what_they_are(study: StudyResults) -> None:
+    column = study.columns["throughput"]
+    assert (column.label, column.unit) == ("Throughput", "samples/s")
+    assert "throughput" in study.metrics
+
+
+def test_without_xarray_the_command_that_installs_it_is_said(
+    study: StudyResults, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "xarray", None)
+    with refused(DlperfStudyError):
+        study.to_xarray()
+
+
+@pytest.mark.needs("xarray")
+def test_an_xarray_has_a_dimension_for_each_factor(study: StudyResults) -> None:
+    chosen = study.sel(devices_per_node=[1, 2], precision="fp32")
+    data = chosen.to_xarray()
+    assert dict(data.sizes) == {"model": 2, "devices_per_node": 2}
+    expected = chosen.summary("speedup").loc[("resnet50", 2), ("speedup", "low")]
+    assert float(data["speedup_low"].sel(model="resnet50", devices_per_node=2)) == expected
+
+
+def test_frames_may_be_changed(study: StudyResults) -> None:
+    mine = study.sel(model="resnet50")
+    mine.configurations["throughput"] = 0.0
+    assert isinstance(study.configurations, pd.DataFrame)
+    assert study.configurations["throughput"].max() > 0

@@ -1,0 +1,75 @@
+"""Tables for the checks of numbers by themselves and of products, and what each examines: see ``test_checks.py``."""
+
+from typing import Any
+
+from tests.audit.tables import Cases, Row, number, rate
+
+_WRONG_NODES = {"nodes": 2, "devices_per_node": 4}
+_RECOMPUTED = number("mfu", "120%", flops_per_sample=1e9)
+
+
+def _task(samples: str) -> list[Row]:
+    numbers = {"samples_per_task": samples, "batches_per_task": "50", "batch_per_device": "64"}
+    return [number(name, text, None) for name, text in numbers.items()]
+
+
+def _machine(instance: str, **facts: Any) -> Row:
+    return rate("2844", 8, instance=instance, device_name="Tesla V100", devices_per_node=8, **facts)
+
+
+CASES: Cases = {
+    "above_zero": {
+        "above": ("...", [rate("100"), number("speedup", "1"), number("step_seconds", "0.1")]),
+        **{f"{value}": ("E", [rate("100") | {"value": float(value), "printed": value}]) for value in ("-200", "0")},
+        "no communication": ("", [number("communication_share", "0")]),
+    },
+    "durations": {
+        "seconds": ("..", [number("step_seconds", "22.17"), number("step_seconds", "0.32", 2)]),
+        "minutes": ("W", [number("step_seconds", "320")]),
+        "a hundred seconds": (".", [number("step_seconds", "100")]),
+        "more than a hundred": ("W", [number("step_seconds", "101")]),
+    },
+    "shares_up_to_one": {
+        **{
+            f"{metric} of {text}": (outcome, [number(metric, text)])
+            for metric in ("mfu", "communication_share")
+            for text, outcome in (("0.31", "."), ("31%", "."), ("1", "."), ("1.00", "."), ("1.0", "."), ("31", "E"))
+            if (metric, text) != ("communication_share", "31")
+        },
+        "a faster algorithm": ("W", [number("mfu", "120%")]),
+        "four times": ("W", [number("mfu", "400%")]),
+        "more than four times": ("E", [number("mfu", "401%")]),
+        "of the time": ("E", [number("communication_share", "1.2")]),
+        "examined elsewhere": ("", [_RECOMPUTED]),
+        "one of two examined elsewhere": ("W", [_RECOMPUTED, number("mfu", "120%", 2)]),
+    },
+    "world_size": {
+        "right": (".", [rate("760.0", 16, nodes=2, devices_per_node=8)]),
+        "wrong": ("E", [rate("760.0", 16, **_WRONG_NODES), number("speedup", "7.60", 16, **_WRONG_NODES)]),
+        "no devices of a node": ("", [rate("760.0", 16, nodes=2)]),
+        "computed": ("", [rate("760.0", 16, nodes=2, devices_per_node=8) | {"world_size": None}]),
+        "of nodes that were inferred": ("", [rate("760.0", 16, nodes=2, devices_per_node=8, inferred="nodes")]),
+    },
+    "global_batch": {
+        "right": (".", [rate("370.0", 4, batch_per_device=32, global_batch=128)]),
+        "wrong": ("E", [rate("600", 8, batch_per_device=32, global_batch=999)]),
+        "no batch of a device": ("", [rate("370.0", 4, global_batch=128)]),
+        "computed": ("", [rate("370.0", 4, batch_per_device=32)]),
+        "others inferred": (".", [rate("370.0", 4, batch_per_device=32, global_batch=128, inferred="classes")]),
+    },
+    "task_sizes": {
+        "right": (".", _task("3200")),
+        "wrong": ("E", _task("3220")),
+        "two of three": ("", _task("3220")[:2]),
+        "two of three in another table": (
+            "E",
+            [*(row | {"table": "a", "cell": row["metric"]} for row in _task("1")[:2]), *_task("3220")],
+        ),
+    },
+    "instances": {
+        "with these devices": (".", [_machine("p3.16xlarge")]),
+        "with others": ("E", [_machine("p2.16xlarge")]),
+        "not listed": ("N", [_machine("x9.nano")]),
+        "every number once": ("E", [_machine("p2.16xlarge", cell=f"{position}") for position in range(3)]),
+    },
+}

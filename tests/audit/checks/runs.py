@@ -1,0 +1,59 @@
+"""Tables for the checks of repetitions, and what each examines: see ``test_checks.py``."""
+
+from tests.audit.tables import Cases, Row, number, rate, runs
+
+_LIST = ["397.44", "397.64", "398.05", "398.98", "397.78"]
+_THREE = [rate("100.4"), *runs(["100.1", "101.3", "99.8"])]
+
+
+def _deviation(printed: str) -> Row:
+    return number("standard_deviation", printed, runs_of="table/throughput/1")
+
+
+def _renumbered(rows: list[Row], *repetitions: int) -> list[Row]:
+    return [row | {"repetition": repetition} for row, repetition in zip(rows, repetitions, strict=True)]
+
+
+CASES: Cases = {
+    "run_lists": {
+        "the median": ("..", [rate("397.78"), *runs(_LIST)]),
+        "an even list, cut off": ("..", [rate("1.01"), *runs(["1.01", "1.02"])]),
+        "an even list, rounded": ("..", [rate("1.02"), *runs(["1.01", "1.02"])]),
+        "the mean, as the source says": ("..", [rate("397.98", estimator="mean"), *runs(_LIST)]),
+        "the mean, unsaid": ("E.", [rate("397.98"), *runs(_LIST)]),
+        "one run": ("E.", [rate("397.64"), *runs(_LIST)]),
+        "the last but one": ("E.", [rate("398.98"), *runs(_LIST)]),
+        "the median without a run": ("E.", [rate("397.71"), *runs(_LIST)]),
+        "from nowhere": ("E.", [rate("400.00"), *runs(_LIST)]),
+        "every run is the first": (".W", [rate("397.78"), *_renumbered(runs(_LIST), 1, 1, 1, 1, 1)]),
+        "a run twice": (".W", [rate("2.0"), *_renumbered(runs(["1.0", "2.0", "3.0"]), 1, 2, 2)]),
+        "fewer than stated": (".W", [rate("397.78", runs=7), *runs(_LIST)]),
+        "of the same configuration": ("..E.", [rate("397.78"), rate("400.00", table="again"), *runs(_LIST)]),
+        "one of three left out": ("E.", [rate("4.5"), *runs(["1.0", "2.0", "8.0"])]),
+        "none of two is left out": ("E.", [rate("1.00"), *runs(["1.0", "2.0"])]),
+    },
+    "deviations": {
+        **{f"right: {text}": (".", [*_THREE, _deviation(text)]) for text in ("0.8", "0.79", "0.65", "0.6")},
+        "wrong": ("E", [*_THREE, _deviation("1.2")]),
+        "without runs": ("", [_deviation("1.2")]),
+        "of one run": ("", [rate("100.4"), *runs(["100.1"]), _deviation("1.2")]),
+    },
+    "odd_repetitions": {
+        "runs that agree": (".", runs(["397.44", "397.64", "398.05", "398.98"])),
+        "a slow run": ("W", [rate("4386.9"), *runs(["4038.81", "4390.1", "4386.9", "4380.0"])]),
+        "one run": ("", runs(["397.44"])),
+        "of no table": ("W", [row | {"runs_of": None} for row in runs(["100", "101", "150"])]),
+        "slow runs": ("W", runs(["0.40", "0.41", "0.40", "0.60"])),
+        "a median of nothing": (".", runs(["0", "0", "0", "5"])),
+    },
+    "interval": {
+        **{
+            f"from {low} to {high}": (".", [rate("395.0", low=low, high=high)])
+            for low, high in ((394, 396), (395.04, 395.2), (395, 395))
+        },
+        "below": ("E", [rate("100.0", low=105, high=110)]),
+        "above": ("E", [rate("100.0", low=50, high=99)]),
+        "bounds in the wrong order": ("E", [rate("200.0", low=210, high=190)]),
+        "none, or half of one": ("", [rate("200.0", low=190), rate("200.0", 2)]),
+    },
+}

@@ -1,0 +1,62 @@
+"""A dataset is collected again when what it is made from has changed, and only then."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.core.paths import REPORT_VARIABLE, StudyPaths
+from dlperf_study.dataset import inputs
+from dlperf_study.dataset.dataset import collect, up_to_date
+from dlperf_study.dataset.inputs import is_dataset_current
+from tests.evidence_factory import Planned, change, configuration, write_run, write_study
+
+ASKED = configuration(devices_per_node=2)
+
+
+@pytest.fixture
+def collected(paths: StudyPaths) -> StudyPaths:
+    write_study(paths, [Planned(ASKED, runs=2)])
+    collect(paths)
+    return paths
+
+
+def modified(paths: StudyPaths) -> list[int]:
+    return [table.stat().st_mtime_ns for table in sorted(paths.dataset.glob("*.parquet"))]
+
+
+def test_tables_of_the_same_evidence_are_read_as_they_are(collected: StudyPaths) -> None:
+    before = modified(collected)
+    assert len(up_to_date(collected).runs) == 2
+    assert modified(collected) == before
+
+
+CHANGES: dict[str, Callable[[StudyPaths], object]] = {
+    "a run more": lambda paths: write_run(paths, ASKED, 3),
+    "another outcome": lambda paths: change(paths.configuration(ASKED.identity).run(1), reason="x"),
+    "a table less": lambda paths: (paths.dataset / "runs.parquet").unlink(),
+    "no record of inputs": lambda paths: paths.dataset_inputs.unlink(),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_after_a_change_they_are_collected_again(collected: StudyPaths, name: str) -> None:
+    CHANGES[name](collected)
+    assert not is_dataset_current(collected)
+    assert len(up_to_date(collected).runs) == (3 if name == "a run more" else 2)
+    assert is_dataset_current(collected)
+
+
+def test_so_they_are_by_another_version_of_the_package(
+    collected: StudyPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "package").mkdir()
+    monkeypatch.setattr(inputs, "PACKAGE_FOLDER", tmp_path / "package")
+    (tmp_path / "package" / "module.py").touch()
+    assert not is_dataset_current(collected)
+
+
+def test_the_pages_of_one_report_have_the_same_numbers(collected: StudyPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(collected, ASKED, 3)
+    monkeypatch.setenv(REPORT_VARIABLE, str(collected.report_unfinished))
+    assert len(up_to_date(collected).runs) == 2

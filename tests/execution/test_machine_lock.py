@@ -1,0 +1,99 @@
+"""Who may measure, and what is ended first."""
+
+import os
+import subprocess
+import sys
+from socket import gethostname
+
+import psutil
+import pytest
+
+from dlperf_study.core.errors import BusyError
+from dlperf_study.machines.supervision.locks import machine_lock
+from dlperf_study.machines.supervision.processes import DRIVER_MARK, GUARD, RUN_MARK, end_survivors, new_mark
+from tests.command_line import LIMIT_SECONDS, PATIENCE_SECONDS, machine_is_free, wait_for
+from tests.requirements import ROOT, need
+
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
+
+ATTEMPTS = 5
+HOLD = """
+import sys, time
+from dlperf_study.machines.supervision.locks import machine_lock
+with machine_lock("a test"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_lock_is_for_one_and_free_under_a_driver(machine, monkeypatch):
+    with pytest.raises(BusyError, match=f"process {os.getpid()} is measuring the tests of dlperf_study"):
+        machine_lock("another").__enter__()
+    monkeypatch.setenv(DRIVER_MARK, "1-driver@here")
+    with machine_lock("a kernel"):
+        pass
+
+
+def test_the_lock_goes_when_its_holder_is_killed():
+    wait_for(machine_is_free, "the machine to be free", PATIENCE_SECONDS)
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdin=pipe, stdout=pipe, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(BusyError, match=f"process {holder.pid} is measuring a test on this machine"):
+            machine_lock("another").__enter__()
+        holder.kill()
+    wait_for(machine_is_free, "the lock to go", PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("variable", [RUN_MARK, DRIVER_MARK])
+def test_survivors_of_the_dead_are_ended_and_named(variable):
+    with subprocess.Popen(["true"]) as dead:
+        dead.wait()
+    environment = {**os.environ, variable: f"{dead.pid}-x@{gethostname()}"}
+    named: tuple[str, ...] = ()
+    for _ in range(ATTEMPTS):
+        with subprocess.Popen(["sleep", "60"], env=environment) as survivor:
+            named = tuple(end_survivors())
+            assert survivor.wait(5) == -9
+        # The driver of another test that starts at this moment may end it too.
+        if named:
+            break
+    assert f"{survivor.pid}: sleep 60" in named
+
+
+@pytest.mark.parametrize("variable", [RUN_MARK, DRIVER_MARK])
+def test_processes_of_the_living_are_left_alone(variable):
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, variable: new_mark()}) as process:
+        assert not any(name.startswith(f"{process.pid}:") for name in end_survivors())
+        assert process.poll() is None
+        process.kill()
+
+
+def test_processes_of_a_container_with_our_name_are_left_alone():
+    need(ROOT, "unshare")
+    with subprocess.Popen(["true"]) as dead:
+        dead.wait()
+    mark = f"{DRIVER_MARK}={dead.pid}-x@{gethostname()}"
+    apart = ["unshare", "--pid", "--fork", "--kill-child", "env", mark]
+    with subprocess.Popen([*apart, "sleep", "61"]) as container:
+        wait_for(lambda: _commands_below(container.pid) == [["sleep", "61"]], "the container")
+        (sleeper,) = psutil.Process(container.pid).children()
+        assert not any("sleep 61" in name for name in end_survivors())
+        container.kill()
+        # The kernel ends what is in the container after the command that started it.
+        sleeper.wait(PATIENCE_SECONDS)
+
+
+def test_what_another_machine_runs_here_lives_as_long_as_its_guard():
+    mark = "1-x@elsewhere"
+    guard = subprocess.Popen([sys.executable, "-c", "input()", GUARD, mark], stdin=subprocess.PIPE)
+    with guard, subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_MARK: mark}) as process:
+        assert not any(name.startswith(f"{process.pid}:") for name in end_survivors())
+        guard.kill()
+        guard.wait()
+        assert f"{process.pid}: sleep 60" in end_survivors()
+
+
+def _commands_below(pid: int) -> list[list[str]]:
+    return [child.cmdline() for child in psutil.Process(pid).children()]

@@ -1,0 +1,125 @@
+"""The golden study prints a number alike wherever it prints it: tables, pages, figures, LaTeX and macros are read."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from dlperf_study.metrics.columns import Summary, summarised
+
+#: Tables with a row for each configuration: in files, on a page and in a paper.
+TABLES = {"measured": "summary", "scaling": "scaling", "factors": "communication", "communication": "communication"}
+#: Of what is 1 or 0 by definition tables print nothing else, and pages have the marks of footnotes.
+_MARKS = re.compile(r"(?<![a-z])(?<![a-z] )[a-z]{1,2}(?:,[a-z]{1,2})*$")
+_MACRO = re.compile(r"\\@namedef\{dlperf@[^}/]*/[^}/]*/\w+\}\{(.*)\} % (.*)")
+_IN_ALT = re.compile(r"([\d.,\u202f\u2212]+(?: \[[^\]]*\])?)")
+
+Cells = dict[tuple[str, str], str]
+
+
+def in_macros(text: str) -> Cells:
+    """Return each value with its interval, by the label of the configuration and that of the column."""
+    printed, label = {}, ""
+    for line in text.splitlines():
+        if line.startswith("% "):
+            label = line.removeprefix("% ").rpartition(": ")[0]
+        elif macro := _MACRO.match(line):
+            content = plain(macro[1]).split("~")
+            printed[label, macro[2]] = " ".join(
+                part for position, part in enumerate(content) if position == 0 or part.startswith("[")
+            )
+    return printed
+
+
+def plain(latex: str) -> str:
+    """Return the numbers of LaTeX as pages have them."""
+    text = latex.replace("$-$", "\u2212").replace("--", "\u2013").replace(r"\,", "\u202f")
+    text = re.sub(r"\\textsuperscript\{[^}]*\}", "", text)
+    text = re.sub(r"\\shortstack\[r\]\{(.*?)\\\\\{(.*?)\}\}", r"\1 & \2", text)
+    return text.replace("{", "").replace("}", "")
+
+
+def in_table(text: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield the group, the headings and the cells of each row of a table, with neither group nor notes."""
+    headings, *rows = csv.reader(io.StringIO(text))
+    for group, *cells, _ in rows:
+        yield group, headings[1:-1], cells
+
+
+def is_of(label: str, group: str, devices: str) -> bool:
+    """Return whether a label is that of the row of a table."""
+    return bool(re.fullmatch(rf"{re.escape(group)} · {devices} devices?( \+ \d+ servers?)?", label))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_prints_what_macros_print(golden, name):
+    printed = in_macros(golden["paper"]["macros"])
+    labels, compared = {label for label, _ in printed}, 0
+    for group, headings, cells in in_table(golden["tables"][name]):
+        row = dict(zip(headings, cells, strict=True))
+        for label in (label for label in labels if is_of(label, group, row["Devices"])):
+            for heading in headings:
+                column = heading.partition(" (")[0]
+                if (label, column) in printed and row[heading] != "\u2013":
+                    interval = row.get(f"{column}, interval", "")
+                    assert f"{row[heading]} {interval}".strip() == printed[label, column]
+                    compared += 1
+    assert compared > 50
+
+
+@pytest.mark.parametrize(("name", "page"), TABLES.items())
+def test_a_page_prints_what_its_table_prints(golden, name, page):
+    on_page = set()
+    for line in golden["pages"][page].splitlines():
+        cells = [_MARKS.sub("", cell.strip()) for cell in line.split("|")]
+        on_page.add(tuple(filter(None, cells)))
+    for _, _, cells in in_table(golden["tables"][name]):
+        assert tuple(filter(None, cells)) in on_page
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_latex_prints_what_its_table_prints(golden, name):
+    in_latex = set()
+    for line in golden["paper"][name].splitlines():
+        in_latex.add(tuple(filter(None, (cell.strip() for cell in plain(line).removesuffix(r"\\").split("&")))))
+    for _, _, cells in in_table(golden["tables"][name]):
+        assert tuple(filter(None, cells)) in in_latex
+
+
+def test_an_alternative_text_prints_what_macros_print(golden):
+    """As in ``… 1 device: step 19.4 [16.3, 23.0] ms, computation …``, which leaves out the model of the figure."""
+    printed = in_macros(golden["paper"]["macros"])
+    values: dict[str, dict[str, str]] = {}
+    for (label, column), value in printed.items():
+        values.setdefault(label.replace("MobileNetV2 · ", ""), {})[column.lower()] = value
+    compared = 0
+    for text in re.findall(r"\[MobileNetV2: one step\. (.*)\.\]", golden["pages"]["communication"]):
+        for part in text.split("; "):
+            label, _, numbers = part.rpartition(": ")
+            for column in ("step", "computation", "exposed communication"):
+                match = re.search(rf"(?:^|, ){column} {_IN_ALT.pattern}", numbers)
+                assert match
+                assert match[1] == values[label][column]
+                compared += 1
+    assert compared > 50
+
+
+def test_no_interval_of_a_positive_quantity_reaches_zero_and_no_share_of_a_step_the_whole(golden):
+    positive = {metric.label for metric in summarised(Summary.GEOMETRIC, Summary.POSITIVE_MEAN).values()}
+    compared = 0
+    for text in golden["tables"].values():
+        for table_row in csv.DictReader(io.StringIO(text)):
+            for heading, interval in table_row.items():
+                label, is_interval, _ = heading.partition(", interval")
+                if is_interval and label in positive and interval:
+                    low, high = (
+                        float(end.replace("\u202f", "").replace("\u2212", "-")) for end in interval[1:-1].split(", ")
+                    )
+                    assert 0 < low <= high
+                    compared += 1
+    assert compared > 200
+    for page in golden["pages"].values():
+        for high in re.findall(r"% \[[^,]*, ([^\]]*)\] of a step", page):
+            assert float(high) <= 100

@@ -1,0 +1,73 @@
+"""The worked examples of docs/own-programs.md on two processes of this machine, each by the launcher of its name."""
+
+import os
+import shlex
+import subprocess
+import sys
+from shutil import which
+
+import pytest
+
+from dlperf_study.execution.planning import plan_study
+from dlperf_study.machines.launchers import local
+from dlperf_study.study.study_file import load_study
+from tests.frameworks.launching import CLUSTER
+from tests.own_programs.examples import AS_ROOT, EXAMPLES, STUDIES, check_recorded, edited, example, path_with, rendered
+from tests.requirements import need
+
+#: What each launcher needs, by the name of its study.
+NEEDS = {
+    "torchrun": ("torch",),
+    "mpirun": ("torch", "mpirun"),
+    "paddle_launch": (),
+    "each_rank": ("torch",),
+    "accelerate": ("torch", "accelerate"),
+    "deepspeed": ("torch", "deepspeed"),
+}
+
+
+def test_every_example_is_started():
+    assert set(NEEDS) == {path.stem for path in STUDIES.glob("*.yaml")}
+
+
+@pytest.mark.parametrize("study", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_an_example_can_be_planned(study):
+    declared = load_study(study)
+    assert len(declared.points) == 4
+    if which(shlex.split(declared.program.command)[0]):
+        assert [entry.unsupported for entry in plan_study(declared, CLUSTER).entries] == [None] * 4
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_two_processes_of_an_example_train_together(name, tmp_path):
+    need(*NEEDS[name])
+    run = example(name, tmp_path / "study", devices_per_node=2)
+    if name == "accelerate":
+        # Without GPUs it starts one process unless it is told to start several.
+        run = edited(run, lambda command: command.replace("accelerate launch", "accelerate launch --multi_gpu"))
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    variables = {"PATH": path_with(bin_folder), "DS_ACCELERATOR": "cpu", **AS_ROOT}
+    folder = tmp_path / "runs" / "1"
+    [result] = local.execute([rendered(run, CLUSTER, folder, **variables)], CLUSTER, 120)
+    logs = check_recorded(folder, run, result)
+    assert {log.facts["parameters"] for log in logs} == {32 * 64 + 64 + 64 * 10 + 10}
+    assert not (folder / "scratch").exists()
+
+
+#: Runs a script, then prints the names of the threads that are left.
+THREADS_LEFT = """
+import pathlib, runpy, sys
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+print([name.read_text().strip() for name in pathlib.Path("/proc/self/task").glob("*/comm")])
+"""
+
+
+@pytest.mark.needs("torch")
+def test_no_thread_of_gloo_is_left_that_could_abort_the_end_of_python():
+    environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    command = [sys.executable, "-c", THREADS_LEFT, "train_torch.py", "--steps", "3"]
+    printed = subprocess.check_output(command, cwd=EXAMPLES, env=environment, text=True, timeout=120)
+    assert "python" in printed
+    assert "gloo" not in printed

@@ -1,0 +1,26 @@
+"""The options of ``measure``: what is refused before anything is written."""
+
+import pytest
+
+from dlperf_study.commands.parser import command_parser
+from dlperf_study.core.errors import StudyFileError
+
+ERRORS = {
+    "no levels": ["--over", "width"],
+    "a level that is a list": ["--over", "width=[1"],
+    "several levels of what is fixed": ["--over", "width=1,2", "--fixed", "devices_per_node=1,2"],
+    "no level of what is fixed": ["--over", "width=1,2", "--fixed", "devices_per_node="],
+    "a misspelt placeholder": ["--over", "widht=1,2"],
+    "a secret": ["--over", "width=1,2"],
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_is_one_message(tmp_path, monkeypatch, refused, name):
+    monkeypatch.chdir(tmp_path)
+    secret = ["--api-key=abcdef"] if name == "a secret" else []
+    command = ["python", "train.py", "--width={width}", *secret]
+    options = command_parser().parse_args(["measure", *ERRORS[name], "--", *command])
+    with refused(StudyFileError):
+        options.command(options)
+    assert not any(tmp_path.iterdir())

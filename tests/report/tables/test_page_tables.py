@@ -1,0 +1,94 @@
+"""The tables of the communication page: the parts of a step, the exchange alone, factors, timelines, data sources."""
+
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.report import figures, tables
+from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.tables.table import Table
+from tests.evidence_factory import Planned, Recipe, configuration
+from tests.report.conftest import TOGETHER, study
+from tests.report.tables.cells import cell_of
+
+LATENCY_AND_RATE = ("exchange_latency_seconds", "exchange_bandwidth")
+
+
+def test_the_product_of_the_factors_is_the_efficiency(mixed):
+    rows = mixed.configurations.dropna(subset=["computation_factor"])
+    assert len(rows)
+    product = rows["computation_factor"] * rows["balance_factor"] * rows["communication_factor"]
+    assert product.tolist() == pytest.approx(rows["efficiency"].tolist(), rel=1e-9)
+    assert (rows.loc[rows["world_size"] > 1, "communication_factor"] < 0.9).all()
+    assert cell_of(tables.factors(mixed), "2", COLUMNS["communication_factor"].label, "collective").interval
+    assert (
+        cell_of(tables.factors(mixed), "1", COLUMNS["communication_factor"].label, "data parallel · fp32").text == "1"
+    )
+
+
+def traced(changes: dict[str, object], message: str = "") -> Table:
+    """Return the table of the timeline of a study that asked for one of six steps."""
+    dataset = study(*(Planned(configuration(devices_per_node=count, trace_steps=6)) for count in (1, 2)))
+    rows = dataset.configurations.copy()
+    two = rows["world_size"] == 2
+    for name, value in changes.items():
+        rows.loc[two, name] = value
+    diagnostics = dataset.diagnostics.copy()
+    if message:
+        about = {"identity": rows.loc[two, "identity"].iloc[0], "subject": "trace", "message": message}
+        about["severity"] = "error"
+        diagnostics.loc[len(diagnostics), list(about)] = list(about.values())
+    return tables.timeline(replace(dataset, configurations=rows, diagnostics=diagnostics))
+
+
+def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it():
+    waiting, fixed = configuration(devices_per_node=2, data_source="python_queue"), configuration(devices_per_node=2)
+    recipe = Recipe(input_seconds=0.02, batch_seconds=0.1)
+    dataset = study(Planned(waiting, recipe), Planned(fixed, Recipe()))
+    table = tables.data_sources(dataset)
+    [row] = table.rows
+    assert [heading.label for heading in table.headings][-4:] == ["Input rate", "Throughput", "Step", "Input wait"]
+    assert float(row[-1].text) == pytest.approx(20, rel=0.05)
+    parts = [heading.label for heading in tables.communication(dataset).headings]
+    assert parts[parts.index("Computation") + 1] == "Input wait"
+
+
+def test_what_is_not_exchanged_and_what_does_not_vary_say_so(mixed, snapshot):
+    """One device exchanges nothing; ranks that are equally fast in every step make no jitter in any run."""
+    table = tables.communication(mixed)
+    exchange = cell_of(table, "1", "Pure communication", "data parallel · fp32")
+    constant = study(Planned(configuration(devices_per_node=2), replace(TOGETHER, noise=0.0)))
+    of_constant = tables.communication(constant)
+    labels = [heading.label for heading in of_constant.headings]
+    jitter = of_constant.rows[0][labels.index(COLUMNS["jitter_seconds"].label)]
+    assert [(cell.text, cell.interval) for cell in (exchange, jitter)] == [(MISSING, ""), ("0", "")]
+    assert [exchange.footnote, jitter.footnote] == snapshot
+
+
+def test_only_a_note_on_a_sharded_classifier_counts_its_collectives_as_computation(mixed):
+    planned = [Planned(configuration(classifier="sharded", devices_per_node=count), TOGETHER) for count in (1, 2)]
+    for dataset, is_sharded in ((study(*planned), True), (mixed, False)):
+        texts = [*(" ".join(build(dataset).notes) for build in (tables.communication, tables.stability))]
+        texts += [next(build(dataset)).caption for build in (figures.communication, figures.stragglers)]
+        assert ["sharded classifier" in text for text in texts] == [is_sharded] * 4
+
+
+def test_a_timeline_has_its_own_caption_or_a_reason(snapshot):
+    parts = {"traced_step_seconds": 0.1, "negotiation_seconds": 0.08, "all_reduce_seconds": 0.05}
+    table = traced(parts)
+    assert table.column("Negotiation") == ["80.0"]
+    assert "median" not in table.caption
+    [row] = traced({}, "the traced run is no evidence: killed").rows
+    reasons = [cell.footnote for cell in row if cell.text == MISSING]
+    assert len(reasons) == 3
+    assert [table.caption, *reasons, traced({}).empty] == snapshot
+
+
+def test_tables_without_any_value_are_empty(snapshot):
+    """Of configurations on one device nothing is exchanged, and each is its own baseline."""
+    planned = [configuration(batch_per_device=batch) for batch in (4, 8)]
+    dataset = study(*(Planned(each, baseline=each) for each in planned))
+    empty = [tables.exchange(dataset), tables.factors(dataset), tables.data_sources(dataset)]
+    assert [table.is_empty for table in empty] == [True] * 3
+    assert [table.empty for table in empty] == snapshot

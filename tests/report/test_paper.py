@@ -1,0 +1,112 @@
+"""The folder for a paper: compiled in two columns, with every number as the dataset has it."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.__main__ import main
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.report import tables
+from dlperf_study.report.paper import configuration_keys, write_paper
+from dlperf_study.report.tables.latex import COLUMN_POINTS, PAGE_POINTS, latex_table
+from dlperf_study.report.tables.table import Cell, Heading, Table
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
+from tests.report.conftest import mixed_entries, write_titled
+from tests.requirements import need
+
+PACKAGES = r"\usepackage{array,booktabs,graphicx,textcomp,threeparttable}"
+LENGTHS = f"\\setlength\\textwidth{{{PAGE_POINTS}pt}}\\setlength\\columnsep{{{PAGE_POINTS - 2 * COLUMN_POINTS + 18}pt}}"
+LONG = "a sentence on what was observed in this run that is longer than a page is wide and must go on in a further line"
+
+
+def compiled(folder: Path, document: str) -> str:
+    """Return what pdflatex prints about a document; fails on an error in it."""
+    result = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", document],
+        cwd=folder,
+        capture_output=True,
+        timeout=120,
+    )
+    printed = result.stdout.decode(errors="replace")
+    assert result.returncode == 0, printed[-2000:]
+    return printed
+
+
+def test_the_document_compiles_and_nothing_is_too_wide(tmp_path):
+    need("pdflatex")
+    dataset = write_titled(StudyPaths(tmp_path / "example"), mixed_entries())
+    paper = write_paper(StudyPaths(tmp_path / "example"))
+    compiled(paper, "paper")
+    assert subprocess.run(["bibtex", "paper"], cwd=paper, capture_output=True).returncode == 0
+    compiled(paper, "paper")
+    printed = compiled(paper, "paper")
+    assert re.findall(r"Overfull \\hbox.*|.*undefined.*", printed) == []
+    macros = (paper / "macros.tex").read_text(encoding="utf-8")
+    table = tables.measured(dataset)
+    position = [heading.label for heading in table.headings].index("Speedup")
+    cell = next(row[position] for row in table.rows if row[0].text == "2")
+    assert f"/speedup}}{{{cell.text}~$\\times$~{cell.interval}}} % Speedup" in macros
+
+
+def test_a_number_that_does_not_exist_stops_the_document(tmp_path):
+    need("pdflatex")
+    paths = StudyPaths(tmp_path / "example")
+    write_study(paths, [Planned(configuration())])
+    paper = write_paper(paths)
+    lines = [r"\documentclass{article}\input{macros}\begin{document}\measured{example}{nothing}{speedup}\end{document}"]
+    (paper / "wrong.tex").write_text("\n".join(lines))
+    with pytest.raises(AssertionError, match='no number "example/nothing/speedup"'):
+        compiled(paper, "wrong")
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(3, 2), (9, 2), (14, 2)])
+def test_a_table_fits_whatever_its_cells_hold(columns, rows, tmp_path):
+    need("pdflatex")
+    headings = (
+        Heading("Configuration"),
+        *[Heading("Exposed communication", "samples/s", numeric=True, interval=True)] * columns,
+        Heading("Diagnostic"),
+    )
+    cells = [Cell("PaddlePaddle collective · all-reduce · 2 devices"), *[Cell("12.3", "[−11.1, 13.9]", LONG)] * columns]
+    table = Table("wide", "Wide & long", LONG, headings, ((*cells, Cell(LONG)),) * rows, groups=(LONG, "short")[:rows])
+    head = f"\\documentclass[twocolumn]{{article}}{PACKAGES}{LENGTHS}\\begin{{document}}"
+    (tmp_path / "wide.tex").write_text(f"{head}{latex_table(table)}\\end{{document}}")
+    assert re.findall(r"Overfull \\hbox.*", compiled(tmp_path, "wide")) == []
+
+
+def test_names_of_configurations_are_unique(tmp_path):
+    paths = StudyPaths(tmp_path / "example")
+    same_names = [configuration(seed=seed) for seed in (0, 1)]
+    write_study(paths, [Planned(planned) for planned in (*same_names, configuration(devices_per_node=2))])
+    keys = configuration_keys(collect(paths))
+    assert len(set(keys.values())) == 3
+    assert [name == key for name, key in keys.items()] == [True, True, False]
+
+
+def test_the_command_names_the_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    paths = StudyPaths.of("quickstart")
+    write_study(paths, [Planned(configuration())])
+    assert main(["paper", "quickstart"]) == 0
+    assert capsys.readouterr().out == f"paper: {paths.paper}; paper.tex shows all of it\n"
+    assert main(["paper", "quickstart", "--quick"]) == 1
+
+
+def test_a_study_of_failed_runs_has_nothing_to_publish(tmp_path):
+    paths = StudyPaths(tmp_path / "example")
+    write_study(paths, [Planned(configuration(), Recipe(outcome="failed", reason="no memory"))])
+    with pytest.raises(EvidenceError, match="nothing to publish"):
+        write_paper(paths)
+    assert not paths.paper.exists()
+
+
+def test_what_the_methods_cite_is_among_the_references(tmp_path):
+    paths = StudyPaths(tmp_path / "example")
+    write_study(paths, [Planned(configuration()), Planned(configuration(devices_per_node=2))])
+    cited = set(re.findall(r"\\cite\{(\w+)\}", (write_paper(paths) / "methods.tex").read_text(encoding="utf-8")))
+    assert cited
+    assert cited <= set(re.findall(r"@\w+\{(\w+),", (paths.paper / "references.bib").read_text(encoding="utf-8")))

@@ -1,0 +1,60 @@
+"""Which variables reach training processes, and which of their values stand in evidence."""
+
+import pytest
+
+from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.programs.questions import passed_variables
+from dlperf_study.study.environment_variables import COMMON_VARIABLES, WITHHELD
+
+VARIABLES = passed_variables()
+
+
+def test_what_is_passed_is_listed_and_travels_only_where_it_is_of_no_machine():
+    given = {"PATH": "/bin", "NCCL_DEBUG": "INFO", "AWS_SECRET_ACCESS_KEY": "x", "PYTHONPATH": "x", "PATHS": "x"}
+    assert VARIABLES.passed(given) == {"NCCL_DEBUG": "INFO", "PATH": "/bin"}
+    given = {"PATH": "/bin", "HOME": "/root", "NCCL_DEBUG": "INFO", "SITE": "x", "OTHER": "y"}
+    assert VARIABLES.travelling(given, ("SITE",)) == {"NCCL_DEBUG": "INFO", "SITE": "x"}
+    given = {"HOROVOD_LOG_LEVEL": "debug"}
+    assert (VARIABLES.passed(given), COMMON_VARIABLES.passed(given)) == (given, {})
+
+
+def test_what_a_study_decides_is_not_passed():
+    given = {
+        "HOROVOD_CYCLE_TIME": "50",
+        "HOROVOD_TIMELINE_MARK_CYCLES": "1",
+        "OMP_NUM_THREADS": "4",
+        "OMP_PLACES": "cores",
+    }
+    assert VARIABLES.passed(given) == {"OMP_PLACES": "cores"}
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("NCCL_DEBUG", True),
+        ("LANG", True),
+        ("PATH", True),
+        ("SITE", False),
+        ("WANDB_API_KEY", False),
+        # A prefix that libraries read does not make a value harmless.
+        ("HOROVOD_SECRET_KEY", False),
+        ("OMP_DATABASE_URL", False),
+        ("CUDA_PASSWD", False),
+        ("HOROVOD_CREDENTIALS", False),
+        ("NCCL_Auth", False),
+    ],
+)
+def test_values_that_may_be_secret_are_withheld(name, shown):
+    assert VARIABLES.recorded({name: "value"}) == {name: "value" if shown else WITHHELD}
+    assert (
+        "value" in Submission("local", "/runs/1", (), 0, environment={name: "value"}, variables=VARIABLES).as_json()
+    ) is shown
+
+
+def test_an_address_with_a_password_is_withheld_whatever_its_name():
+    address = "http://me:pa55@proxy:3128"
+    assert VARIABLES.recorded({"NCCL_PROXY": address, "NCCL_NET": "http://proxy:3128"}) == {
+        "NCCL_PROXY": WITHHELD,
+        "NCCL_NET": "http://proxy:3128",
+    }
+    assert VARIABLES.redacted(f"can't reach {address}", {"NCCL_PROXY": address}) == f"can't reach {WITHHELD}"

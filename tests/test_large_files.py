@@ -1,0 +1,37 @@
+"""Files that are too large to be read as a whole."""
+
+import os
+
+from dlperf_study.core.large_files import LONGEST_LINE, TAIL_BYTES, last_lines, replace_in_file
+
+
+def test_the_last_lines_of_a_large_file_are_whole_and_short(tmp_path):
+    file = tmp_path / "log"
+    file.write_text("first\n" + "y" * TAIL_BYTES + "\nlast but one\n" + "x" * 5000 + "\n")
+    assert last_lines(file, 9) == ["last but one", "x" * LONGEST_LINE + "…"]
+    file.write_text("a\nb\nc\n")
+    assert last_lines(file, 2) == ["b", "c"]
+
+
+def test_a_line_without_an_end_is_shortened(tmp_path):
+    file = tmp_path / "log"
+    file.write_text("x" * (TAIL_BYTES + 1))
+    assert last_lines(file, 3) == ["x" * LONGEST_LINE + "…"]
+
+
+def test_texts_are_replaced_wherever_they_are_and_the_file_is_as_old_as_before(tmp_path):
+    file = tmp_path / "log"
+    file.write_bytes(b"secret\xff secrets" + b"z" * (1 << 21) + b"secret")
+    os.utime(file, (1, 2))
+    replace_in_file(file, ["secret", "secrets"], "-")
+    assert file.read_bytes() == b"-\xff -" + b"z" * (1 << 21) + b"-"
+    assert file.stat().st_mtime == 2
+
+
+def test_a_file_without_them_is_not_written(tmp_path):
+    file = tmp_path / "log"
+    for content in (b"", b"abc"):
+        file.write_bytes(content)
+        inode = file.stat().st_ino
+        replace_in_file(file, ["secret"], "-")
+        assert (file.stat().st_ino, file.read_bytes()) == (inode, content)
