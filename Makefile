@@ -78,7 +78,10 @@ test: $(READY) ## lint, type-check and run all tests; what this machine can't ru
 	@$(PYTHON) -m pytest --collect-only -qq $(TESTS) >/dev/null 2>&1 & { $(CHECK); }; checked=$$?; wait; exit $$checked
 	@$(PYTHON) -m tools.install_torch && $(PYTHON) -m tools.install_horovod && $(PYTHON) -m tools.install_tensorflow \
 		|| echo "make test: goes on; the tests of what is not installed are skipped" >&2
-	@$(PYTHON) -m pytest $(PARALLEL) $(RECORD) $(TESTS)
+	@$(PYTHON) -m pytest $(PARALLEL) $(RECORD) $(TESTS); outcome=$$?; test $$outcome -eq 1 || exit $$outcome; \
+		echo "make test: what failed runs once more, with no other test beside it" >&2; \
+		$(PYTHON) -m pytest --last-failed --last-failed-no-failures none -rpf $(TESTS) && \
+		echo "make test: the tests above passed alone and had failed beside others: find out what they wait for" >&2
 
 test-fast: $(READY) ## the tests for the daily loop, under two minutes: no training, no cluster, no browser
 	@$(PYTHON) -m pytest $(PARALLEL) -m "not slow and not cluster and not browser" $(TESTS)

@@ -43,13 +43,14 @@ def test_a_drain_is_without_the_sleep_of_the_client(served):
 
 
 def test_asynchronous_training_learns_its_batch(tmp_path):
-    by_time = {"max_warmup_seconds": 1.0, "measured_steps": 20, "measured_seconds": 1.0}
+    """After 60 steps its loss is a tenth of the first; after 20, stale gradients can still hide what it learned."""
+    by_time = {"max_warmup_seconds": 1.0, "measured_steps": 60, "measured_seconds": 1.0}
     ending = launch(asynchronous(2, computation_steps=1, exchange_steps=1, **by_time), tmp_path)
     assert ending.outcome == "completed", ending
     logs = [read_rank_log(tmp_path / f"rank-{rank:05d}.jsonl") for rank in (0, 1)]
     for name in ("warmup", "training"):
         assert logs[0].windows[name].steps == logs[1].windows[name].steps
     for log in logs:
-        assert log.windows["training"].steps >= 20
+        assert log.windows["training"].steps >= 60
         seen = log.windows["training"].losses.tolist()
-        assert mean(seen[-5:]) < mean(seen[:5]), seen
+        assert mean(seen[-20:]) < mean(seen[:5]) / 2, seen

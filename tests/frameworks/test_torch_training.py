@@ -64,6 +64,10 @@ def test_all_ranks_agree_on_the_largest_number(told, name):
     assert [rank["maximum"] for rank in told[name]] == [1.125, 1.125]
 
 
+def test_a_closed_trainer_leaves_no_thread_that_could_abort_python_at_its_end(told):
+    assert [rank["threads_of_gloo"] for rank in told["torch_ddp"]] == [[], []]
+
+
 def test_both_ways_to_exchange_train_the_same_and_an_exchange_alone_changes_nothing(told):
     for one, two in told.values():
         assert (one["restored"], two["restored"]) == (one["exchanged"], two["exchanged"])

@@ -1,5 +1,6 @@
 """PyTorch's data parallelism, ``DistributedDataParallel``: gloo between CPUs, NCCL between GPUs."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -106,11 +107,17 @@ class DataParallelTrainer(TorchTrainer):
         return float(maximum)
 
     def close(self) -> None:
-        """Wait for the others, so that no rank leaves while one still exchanges."""
+        """Wait for the others, so that no rank leaves while one still exchanges; end the threads of the exchange.
+
+        A thread of gloo that lives when Python ends can abort it. It ends with the last reference to its group, and the
+        model has one. No step can be done after this.
+        """
         import torch.distributed as dist
 
         self.barrier()
         if self.world_size > 1:
+            del self._model, self.train_step, self.computation_step
+            gc.collect()
             dist.destroy_process_group()
 
     def _parallel(self) -> Any:
@@ -146,6 +153,9 @@ def _join(rank: int, world_size: int) -> None:
     """
     import torch
     import torch.distributed as dist
+
+    # Imported by DistributedDataParallel, when there is a group, it would keep that group to the end of Python.
+    import torch.distributed.nn
     from torch.distributed.rendezvous import rendezvous
 
     limit = timedelta(seconds=_processes.meet_seconds())
