@@ -19,7 +19,7 @@ from dlperf_study.core.errors import ReportError
 from dlperf_study.core.paths import REPORT_VARIABLE, SELFTEST, StudyPaths
 from dlperf_study.core.resources import NOTEBOOKS
 from dlperf_study.core.writing import write_atomically
-from dlperf_study.dataset.dataset import up_to_date
+from dlperf_study.dataset.history import measurements_of
 from dlperf_study.dataset.inputs import record_report, report_digest
 from dlperf_study.machines.supervision.locks import lock
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
@@ -53,7 +53,7 @@ class Masthead:
 
 
 def build(study: str, say: Callable[[str], object] = print) -> Path:
-    """Bring the dataset of ``study`` up to date and write its report; return the page a person opens first.
+    """Bring the datasets of ``study`` and its earlier dates up to date and write its report; return its first page.
 
     ``say`` is called once the study is known to have a plan.
 
@@ -67,7 +67,7 @@ def build(study: str, say: Callable[[str], object] = print) -> Path:
     say("building the report …")
     with lock(paths.report_lock, f"building the report of study {study}", "would mix their pages"):
         inputs = report_digest(paths)
-        plan = up_to_date(paths).plan
+        plan = measurements_of(study)[-1].dataset.plan
         pages = [SUMMARY, *(Page.answering(question) for question in QUESTIONS if question in plan.questions)]
         if paths.earlier_measurements():
             pages.append(HISTORY)

@@ -51,11 +51,11 @@ NOTHING_IN_COMMON = "No configuration has completed runs in both."
 
 def throughput_changes(comparison: MeasurementComparison) -> Table:
     """Return the throughput of each configuration in both measurements, and what may be said of the change."""
-    caption = f"Before: {comparison.before.title}. After: {comparison.after.title}. {WITHIN_DATES}"
+    caption = f"Before: {comparison.before.title}. After: {comparison.after.title}."
     rates = _rates(comparison.before), _rates(comparison.after)
     rows = _change_rows(comparison, comparison.throughputs, rates, _NOT_ENOUGH_RUNS)
     headings = _change_headings(comparison.throughputs, COLUMNS[comparison.after.dataset.rate].unit)
-    notes = (_note(comparison.throughputs), *_not_compared(comparison))
+    notes = (WITHIN_DATES, _note(comparison.throughputs), *_not_compared(comparison))
     return Table("throughput-changes", "Changes of throughput", caption, headings, rows, notes, NOTHING_IN_COMMON)
 
 

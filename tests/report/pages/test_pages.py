@@ -17,10 +17,11 @@ from dlperf_study.dataset.inputs import is_report_current
 from dlperf_study.report import pages
 from dlperf_study.report.sentences.names import MOST_SENTENCES
 from dlperf_study.study.study import QUESTIONS
+from tests.evidence_factory import write_study
 from tests.report.conftest import mixed_entries, write_titled
 from tests.requirements import need
 
-PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS), "runs.html")
+PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS), "history.html", "runs.html")
 CAPTION_LINES = 2
 WITHOUT_FIGURES = {"runs.html", "resources.html", "audit.html", "replication.html", "published.html"}
 pytestmark = pytest.mark.timeout(300)
@@ -32,6 +33,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyPaths]:
         patch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
         paths = StudyPaths.of("example")
         plan = write_titled(paths, mixed_entries()).plan
+        write_study(paths.earlier_measurement(1), mixed_entries()[:2])
         replace(plan, questions=QUESTIONS, quick=True).write(paths.plan_file)
         for former in (paths.tables / "former-name.tex", paths.figures / "former-name.svg"):
             former.parent.mkdir()
