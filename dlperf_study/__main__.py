@@ -1,71 +1,16 @@
 """The command line: ``python -m dlperf_study``, or ``dlperf-study``."""
 
-import argparse
-import os
+import signal
 import sys
-import time
-import traceback
-from pathlib import Path
-
-from dlperf_study.commands.measuring import run, selftest, study
-from dlperf_study.commands.output import STANDARD_OUTPUT, print_aside, print_error
-from dlperf_study.commands.parser import Command, command_parser
-from dlperf_study.core.errors import DlperfStudyError, HeldError
-from dlperf_study.core.signals import interrupt_once
-from dlperf_study.core.user_commands import missing_package
-
-INTERRUPTED = 130
-#: How often a command that waits for a lock tries again.
-WAIT_SECONDS = 2.0
-#: The message for commands that continue where they were interrupted.
-_CONTINUATION: dict[Command, str] = dict.fromkeys(
-    (study, run, selftest), "; no training process is left. The same command continues."
-)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Do one command; return the exit code: 0 done, 1 an error or a failed run, 130 interrupted."""
-    options = command_parser().parse_args(arguments)
-    command: Command = options.command
-    try:
-        interrupt_once()
-        return _until_free(command, options)
-    except DlperfStudyError as error:
-        if options.verbose:
-            traceback.print_exc()
-        return print_error(str(error))
-    except ModuleNotFoundError as error:
-        if options.verbose or not error.name or error.name.partition(".")[0] == __package__:
-            raise
-        return print_error(missing_package(error.name))
-    except OSError as error:
-        if error.filename == str(STANDARD_OUTPUT):
-            # Otherwise Python would try to write the rest when it exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return print_error(f"{error.filename or 'a file'}: {error.strerror or error}")
-    except KeyboardInterrupt:
-        print(f"interrupted{_CONTINUATION.get(command, '. The same command starts over.')}", file=sys.stderr)
-        return INTERRUPTED
+    # Nothing has begun: while the commands are imported, Ctrl-C ends this process without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from dlperf_study.commands.command_line import do
 
-
-def _until_free(command: Command, options: argparse.Namespace) -> int:
-    """Do a command; with ``--wait`` again when a lock is free that another process holds, and say which does."""
-    while True:
-        try:
-            return command(options)
-        except HeldError as error:
-            if not getattr(options, "wait", False):
-                raise
-            print_aside(f"waiting: {error}")
-            _wait_for_lock(error.path)
-
-
-def _wait_for_lock(path: Path) -> None:
-    from dlperf_study.machines.supervision.locks import is_held
-
-    time.sleep(WAIT_SECONDS)
-    while is_held(path):
-        time.sleep(WAIT_SECONDS)
+    return do(arguments)
 
 
 if __name__ == "__main__":

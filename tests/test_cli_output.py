@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study import __main__ as command_line
 from dlperf_study.__main__ import main
+from dlperf_study.commands import command_line
 from dlperf_study.commands.parser import command_parser, completion_script
 from dlperf_study.core.errors import HeldError
 from dlperf_study.core.paths import StudyPaths

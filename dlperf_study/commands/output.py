@@ -3,19 +3,46 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.paths import outputs_folder
+from dlperf_study.core.streams import silence
 from dlperf_study.core.writing import full_disk, naming
 
 #: What messages call the standard output.
 STANDARD_OUTPUT = Path("standard output")
+_LINES_MAY_BE_LOST = ContextVar("lines_may_be_lost", default=False)
+
+
+@contextmanager
+def lines_may_be_lost(allowed: bool) -> Iterator[None]:
+    """Let lines that can't be printed be lost meanwhile, if ``allowed``: for commands whose results are files."""
+    token = _LINES_MAY_BE_LOST.set(allowed)
+    try:
+        yield
+    finally:
+        _LINES_MAY_BE_LOST.reset(token)
 
 
 def print_line(text: str) -> None:
-    """Print a text at once, in colour on a terminal; an error names the standard output."""
+    """Print a text at once, in colour on a terminal; an error names the standard output.
+
+    Where lines may be lost, the first that can't be printed is the last that is tried.
+    """
+    try:
+        _print_line(text)
+    except OSError as error:
+        if not _LINES_MAY_BE_LOST.get():
+            raise
+        silence(sys.stdout)
+        print_aside(f"{STANDARD_OUTPUT}: {error.strerror}; the command goes on, and prints no more lines there")
+
+
+def _print_line(text: str) -> None:
     with naming(STANDARD_OUTPUT):
         if shows_colour():
             from dlperf_study.core.terminal import print_in_colour
@@ -26,8 +53,9 @@ def print_line(text: str) -> None:
 
 
 def print_aside(text: str) -> None:
-    """Print a text that is no result of a command, to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Print a text that is no result of a command, to standard error; where that is full or closed, it is lost."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
@@ -38,7 +66,7 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 def print_error(message: str) -> int:
     """Print an error, and whether the disk that commands write to is full; return the exit code."""
-    print("; ".join(filter(None, [f"error: {message}", full_disk(outputs_folder())])), file=sys.stderr)
+    print_aside("; ".join(filter(None, [f"error: {message}", full_disk(outputs_folder())])))
     return 1
 
 

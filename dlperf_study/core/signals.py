@@ -8,7 +8,8 @@ import signal
 import sys
 from types import FrameType
 
-INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
+#: SIGHUP: the terminal, or the connection to it, is gone.
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FATAL = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
 #: The exit codes by which a program reports that a process it started was ended by a signal: 128 + the signal's number
 #: in shells, 256 minus the number in Paddle.
@@ -16,13 +17,15 @@ PASSED_ON_SIGNALS = {code: fatal.name for fatal in _FATAL for code in (128 + fat
 
 
 def interrupt_once() -> None:
-    """Let the first SIGINT or SIGTERM raise KeyboardInterrupt.
+    """Let the first SIGINT, SIGTERM or SIGHUP raise KeyboardInterrupt.
 
     Later ones have no effect, also on the processes that this one starts from then on. The first has an effect also
     where SIGINT was ignored, as a shell lets its background jobs do: no Ctrl-C reaches these, so who sends it means it.
+    A SIGHUP that is ignored, as after ``nohup``, still is: a command that was to outlive its terminal does.
     """
     for interruption in INTERRUPTIONS:
-        signal.signal(interruption, _interrupt)
+        if interruption != signal.SIGHUP or signal.getsignal(interruption) != signal.SIG_IGN:
+            signal.signal(interruption, _interrupt)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

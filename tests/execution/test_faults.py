@@ -50,7 +50,7 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
     place = measured.copy(tmp_path / "one", without=ONE)
     before = evidence(place, TWO, SERVED)
     at_once = (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
-    for numbers in ((signal.SIGKILL,), (signal.SIGTERM,), (signal.SIGINT,), at_once):
+    for numbers in ((signal.SIGKILL,), (signal.SIGTERM,), (signal.SIGHUP,), at_once):
         driver = place.start("run")
         place.first_rank()
         for number in numbers:

@@ -212,15 +212,17 @@ def test_a_kernel_that_is_stopped_is_named(tmp_path, process):
     assert stopped.endswith(" is stopped by a signal")
 
 
-#: Sends Ctrl-C to all of its terminal's processes while the server of notebooks starts, which takes a second.
+#: Is interrupted while the server of notebooks starts, which takes a second: by Ctrl-C all of its terminal's processes
+#: are, by SIGTERM it alone.
 INTERRUPTED = """
 import os, signal, sys, threading
 from pathlib import Path
 from dlperf_study.core.signals import interrupt_once
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess
-folder = Path(sys.argv[1])
+folder, number = Path(sys.argv[1]), int(sys.argv[2])
 interrupt_once()
-threading.Timer(0.2, os.killpg, (os.getpgrp(), signal.SIGINT)).start()
+interrupted = (os.killpg, os.getpgrp()) if number == signal.SIGINT else (os.kill, os.getpid())
+threading.Timer(0.2, interrupted[0], (interrupted[1], number)).start()
 try:
     NotebookProcess(Execution(folder / "a.ipynb", folder / "b.ipynb", {}, folder / "failure.txt"))
 except KeyboardInterrupt:
@@ -228,10 +230,14 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN], ids=["in a terminal", "in the background"])
-def test_an_interrupt_while_the_first_notebook_starts_is_not_lost(tmp_path, disposition):
+@pytest.mark.parametrize(
+    ("number", "disposition"),
+    [(signal.SIGINT, signal.SIG_DFL), (signal.SIGINT, signal.SIG_IGN), (signal.SIGTERM, signal.SIG_DFL)],
+    ids=["in a terminal", "in the background", "by another program"],
+)
+def test_an_interrupt_while_the_first_notebook_starts_is_not_lost(tmp_path, number, disposition):
     """Also where the shell that starts a driver lets it ignore Ctrl-C: whoever interrupts it then means it."""
-    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path), str(int(number))]
     done = subprocess.run(
         command,
         start_new_session=True,

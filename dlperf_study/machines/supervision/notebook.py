@@ -23,6 +23,7 @@ from typing import Any
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.paths import jupyter_runtime_dir
 
+from dlperf_study.core.signals import INTERRUPTIONS
 from dlperf_study.machines.supervision.forked_kernel import ForkedKernel, ForkedKernelProvisioner
 from dlperf_study.machines.supervision.locks import OwnedFolder
 from dlperf_study.machines.supervision.processes import DRIVER_MARK, end_marked, ending_words, new_mark, stopped_names
@@ -81,9 +82,9 @@ class NotebookProcess:
         environment = {**os.environ, **execution.environment, **runtime}
         self._process = _FORK.Process(target=_execute, args=(execution, environment, lifeline))
         try:
-            with _interrupts_deferred():
+            with _interruptions_deferred():
                 self._process.start()
-        except KeyboardInterrupt:
+        except BaseException:
             self.end()
             raise
         finally:
@@ -97,10 +98,12 @@ class NotebookProcess:
         return self._process.exitcode
 
     def end(self) -> None:
-        """End the process, its kernel and everything below."""
-        was_running = self._process.exitcode is None
-        self._process.kill()
-        self._process.join()
+        """End the process, if it was started, its kernel and everything below."""
+        is_started = self._process.pid is not None
+        was_running = is_started and self._process.exitcode is None
+        if is_started:
+            self._process.kill()
+            self._process.join()
         end_marked(DRIVER_MARK, self._mark)
         self._runtime.remove()
         self._lifeline.close()
@@ -125,24 +128,25 @@ class NotebookProcess:
 
 
 @contextmanager
-def _interrupts_deferred() -> Iterator[None]:
-    """Let Ctrl-C wait meanwhile.
+def _interruptions_deferred() -> Iterator[None]:
+    """Let what interrupts a driver wait meanwhile.
 
-    The server of notebooks, which the first of them starts, inherits the blocked signal: a Ctrl-C in the terminal is
+    The server of notebooks, which the first of them starts, inherits the blocked SIGINT: a Ctrl-C in the terminal is
     not for it. Other threads may still receive it, and the main thread then handles it.
     """
-    interrupts: list[int] = []
+    received: list[int] = []
     is_main = threading.current_thread() is threading.main_thread()
-    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if is_main else None
+    interruptions = INTERRUPTIONS if is_main else ()
+    handlers = {each: signal.signal(each, lambda signum, _: received.append(signum)) for each in interruptions}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if is_main:
-            signal.signal(signal.SIGINT, handler)
-    if interrupts:
-        signal.raise_signal(signal.SIGINT)
+        for interruption, handler in handlers.items():
+            signal.signal(interruption, handler)
+    if received:
+        signal.raise_signal(received[0])
 
 
 def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> NotebookProcess | None:
