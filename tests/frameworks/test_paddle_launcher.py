@@ -6,30 +6,41 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from dlperf_study.machines.guard.submission import fill
 from dlperf_study.programs import frameworks
+from dlperf_study.study.job import Job
 from tests.frameworks.launching import CLUSTER, configuration
 from tests.nvidia_smi import two_a100
 
 _RANK = """\
 import json, os, time
 time.sleep(0.5)
-print(json.dumps({name: os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "PADDLE_DISTRI_BACKEND")}))
+print(json.dumps(dict(os.environ)))
 """
+#: What the launcher says of itself, and addresses: its own are of the host's name, and one process needs none.
+_OF_LAUNCHER = {"PADDLE_AUTO_CLUSTER", "PADDLE_BACKUP_ENV_PATH", "PADDLE_LOG_DIR"}
+_ADDRESSES = {"PADDLE_MASTER", "PADDLE_CURRENT_ENDPOINT", "PADDLE_TRAINER_ENDPOINTS"}
 
 
-def launched(folder: Path, device: str) -> list[dict[str, str | None]]:
-    """Launch two ranks that print variables of theirs, by the command of a job; return these by rank."""
-    job = frameworks.load("paddle_collective").job(configuration(devices_per_node=2), replace(CLUSTER, device=device))
-    [task] = job.tasks
+def job(device: str, ranks: int, container: tuple[str, ...] = ()) -> Job:
+    """Return the job of some ranks on one node, which starts the launcher if they are in a container."""
+    cluster = replace(CLUSTER, device=device, container=container)
+    return frameworks.load("paddle_collective").job(configuration(devices_per_node=ranks), cluster)
+
+
+def launched(folder: Path, device: str, ranks: int = 2) -> list[dict[str, str]]:
+    """Launch ranks that print their environment, by the command of a job; return these by rank."""
+    [task] = job(device, ranks, container=("apptainer",)).tasks
     script = folder / "rank.py"
     script.write_text(_RANK)
-    values = {"run": str(folder), "devices_0": "0,1"}
+    values = {"run": str(folder), "devices_0": ",".join(map(str, range(ranks)))}
     argv = [fill(argument, values) for argument in (*task.argv[:-2], str(script))]
     environment = {name: fill(value, values) for name, value in task.environment.items()}
     done = subprocess.run(argv, env={**os.environ, **environment}, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    logs = [folder / "scratch" / "ranks-of-node-0" / f"workerlog.{rank}" for rank in range(2)]
+    logs = [folder / "scratch" / "ranks-of-node-0" / f"workerlog.{rank}" for rank in range(ranks)]
     return [json.loads(log.read_text().splitlines()[-1]) for log in logs]
 
 
@@ -40,7 +51,34 @@ def test_it_starts_no_program_while_ranks_are_timed(tmp_path, monkeypatch):
     assert not calls.exists()
 
 
-def test_on_a_cpu_ranks_see_no_gpu_and_exchange_by_gloo(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("device", "ranks"), [("cpu", 2), ("gpu", 1), ("gpu", 2)])
+def test_without_it_a_rank_has_the_environment_that_it_would_give(tmp_path, monkeypatch, device, ranks):
     two_a100(tmp_path, monkeypatch)
-    hidden = {"CUDA_VISIBLE_DEVICES": "", "PADDLE_DISTRI_BACKEND": "gloo"}
-    assert launched(tmp_path, "cpu") == [hidden, hidden]
+    started = [variables_of_paddle(task.environment) for task in job(device, ranks).tasks]
+    assert started == [variables_of_paddle(variables) for variables in launched(tmp_path, device, ranks)]
+
+
+def test_on_a_cpu_ranks_see_no_gpu_and_exchange_by_gloo():
+    for task in job("cpu", 2).tasks:
+        assert (task.environment["CUDA_VISIBLE_DEVICES"], task.environment["PADDLE_DISTRI_BACKEND"]) == ("", "gloo")
+
+
+def variables_of_paddle(environment: dict[str, str]) -> dict[str, str]:
+    """Return what decides in which role and on which device a rank trains."""
+    kept = ("PADDLE_", "FLAGS_", "NVIDIA_TF32", "OMP_", "MKL_", "OPENBLAS_")
+    names = [name for name in environment if name.startswith(kept) and name not in _OF_LAUNCHER | _ADDRESSES]
+    return {name: environment[name] for name in names}
+
+
+def test_ranks_of_one_node_meet_at_the_address_of_the_first():
+    environments = [task.environment for task in job("cpu", 2).tasks]
+    endpoints = ["{host_0}:{port_0}", "{host_0}:{port_1}"]
+    assert [each["PADDLE_CURRENT_ENDPOINT"] for each in environments] == endpoints
+    assert {each["PADDLE_TRAINER_ENDPOINTS"] for each in environments} == {",".join(endpoints)}
+    assert {each["PADDLE_MASTER"] for each in environments} == {endpoints[0]}
+
+
+def test_a_single_process_meets_nobody():
+    alone = job("cpu", 1)
+    [task] = alone.tasks
+    assert (alone.ports, _ADDRESSES & task.environment.keys()) == (0, set())

@@ -1,6 +1,6 @@
 """What a run asks of its nodes."""
 
-from dlperf_study.machines.guard.coordinator import ConductedRun, _values
+from dlperf_study.machines.guard.coordinator import ConductedRun, _values, prepare_request
 from dlperf_study.machines.guard.submission import Node, Submission
 
 
@@ -12,3 +12,8 @@ def test_ports_are_taken_in_their_random_order_and_only_where_all_nodes_have_the
         run.ready[index] = {"address": "127.0.0.1", "interface": "lo", "devices": "", "ports": ports}
     values = _values(run)
     assert (values["port_0"], values["port_1"]) == ("31000", "25000")
+
+
+def test_a_run_of_many_ranks_tries_more_ports_than_it_needs():
+    requested = [prepare_request(Submission("local", "folder", (), ports), ())["ports"] for ports in (0, 2, 100)]
+    assert [len(set(ports)) for ports in requested] == [0, 64, 200]

@@ -202,8 +202,8 @@ def test_secrets_stay_behind(tmp_path, monkeypatch):
     ],
 )
 def test_what_the_ranks_printed_is_kept_and_scratch_is_not(tmp_path, framework, written, kept):
-    two_ranks = configuration(framework=framework, devices_per_node=2)
-    pattern = frameworks.load(framework).job(two_ranks, CPUS).rank_output
+    two_nodes = configuration(framework=framework, nodes=2, devices_per_node=2)
+    pattern = frameworks.load(framework).job(two_nodes, CPUS).rank_output
     script = f"mkdir -p $(dirname {written}); echo hello > {written}; touch {written}.empty; env > everything"
     execute_one(replace(submission(tmp_path, one=script), rank_output=pattern))
     assert (tmp_path / kept).read_text() == "hello\n"

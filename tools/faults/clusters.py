@@ -38,8 +38,8 @@ SLURM = "link: veth\nnodes: 4\ndevices_per_node: 1\nslurm: {poll_seconds: 0.5, s
 #: How long a run may take, and how long where it hangs.
 TIMEOUT_SECONDS, HANGING_SECONDS = 120, 25
 
-#: Makes the scene of one fault in an empty folder: with servers or without, and for so many seconds of training.
-MakeScene = Callable[[Path, bool, int, int], Scene]
+#: Makes the scene of one fault in an empty folder, given the framework, the timeout and the seconds of training.
+MakeScene = Callable[[Path, str, int, int], Scene]
 
 
 @contextmanager
@@ -79,10 +79,9 @@ def slurm(folder: Path) -> Iterator[MakeScene]:
 CLUSTERS = {"local": local, "ssh": ssh, "slurm": slurm}
 
 
-def study_text(has_servers: bool, timeout_seconds: int, training_seconds: int, fixed: str) -> str:
+def study_text(framework: str, timeout_seconds: int, training_seconds: int, fixed: str) -> str:
     """Return the study file: one configuration, one run."""
-    framework = "paddle_ps" if has_servers else "paddle_collective"
-    strategy = "strategy: async, servers: 1" if has_servers else "strategy: all_reduce"
+    strategy = "strategy: async, servers: 1" if framework == "paddle_ps" else "strategy: all_reduce"
     return STUDY.format(
         framework=framework,
         fixed=f"{fixed}, {strategy}",
@@ -93,7 +92,7 @@ def study_text(has_servers: bool, timeout_seconds: int, training_seconds: int, f
 
 def _scene(
     folder: Path,
-    has_servers: bool,
+    framework: str,
     timeout_seconds: int,
     training_seconds: int,
     *,
@@ -103,9 +102,9 @@ def _scene(
     ssh: SshHosts | None = None,
     slurm: Slurm | None = None,
 ) -> Scene:
-    text = study_text(has_servers, timeout_seconds, training_seconds, fixed)
+    text = study_text(framework, timeout_seconds, training_seconds, fixed)
     scene = Scene(workplace(folder, text, cluster), hosts, ssh, slurm)
     # A timeout makes no other configuration: the study is continued with one that it can keep.
-    patient = study_text(has_servers, TIMEOUT_SECONDS, training_seconds, fixed)
+    patient = study_text(framework, TIMEOUT_SECONDS, training_seconds, fixed)
     scene.undo.append(partial(scene.workplace.study_file.write_text, patient))
     return scene

@@ -19,6 +19,8 @@ STOPPED_SECONDS = 25.0
 LATE_SECONDS = 75
 #: How long a link is cut, so that connections outlive it.
 SHORT_CUT_SECONDS = 4.0
+#: What trains. On one node nothing of Paddle is above its ranks; PyTorch has its launcher there, torchrun.
+PADDLE, PADDLE_SERVERS, PYTORCH = "paddle_collective", "paddle_ps", "torch_ddp"
 #: While ranks train, before the command starts, or when the run has completed.
 TRAINING, BEFORE, COMPLETED = "training", "before", "completed"
 
@@ -28,7 +30,7 @@ class Fault:
     """What is done to a study, where and when; ``hangs``: the run may only end by its timeout.
 
     ``prepare`` is done before the command starts. ``training_seconds``: how long ranks train at least, where a fault
-    takes effect late.
+    takes effect late. ``framework`` is the one that trains.
     """
 
     cluster: str
@@ -37,7 +39,7 @@ class Fault:
     moment: str = TRAINING
     prepare: Action | None = None
     hangs: bool = False
-    has_servers: bool = False
+    framework: str = PADDLE
     training_seconds: int = 0
 
     @property
@@ -174,17 +176,22 @@ def lose_node(scene: Scene) -> None:
 
 
 def _local_faults() -> Iterator[Fault]:
-    for role in ("driver", "notebook", "kernel", "guard", "launcher", "rank"):
-        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+    signals = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+    for role in ("driver", "notebook", "kernel", "guard", "rank"):
+        for number in signals:
             yield Fault("local", f"{number.name} to the {role}", send(role, number))
+    for number in signals:
+        yield Fault("local", f"{number.name} to torchrun", send("launcher", number), framework=PYTORCH)
     for role in ("driver", "notebook", "kernel"):
         title = f"SIGSTOP to the {role}, SIGCONT after {STOPPED_SECONDS:.0f} s"
         yield Fault("local", title, stop_for_a_while(role))
-    for role in ("guard", "launcher", "rank"):
+    for role in ("guard", "rank"):
         yield Fault("local", f"SIGSTOP to the {role}", stop_for_good(role), hangs=True)
+    yield Fault("local", "SIGSTOP to torchrun", stop_for_good("launcher"), hangs=True, framework=PYTORCH)
     for number in (signal.SIGKILL, signal.SIGTERM):
-        yield Fault("local", f"{number.name} to the server", send("server", number), has_servers=True)
-    yield Fault("local", "SIGSTOP to the server", stop_for_good("server"), hangs=True, has_servers=True)
+        yield Fault("local", f"{number.name} to the server", send("server", number), framework=PADDLE_SERVERS)
+    stop = stop_for_good("server")
+    yield Fault("local", "SIGSTOP to the server", stop, hangs=True, framework=PADDLE_SERVERS)
     at_once = send("driver", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
     yield Fault("local", "SIGINT and SIGTERM at once to the driver", at_once)
     yield Fault("local", "SIGKILL to all processes at once", kill_all)

@@ -18,7 +18,7 @@ LONGEST_REASON = 90
 def performed(fault: Fault, make_scene: MakeScene, folder: Path) -> str:
     """Perform a fault in an empty folder, continue the study, and return the row of the table."""
     folder.mkdir()
-    scene = make_scene(folder, fault.has_servers, fault.timeout_seconds, fault.training_seconds)
+    scene = make_scene(folder, fault.framework, fault.timeout_seconds, fault.training_seconds)
     with scene.cleanup:
         if fault.prepare:
             fault.prepare(scene)

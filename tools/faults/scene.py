@@ -31,7 +31,7 @@ _ARGUMENTS: dict[str, Callable[[Sequence[str]], bool]] = {
     "driver": lambda argv: "dlperf_study" in argv and "run" in argv,
     "guard": lambda argv: GUARD in argv and "python" in Path(argv[0]).name,
     "ssh": lambda argv: Path(argv[0]).name == "ssh",
-    "launcher": lambda argv: "paddle.distributed.launch" in argv,
+    "launcher": lambda argv: bool({"paddle.distributed.launch", "torch.distributed.run"} & set(argv)),
     "rank": lambda argv: list(argv[1:]) == ["-u", "-m", "dlperf_study.programs.worker"],
     "job program": lambda argv: "dlperf_study.machines.slurm.allocation" in argv,
 }

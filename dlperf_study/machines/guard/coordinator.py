@@ -28,7 +28,7 @@ from dlperf_study.study.job import JobResult, Outcome, TaskRole
 
 #: Below the ports that systems use for outgoing connections.
 PORTS = range(20_000, 32_768)
-#: How many random ports of these each node tries.
+#: How many random ports of these each node tries; where a run needs more than half as many, twice what it needs.
 CANDIDATES = 64
 
 
@@ -75,7 +75,7 @@ def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[s
         "has_peers": submission.nodes > 1,
         "gpu_question": asdict(submission.gpu_question) if submission.gpu_question else None,
         "gpus_per_node": submission.gpus_per_node,
-        "ports": random.sample(PORTS, CANDIDATES) if submission.ports else [],
+        "ports": random.sample(PORTS, _candidates(submission)) if submission.ports else [],
         "python": submission.python,
         "packages": submission.packages,
         "code_roots": submission.code_roots,
@@ -86,6 +86,10 @@ def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[s
         "environment": environment,
         "data": list(submission.data),
     }
+
+
+def _candidates(submission: Submission) -> int:
+    return max(CANDIDATES, 2 * submission.ports)
 
 
 def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
@@ -124,7 +128,9 @@ def _values(run: ConductedRun) -> dict[str, str]:
     candidates = next(iter(run.ready.values()))["ports"]
     free = list(filter(free_everywhere.__contains__, candidates))
     if len(free) < run.submission.ports:
-        raise RunFailed(Outcome.FAILED, f"only {len(free)} of {CANDIDATES} ports tried are free on all nodes")
+        raise RunFailed(
+            Outcome.FAILED, f"only {len(free)} of {_candidates(run.submission)} ports tried are free on all nodes"
+        )
     for port_index, port in zip(range(run.submission.ports), free, strict=False):
         values[f"port_{port_index}"] = str(port)
     return values

@@ -40,6 +40,10 @@ class ClusterView(Protocol):
         """How long ranks may take to meet."""
 
     @property
+    def container(self) -> tuple[str, ...]:
+        """What is put before the command of every task, so that it runs in a container of its own; empty for none."""
+
+    @property
     def guard_python(self) -> str:
         """The Python interpreter of its nodes that has this package."""
 

@@ -18,23 +18,15 @@ from dlperf_study.programs.frameworks._obstacles import (
     server_obstacles,
     unsuitable_parts,
 )
-from dlperf_study.programs.frameworks._processes import (
-    common_environment,
-    gpu_environment,
-    gpus_per_node,
-    network_environment,
-)
+from dlperf_study.programs.frameworks._paddle_ranks import job_of_launchers, job_of_ranks
 from dlperf_study.programs.frameworks._training import Output
 from dlperf_study.programs.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.exchange import ALL_REDUCE, NO_EXCHANGE, Drain
-from dlperf_study.study.job import Job, Task, TaskRole
+from dlperf_study.study.job import Job
 from dlperf_study.study.precision import COMPUTED_IN, LossScaling
 
 STRATEGIES = (ALL_REDUCE,)
-#: The files of the launcher: one per rank of the node.
-RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/workerlog\.(?P<rank>\d+)"
 COMPILERS: Compilers = {_paddle.TO_STATIC: None, _paddle.CINN: _paddle.cinn_obstacle}
 LEVELS: Levels = BUILT_LEVELS | {
     "strategy": STRATEGIES,
@@ -45,9 +37,6 @@ LEVELS: Levels = BUILT_LEVELS | {
     "cudnn_autotune": AUTOTUNING,
     "fused_optimizer": _paddle.FUSED_OPTIMIZERS,
 }
-#: Without them Paddle trains on every GPU that it sees. An empty list alone is one GPU without a name for its launcher;
-#: with the second variable the launcher counts the devices that Paddle sees, and starts ranks for CPUs.
-HIDDEN_GPUS = {VISIBLE_DEVICES: "", "XPU_VISIBLE_DEVICES": "all"}
 #: Between CPUs, gloo moves bytes in a thread of its own, and reduces in that of the training.
 EXCHANGE_THREADS = 1
 
@@ -64,30 +53,14 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
-    """Return one launcher per node; each starts the ranks of its node.
+    """Return the ranks themselves if one node holds them all; else one launcher per node, which starts those there.
 
-    ``--max_restart 0``: a rank restarted unnoticed would be averaged into the result. ``--enable_gpu_log 0``: by
-    default the launcher starts ``nvidia-smi`` every five seconds, also while ranks are timed.
+    Paddle's launcher takes 2 to 6 s and 136 MiB of a run, and a guard does as well what it does on one node. Between
+    nodes ranks find each other by it, and in a container it keeps them together.
     """
-    nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
-    tasks: list[Task] = []
-    for node in range(nodes):
-        # How the launchers meet; without ``--host`` each would use the address of its host's name.
-        meeting = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes))
-        rendezvous = (*meeting, "--rank", str(node), "--host", f"{{host_{node}}}") if nodes > 1 else ()
-        argv = (
-            *(python, "-m", "paddle.distributed.launch", *rendezvous),
-            *("--nproc_per_node", str(configuration.devices_per_node)),
-            *("--max_restart", "0", "--enable_gpu_log", "0"),
-            *("--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
-            *(python, "-u", "-m", "dlperf_study.programs.worker"),
-        )
-        environment = common_environment(configuration) | (gpu_environment(cluster, node) or HIDDEN_GPUS)
-        environment |= _training.tf32_environment(configuration, cluster.device)
-        environment |= network_environment(configuration, cluster, node)
-        tasks.append(Task(f"node-{node}", TaskRole.TRAINER, node, argv, environment))
-    gpus = gpus_per_node(configuration, cluster)
-    return Job(tuple(tasks), nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
+    if configuration.nodes == 1 and not cluster.container:
+        return job_of_ranks(configuration, cluster)
+    return job_of_launchers(configuration, cluster)
 
 
 @dataclass(frozen=True)
