@@ -13,6 +13,7 @@ from pyarrow import compute, csv, parquet
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.user_commands import command_line
+from dlperf_study.core.spreadsheets import FORMULA
 from dlperf_study.core.writing import naming, replacing
 from dlperf_study.metrics.columns import COLUMNS, Dtype, Metric, TableName, columns_of
 
@@ -219,7 +220,7 @@ def _disarm_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
         strings = column.dictionary if is_dictionary else column
         if not (pa.types.is_string(strings.type) or pa.types.is_large_string(strings.type)):
             continue
-        text = compute.replace_substring_regex(strings, pattern=r"^([=+@\t\r])", replacement=r"'\1")
+        text = compute.replace_substring_regex(strings, pattern=FORMULA, replacement=r"'\1")
         column = pa.DictionaryArray.from_arrays(column.indices, text) if is_dictionary else text
         batch = batch.set_column(index, batch.schema.field(index), column)
     return batch

@@ -65,12 +65,12 @@ def test_no_cell_of_a_csv_is_a_formula(tmp_path):
     """Names of hosts, files and ingested configurations come from outside."""
     with tables.growing_table(TableName.STEPS, tmp_path) as growing:
         growing.add(piece('=HYPERLINK("http://x")', ("training",)))
-    columns = {"subject": ["@SUM(A1)", "loss"], "message": ["=1+1", "a = b"]}
+    columns = {"subject": ["@SUM(A1)", "-1+cmd"], "message": ["=1+1", "a = b"]}
     diagnostics = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     tables.write(TableName.DIAGNOSTICS, tables.frame_of_rows(TableName.DIAGNOSTICS, diagnostics), tmp_path)
     assert pd.read_csv(tmp_path / "steps.csv")["identity"].tolist() == ['\'=HYPERLINK("http://x")'] * PIECE
     read = pd.read_csv(tmp_path / "diagnostics.csv")
-    assert (read["subject"].tolist(), read["message"].tolist()) == (["'@SUM(A1)", "loss"], ["'=1+1", "a = b"])
+    assert (read["subject"].tolist(), read["message"].tolist()) == (["'@SUM(A1)", "'-1+cmd"], ["'=1+1", "a = b"])
     assert tables.read(TableName.STEPS, tmp_path)["identity"][0] == '=HYPERLINK("http://x")'
 
 

@@ -3,24 +3,23 @@
 import codecs
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
-import pandas as pd
-
-from dlperf_study.audit.reading.numbers import MOST_ERRORS, TableErrors
+from dlperf_study.audit.reading import excel
+from dlperf_study.audit.reading.numbers import TableErrors
 from dlperf_study.core.errors import TableError
-from dlperf_study.core.wording import counted, first_of
+from dlperf_study.core.wording import counted
 
 #: The name of the column with the names of the columns of a table that is read across.
 COLUMN_NAME = "column of the table"
 MARKDOWN, EXCEL = (".md", ".markdown"), (".xlsx",)
 #: Separators other than the comma, as people call them.
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+#: Far above what anybody publishes.
+MOST_BYTES = 64_000_000
 #: What a file begins with that gzip has compressed.
 _GZIP = b"\x1f\x8b"
 _SEPARATOR = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?")
@@ -35,7 +34,7 @@ _FENCE = ("```", "~~~")
 
 @dataclass(frozen=True)
 class GridRow:
-    """The fields of one row, stripped; empty where nothing is written. ``line`` is its line of the file."""
+    """The fields of one row, with single spaces; empty where nothing is written. ``line`` is its line of the file."""
 
     line: int
     fields: tuple[str, ...]
@@ -90,6 +89,7 @@ class TableFormat:
 
 def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> list[Grid]:
     """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
+    _require_readable(path)
     if path.suffix.lower() in EXCEL:
         return _require_rows(_excel_grids(path), "sheet with a table")
     stored = path.read_bytes()
@@ -103,6 +103,14 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     if path.suffix.lower() in MARKDOWN:
         return _require_rows(markdown_grids(content), "table: a header, a line of dashes and rows, all with |,")
     return [_csv_grid(content, "\t" if path.suffix.lower() == ".tsv" else table_format.separator, errors)]
+
+
+def _require_readable(path: Path) -> None:
+    """Raise TableError for what would be read without an end, or into too much memory."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise TableError("is a device or a pipe, not a file")
+    if (size := path.stat().st_size) > MOST_BYTES:
+        raise TableError(f"has {size / 1e6:.0f} MB; tables of at most {MOST_BYTES / 1e6:.0f} MB are read")
 
 
 def _decoded(content: bytes) -> str:
@@ -133,7 +141,7 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     try:
         # The lines keep their ends: a field in quotes may hold one.
         reader = csv.reader(text.splitlines(keepends=True), strict=True, skipinitialspace=True, delimiter=separator)
-        lines = [GridRow(reader.line_num, tuple(map(str.strip, fields))) for fields in reader if fields]
+        lines = [GridRow(reader.line_num, tuple(map(_tidy, fields))) for fields in reader if fields]
     except csv.Error as error:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:
@@ -166,46 +174,12 @@ def _split_off_comments(lines: list[GridRow]) -> tuple[str, list[GridRow]]:
 
 def _excel_grids(path: Path) -> list[Grid]:
     """Return one table for each sheet: its first row that is not empty is the header."""
-    try:
-        sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=object, engine="openpyxl")
-        uncomputed = _uncomputed_formulas(path)
-    except ImportError:
-        raise TableError("an Excel file is read with the package openpyxl, which is not installed") from None
-    except Exception as error:  # openpyxl raises what its XML and zip readers do, and errors of its own.
-        raise TableError(f"not an Excel file: {error}") from None
-    if uncomputed:
-        cells = first_of(uncomputed, MOST_ERRORS)
-        remedy = "open the file in a spreadsheet program, which computes them, and save it"
-        raise TableError(f"formulas have no stored value, in {cells}: {remedy}")
     grids: list[Grid] = []
-    for name, sheet in sheets.items():
-        lines = list(_filled_rows(sheet.itertuples(name=None)))
+    for name, rows in excel.sheets(path).items():
+        lines = [GridRow(line, fields) for line, fields in rows]
         if lines:
-            grids.append(Grid(len(grids) + 1, str(name), lines[0].fields, tuple(lines[1:]), is_marked_up=True))
+            grids.append(Grid(len(grids) + 1, name, lines[0].fields, tuple(lines[1:]), is_marked_up=True))
     return grids
-
-
-def _uncomputed_formulas(path: Path) -> list[str]:
-    """Return the cells with a formula and without its value: ``speeds!C2``. A program may write formulas alone."""
-    import openpyxl  # Only Excel files need it.
-
-    load = openpyxl.load_workbook
-    with closing(load(path)) as formulas, closing(load(path, data_only=True)) as values:
-        cells = []
-        for sheet in formulas.worksheets:
-            for cell in chain.from_iterable(sheet.iter_rows()):
-                stored = values[sheet.title][cell.coordinate]
-                # A formula that gives an empty text is stored as a text.
-                if cell.data_type == "f" and stored.value is None and stored.data_type == "n":
-                    cells.append(f"{sheet.title}!{cell.coordinate}")
-        return cells
-
-
-def _filled_rows(rows: Iterable[tuple[object, ...]]) -> Iterable[GridRow]:
-    for position, *values in rows:
-        fields = tuple("" if pd.isna(value) else str(value).strip() for value in values)
-        if any(fields):
-            yield GridRow(int(str(position)) + 1, fields)
 
 
 def markdown_grids(text: str) -> list[Grid]:
@@ -261,4 +235,9 @@ def _wrong_length(header: GridRow, row: GridRow) -> TableError:
 def plain_text(cell: str) -> str:
     """Return the text of a cell without its markup: ``**8**[^1]`` is 8."""
     cell = _LINK.sub(r"\1", _TAG.sub("", _FOOTNOTE.sub("", cell)))
-    return _EMPHASIS.sub("", cell).replace("\\|", "|").replace("\\*", "*").strip()
+    return _tidy(_EMPHASIS.sub("", cell).replace("\\|", "|").replace("\\*", "*"))
+
+
+def _tidy(field: str) -> str:
+    """Return a field with single spaces: the time that a pattern takes may grow with the cube of a row of spaces."""
+    return " ".join(field.split())

@@ -51,7 +51,7 @@ class WrittenNumber:
 
 def written_number(field: str) -> WrittenNumber | None:
     """Return the number of a field, or None if it holds none."""
-    match = _NUMBER.fullmatch(_GAPS.sub("", field.strip()))
+    match = _NUMBER.fullmatch(_GAPS.sub("", " ".join(field.split())))
     if not match or _ENDS.search(match["digits"]):
         return None
     unit = (match["unit"] or "").strip()

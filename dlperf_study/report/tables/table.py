@@ -11,6 +11,7 @@ from html import escape
 from itertools import chain, count, product, repeat
 
 from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.spreadsheets import disarmed
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.metrics.statistics import Bounded
 from dlperf_study.report.formatting import MISSING, format_bounded, html_text
@@ -175,19 +176,22 @@ class Table:
         return replace(self, is_saved=True)
 
     def csv(self) -> str:
-        """Return the printed values as CSV: group, values and intervals, and the footnotes of each row at its end."""
+        """Return the printed values as CSV: group, values and intervals, and the footnotes of each row at its end.
+
+        No text of it is a formula of a spreadsheet.
+        """
         head = ["Group"] if self.groups else []
         for heading in self.headings:
             head += [heading.text, f"{heading.label}, interval"] if heading.interval else [heading.text]
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*head, "Notes"])
+        writer.writerow(map(disarmed, [*head, "Notes"]))
         for group, row in zip(self.groups or ("",) * len(self.rows), self.rows, strict=True):
             values = [group] if self.groups else []
             for heading, cell in zip(self.headings, row, strict=True):
                 values += [cell.text, cell.interval] if heading.interval else [cell.text]
             notes = dict.fromkeys(str(footnote) for cell in row for footnote in cell.footnotes)
-            writer.writerow([*values, "; ".join(notes)])
+            writer.writerow(map(disarmed, [*values, "; ".join(notes)]))
         return file.getvalue()
 
     def html(self) -> str:

@@ -1,3 +1,5 @@
+import csv
+import io
 import re
 from dataclasses import replace
 
@@ -153,3 +155,12 @@ def test_figures_are_told_in_words(mixed):
     assert "Constructed CPU" in figure.svg().decode()
     [figure] = figures.drift(mixed)
     assert figure.alt.count("change of throughput") == 3
+
+
+def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers():
+    cells = ("=1+1", "+A1", "-1+cmd", "@SUM(A1)", "\tx", "-", "-5.2 %", "+3", "-1.5e-3 samples/s", "a=b")
+    saved = list(csv.reader(io.StringIO(Table("t", "T", "", (Heading("=A"),), tuple((Cell(c),) for c in cells)).csv())))
+    assert [row[0] for row in saved] == [
+        *("'=A", "'=1+1", "'+A1", "'-1+cmd", "'@SUM(A1)", "'\tx"),
+        *("-", "-5.2 %", "+3", "-1.5e-3 samples/s", "a=b"),
+    ]

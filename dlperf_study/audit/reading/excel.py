@@ -1,0 +1,91 @@
+"""The cells of an Excel file: those that are written, and not the rectangle that they span.
+
+One stray cell in the last row of a sheet makes a rectangle of a million rows.
+"""
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.core.errors import TableError
+from dlperf_study.core.wording import first_of
+
+#: A sheet of more cells, and a file that is unpacked to more bytes, is refused before it is read into memory.
+MOST_CELLS, MOST_BYTES = 2_000_000, 512_000_000
+#: How many cells are named at most.
+MOST_NAMED = 10
+#: The rows of a sheet that have a text, each with its line and its fields from the first column on.
+Rows = list[tuple[int, tuple[str, ...]]]
+
+
+def sheets(path: Path) -> dict[str, Rows]:
+    """Return the rows of each sheet, all of one length; raises TableError if it is no Excel file that can be read."""
+    try:
+        import openpyxl  # Only Excel files need it.
+    except ImportError:
+        raise TableError("an Excel file is read with the package openpyxl, which is not installed") from None
+    try:
+        _require_size(path)
+        load = openpyxl.load_workbook
+        with closing(load(path, read_only=True)) as formulas, closing(load(path, True, data_only=True)) as values:
+            _require_values(formulas, values)
+            return {sheet.title: _rows(sheet) for sheet in values.worksheets}
+    except TableError:
+        raise
+    except Exception as error:  # openpyxl raises what its XML and zip readers do, and errors of its own.
+        raise TableError(f"not an Excel file: {error}") from None
+
+
+def _require_size(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > MOST_BYTES:
+        limit = f"files of at most {MOST_BYTES / 1e6:.0f} MB are read"
+        raise TableError(f"has {size / 1e6:.0f} MB when it is unpacked; {limit}")
+
+
+def _require_values(formulas: Any, values: Any) -> None:
+    """Raise TableError, with their cells, if formulas have no value: a program may write formulas alone."""
+    cells = []
+    for sheet in formulas.worksheets:
+        for row, stored_row in zip(_written(sheet), _written(values[sheet.title]), strict=True):
+            for cell, stored in zip(row, stored_row, strict=True):
+                # A formula that gives an empty text is stored as a text.
+                if cell.data_type == "f" and stored.value is None and stored.data_type == "n":
+                    cells.append(f"{sheet.title}!{cell.coordinate}")
+    if cells:
+        remedy = "open the file in a spreadsheet program, which computes them, and save it"
+        raise TableError(f"formulas have no stored value, in {first_of(cells, MOST_NAMED)}: {remedy}")
+
+
+def _rows(sheet: Any) -> Rows:
+    """Return the rows with a text; raises TableError if they span too many cells."""
+    rows: Rows = []
+    width = 0
+    for row in _written(sheet):
+        fields = tuple(_field(cell) for cell in row)
+        last = max((column for column, field in enumerate(fields, 1) if field), default=0)
+        if not last:
+            continue
+        rows.append((row[last - 1].row, fields[:last]))
+        width = max(width, last)
+        if width * len(rows) > MOST_CELLS:
+            extent = f"sheet {sheet.title} spans more than {MOST_CELLS:,} cells up to {row[last - 1].coordinate}"
+            raise TableError(f"{extent}: delete those that are no part of the table")
+    return [(line, fields + ("",) * (width - len(fields))) for line, fields in rows]
+
+
+def _written(sheet: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows that the file has, whatever extent it states."""
+    sheet.reset_dimensions()
+    return (row for row in sheet.iter_rows() if row)
+
+
+def _field(cell: Any) -> str:
+    """Return the text of a cell; empty for an error, as a number has none. A whole number has no decimals."""
+    if cell.value is None or cell.data_type == "e":
+        return ""
+    is_whole = isinstance(cell.value, float) and cell.value.is_integer()
+    return " ".join(str(int(cell.value) if is_whole else cell.value).split())

@@ -1,0 +1,78 @@
+"""Files that would take minutes and gigabytes if they were read as they ask for: each is read, or refused, at once."""
+
+import os
+import zipfile
+
+import openpyxl
+import pytest
+
+from dlperf_study.audit.reading import excel
+from dlperf_study.audit.reading.files import MOST_BYTES
+from dlperf_study.audit.reading.numbers import written_number
+from dlperf_study.audit.reading.table_file import read_tables
+from dlperf_study.core.errors import TableError
+
+pytestmark = pytest.mark.timeout(30)
+ROWS = (("GPUs", "Images/sec"), (1, 352.7), (8, 2630.5))
+
+
+@pytest.fixture
+def workbook(tmp_path):
+    """Return what writes a table and one more cell, and returns the file."""
+
+    def write(cell="A1", value="GPUs"):
+        book = openpyxl.Workbook(write_only=False)
+        for row in ROWS:
+            book.active.append(row)
+        book.active[cell] = value
+        book.save(tmp_path / "table.xlsx")
+        return tmp_path / "table.xlsx"
+
+    return write
+
+
+@pytest.mark.parametrize("field", ["1{}2", "1{}", "{}1{}x", "±{}1{}±{}", "1{}k{}±{}2{}²"])
+def test_a_row_of_spaces_is_one_space(field):
+    assert written_number(field.replace("{}", " " * 100_000)) == written_number(field.replace("{}", " "))
+
+
+def test_a_stray_cell_in_the_last_row_is_one_row_more(workbook):
+    assert [line for line, _ in excel.sheets(workbook("A1048576", "x"))["Sheet"]] == [1, 2, 3, 1_048_576]
+    assert [result.text for result in read_tables(workbook("A1048576", "x")).results.cells] == ["352.7", "2630.5"]
+
+
+def test_a_stray_cell_in_the_last_column_makes_rows_as_wide_and_no_more(workbook):
+    rows = excel.sheets(workbook("XFD1048576", "x"))["Sheet"]
+    assert {len(fields) for _, fields in rows} == {16_384}
+    assert [fields[:2] for _, fields in rows] == [("GPUs", "Images/sec"), ("1", "352.7"), ("8", "2630.5"), ("", "")]
+
+
+def test_a_sheet_of_too_many_cells_is_refused_with_the_cell_at_its_end(workbook, monkeypatch, refused):
+    monkeypatch.setattr(excel, "MOST_CELLS", 60_000)
+    with refused(TableError):
+        read_tables(workbook("XFD1048576", "x"))
+
+
+def test_a_workbook_that_is_unpacked_to_too_much_is_refused(workbook, monkeypatch, refused):
+    monkeypatch.setattr(excel, "MOST_BYTES", 10_000_000)
+    path = workbook()
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/media/zeros", bytes(20_000_000))
+    with refused(TableError):
+        read_tables(path)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.md", "table.xlsx", "table.tsv"])
+def test_what_has_no_end_is_refused(tmp_path, refused, name):
+    (tmp_path / name).symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / f"pipe-{name}")
+    for file in (name, f"pipe-{name}"):
+        with refused(TableError):
+            read_tables(tmp_path / file)
+
+
+def test_a_file_of_any_size_is_not_read(tmp_path, refused):
+    (tmp_path / "table.csv").touch()
+    os.truncate(tmp_path / "table.csv", MOST_BYTES + 1_000_000)
+    with refused(TableError):
+        read_tables(tmp_path / "table.csv")
