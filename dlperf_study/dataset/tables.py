@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pyarrow import compute, csv, parquet
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.user_commands import command_line
 from dlperf_study.core.spreadsheets import FORMULA
+from dlperf_study.core.user_commands import command_line
 from dlperf_study.core.writing import naming, replacing
 from dlperf_study.metrics.columns import COLUMNS, Dtype, Metric, TableName, columns_of
 
