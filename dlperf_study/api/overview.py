@@ -5,7 +5,7 @@ from html import escape
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context, sentences
-from dlperf_study.report.formatting import listed
+from dlperf_study.report.formatting import display_name, listed
 from dlperf_study.report.series import ordered_levels
 from dlperf_study.report.tables.study_tables import measured
 from dlperf_study.study.job import Outcome
@@ -61,7 +61,7 @@ def _failures(dataset: Dataset) -> str:
     parts = []
     for outcome, count in outcomes.items():
         if outcome != Outcome.COMPLETED:
-            parts.append(f"{count} × {str(outcome).replace('_', ' ')}")
+            parts.append(f"{count} × {display_name(outcome)}")
     unsupported = int(dataset.configurations["unsupported_reason"].notna().sum())
     if unsupported:
         parts.append(f"{counted(unsupported, 'configuration')} unsupported")

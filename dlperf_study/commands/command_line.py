@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dlperf_study.commands.measuring import run, selftest, study
 from dlperf_study.commands.output import STANDARD_OUTPUT, lines_may_be_lost, print_aside, print_error
+from dlperf_study.commands.own_program import measure
 from dlperf_study.commands.parser import Command, command_parser
 from dlperf_study.core.errors import DlperfStudyError, HeldError
 from dlperf_study.core.signals import interrupt_once
@@ -20,7 +21,7 @@ INTERRUPTED = 130
 WAIT_SECONDS = 2.0
 #: The message for commands that continue where they were interrupted.
 _CONTINUATION: dict[Command, str] = dict.fromkeys(
-    (study, run, selftest), "; no training process is left. The same command continues."
+    (study, run, measure, selftest), "; no training process is left. The same command continues."
 )
 
 

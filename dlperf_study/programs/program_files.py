@@ -99,7 +99,14 @@ def keep(program: Program, paths: StudyPaths) -> Path:
     with replacing(kept / ARCHIVE) as unfinished, unfinished.open("wb") as file:
         _pack(program, source, file)
     if identified(program, source).digest != program.digest:
-        raise StudyFileError(f"{program.folder}: its files changed while they were copied; call the same command again")
+        newest = max(
+            program_files(program, source), key=lambda path: path.lstat().st_mtime, default=Path(program.folder)
+        )
+        raise StudyFileError(
+            f"{program.folder}: its files changed while they were copied, {newest.relative_to(program.folder)} last; "
+            "call the same command again; a log of this command, and what else is no part of the program, must be in "
+            "a different folder, or ignored by git"
+        )
     write_atomically(kept / DECLARATION, program.as_json())
     return kept / ARCHIVE
 

@@ -14,10 +14,12 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.core.part_search import cached_by_parts
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.statistics import Bounded
 from dlperf_study.programs.part_names import display_names
 from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.job import Outcome
 
 MISSING = "–"
 #: Between groups of three digits; LaTeX gets its own.
@@ -33,6 +35,7 @@ WIDTH_DIGITS = 2
 MOST_DIGITS = 5
 #: Display names of values that are no parts: libraries, levels of parameters, and what published sources and logs use.
 _NAMES = {
+    "busy_cores": "busy cores",
     "data_parallel": "data parallel",
     "sgd": "SGD",
     "cpu": "CPU",
@@ -58,9 +61,26 @@ _NAMES = {
 
 
 def display_name(value: object) -> str:
-    """Return the name of a value that a reader knows: of a part its own, of any other one with spaces."""
+    """Return what pages call a value: a name of this package as it says, any other one as its user wrote it."""
     name = str(value)
-    return display_names().get(name) or _NAMES.get(name, name.replace("_", " "))
+    return _display_names().get(name, name)
+
+
+@cached_by_parts
+def _display_names() -> dict[str, str]:
+    """Return what pages call the values of this package, by their names in files."""
+    levels = [level for entry in PARAMETERS.values() for level in entry.levels]
+    return {name: in_words(name) for name in (*levels, *Outcome)} | _NAMES | display_names()
+
+
+def in_words(name: str) -> str:
+    """Return a name that this package or Python wrote with underscores, as words."""
+    return name.replace("_", " ")
+
+
+def model_name(row: Any) -> str:
+    """Return what pages call the model of a row of the dataset; of a user's program, what its user calls that."""
+    return display_name(row.model) if is_missing(row.own_program) else str(row.own_program)
 
 
 def level_name(parameter: str, level: Any) -> str:
@@ -70,7 +90,8 @@ def level_name(parameter: str, level: Any) -> str:
     if isinstance(level, float):
         return f"{level:g}"
     # Of a user's program, what the user calls it.
-    return str(level) if parameter not in COLUMNS else display_name(level)
+    is_of_user = parameter not in COLUMNS or parameter == "own_program"
+    return str(level) if is_of_user else display_name(level)
 
 
 def is_named_default(parameter: str, level: Any) -> bool:

@@ -16,7 +16,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.scaling import series_factors
-from dlperf_study.report.formatting import display_name, is_missing, level_name
+from dlperf_study.report.formatting import display_name, is_missing, level_name, model_name
 from dlperf_study.study.configuration import PARAMETERS
 
 SEPARATOR = " · "
@@ -25,7 +25,7 @@ _COUNTED = (("nodes", "node"), ("servers", "server"))
 #: The columns that name a configuration within its series. A tuple of all columns would take thirty times as long.
 _LABEL_COLUMNS = ["identity", "world_size", "nodes", "servers"]
 #: The columns that name a group and its members, besides the varying factors.
-_GROUP_COLUMNS = ("framework", "model", "nodes", "servers", "world_size", "is_reference")
+_GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "servers", "world_size", "is_reference")
 #: What the level ``none`` of a parameter is called.
 _NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "image_set": "made-up images"}
 #: Parameters whose levels say nothing alone.
@@ -174,7 +174,6 @@ class Group:
     is what all have in common.
     """
 
-    model: str
     shared: str
     rows: pd.DataFrame
     members: tuple[Any, ...]
@@ -182,7 +181,7 @@ class Group:
     @property
     def label(self) -> str:
         """The model and what else all have in common: ``MobileNetV2 · 2 devices``."""
-        return joined(display_name(self.model), self.shared)
+        return joined(model_name(self.reference), self.shared)
 
     @property
     def reference(self) -> Any:
@@ -232,10 +231,7 @@ def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
         other_differences += [_differences(row, reference, other_factors) for row in needed[part]]
     rows = rows.drop(columns="group").assign(label=labels, other_differences=other_differences)
     members = tuple(rows.itertuples())
-    return [
-        Group(members[part][0].model, setting, rows.iloc[part], members[part])
-        for part, setting in zip(parts, settings, strict=True)
-    ]
+    return [Group(setting, rows.iloc[part], members[part]) for part, setting in zip(parts, settings, strict=True)]
 
 
 def _member_labels(members: Sequence[Any], differing: list[str]) -> list[str]:
@@ -243,8 +239,13 @@ def _member_labels(members: Sequence[Any], differing: list[str]) -> list[str]:
     labels = []
     for row in members:
         devices = counted(row.world_size, "device") if row.world_size != members[0].world_size else ""
-        labels.append(joined(_differences(row, members[0], differing), devices) or display_name(row.framework))
+        labels.append(joined(_differences(row, members[0], differing), devices) or _program_name(row))
     return labels
+
+
+def _program_name(row: Any) -> str:
+    """Return what trains: the framework, or a user's program."""
+    return display_name(row.framework) if is_missing(row.own_program) else model_name(row)
 
 
 def _differences(row: Any, reference: Any, factors: list[str]) -> str:

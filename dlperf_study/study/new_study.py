@@ -48,8 +48,7 @@ class NewStudy:
 
     def _program(self) -> Iterator[str]:
         yield "program:"
-        # Pages print underscores of names as spaces.
-        yield f"  name: {self.name.replace('_', '-')}"
+        yield f"  name: {self.name}"
         yield _commented(
             f"  folder: {_scalar(self.folder)}", "its files, from the folder of this one; copied for each run"
         )

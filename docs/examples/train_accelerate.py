@@ -3,6 +3,9 @@
 import argparse
 
 import torch
+
+# Imported by DistributedDataParallel, when there is a process group, it would keep that group and the threads of gloo.
+import torch.distributed.nn
 from accelerate import Accelerator
 from torch.nn import Linear, ReLU, Sequential
 from torch.nn.functional import cross_entropy
@@ -18,6 +21,15 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000)
     options = parser.parse_args()
     accelerator = Accelerator(cpu=not torch.cuda.is_available())
+    train(options, accelerator)
+    # The last reference to the model is deleted here, so the next line waits for the threads of gloo: one that is left
+    # can abort Python at its end.
+    accelerator.free_memory()
+    accelerator.end_training()
+
+
+def train(options: argparse.Namespace, accelerator: Accelerator) -> None:
+    """Train as many steps as the recorder asks for."""
     network = Sequential(Linear(32, options.width), ReLU(), Linear(options.width, 10))
     model, optimizer = accelerator.prepare(network, torch.optim.SGD(network.parameters(), lr=0.01))
     recorder = Recorder(model)
@@ -30,7 +42,6 @@ def main() -> None:
         optimizer.step()
         if not recorder.step(loss):
             break
-    accelerator.end_training()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
 """A small network trained with DeepSpeed, as its launcher `deepspeed` starts it."""
 
 import argparse
+import gc
 
 import deepspeed
 import torch
+
+# Imported by DistributedDataParallel, when there is a process group, it would keep that group and the threads of gloo.
+import torch.distributed.nn
+from deepspeed.utils import groups
 from torch.nn import Linear, ReLU, Sequential
 from torch.nn.functional import cross_entropy
 
@@ -19,6 +24,16 @@ def main() -> None:
     parser.add_argument("--local_rank", type=int, default=0)
     options = parser.parse_args()
     deepspeed.init_distributed()
+    train(options)
+    # The last line waits for the threads of gloo, which can abort Python at its end. It does if nothing else
+    # has a process group: the model, which is in cycles, or DeepSpeed, which keeps a group of its own.
+    gc.collect()
+    groups._WORLD_GROUP = None
+    torch.distributed.destroy_process_group()
+
+
+def train(options: argparse.Namespace) -> None:
+    """Train as many steps as the recorder asks for."""
     network = Sequential(Linear(32, options.width), ReLU(), Linear(options.width, 10))
     settings = {"train_micro_batch_size_per_gpu": options.batch_size}
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01)

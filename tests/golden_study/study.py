@@ -1,6 +1,6 @@
 """All that the reading arm makes of the golden study, as texts: by kind, and by the name of a file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,14 +25,14 @@ Texts = Mapping[str, str]
 GoldenStudy = Mapping[str, Texts]
 
 
-def build(outputs: Path, patch: pytest.MonkeyPatch) -> GoldenStudy:
+def build(outputs: Path, patch: pytest.MonkeyPatch, name: str = STUDY, notebooks: Iterable[str] = PAGES) -> GoldenStudy:
     """Collect the evidence in ``outputs``, execute the notebooks of the report here, and write the paper."""
-    folder = outputs / STUDY
+    folder = outputs / name
     patch.setenv(OUTPUTS_VARIABLE, str(outputs))
     figures = record_drawings(patch)
-    assert main(["collect", STUDY]) == 0
-    pages = {page: notebook_text(NOTEBOOKS / f"{page}.ipynb", STUDY) for page in PAGES}
-    assert main(["paper", STUDY]) == 0
+    assert main(["collect", name]) == 0
+    pages = {page: notebook_text(NOTEBOOKS / f"{page}.ipynb", name) for page in notebooks}
+    assert main(["paper", name]) == 0
     study = {
         "dataset": dict(dataset_texts(folder / "dataset")),
         "pages": pages,

@@ -33,6 +33,10 @@ def main() -> None:
         if options.fault in LAST_PRINTED and not options.rank:
             print_step(options.fault, step)
     resume(options.rank)
+    if options.fault == "abort" and options.rank == 1:
+        # As C++ does where a thread lives when Python ends.
+        os.write(2, b"terminate called without an active exception\n")
+        os.abort()
 
 
 def begin(fault: str, rank: int) -> None:

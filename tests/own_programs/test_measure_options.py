@@ -2,6 +2,9 @@
 
 import pytest
 
+from dlperf_study.__main__ import main
+from dlperf_study.commands import own_program
+from dlperf_study.commands.command_line import INTERRUPTED
 from dlperf_study.commands.parser import command_parser
 from dlperf_study.core.errors import StudyFileError
 
@@ -24,3 +27,15 @@ def test_an_error_is_one_message(tmp_path, monkeypatch, refused, name):
     with refused(StudyFileError):
         options.command(options)
     assert not any(tmp_path.iterdir())
+
+
+def test_an_interrupted_measurement_continues(tmp_path, monkeypatch, capsys):
+    def interrupted(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own_program, "measure_study", interrupted)
+    command = ["measure", "--over", "width=1,2", "--", "python", "train.py", "--width={width}"]
+    for _ in range(2):
+        assert main(command) == INTERRUPTED
+        assert "continues" in capsys.readouterr().err

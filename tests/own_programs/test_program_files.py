@@ -121,7 +121,7 @@ def test_commit_changes_and_remote_without_its_password(repository):
 def test_a_file_that_changes_while_it_is_copied_keeps_nothing(repository, tmp_path):
     paths, program = StudyPaths(tmp_path / "study"), identified(program_in(repository), "x.yaml")
     (repository / "train.py").write_text("print(2)")
-    with pytest.raises(StudyFileError):
+    with pytest.raises(StudyFileError, match=r"train\.py last"):
         keep(program, paths)
     with pytest.raises(StudyFileError):
         kept_program(paths, program.digest)

@@ -56,6 +56,7 @@ OUTCOMES = {
     "children": ("completed", [0, 1]),
     "crash": ("failed", None),
     "leak": ("failed", None),
+    "abort": ("failed", None),
     "early": ("failed", []),
     "silent": ("failed", []),
     "half": ("failed", [0]),

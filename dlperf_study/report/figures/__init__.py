@@ -14,7 +14,7 @@ from dlperf_study.report.figures.factor_figure import factors
 from dlperf_study.report.figures.figure import Figure, alt_text
 from dlperf_study.report.figures.page_figures import drift, history
 from dlperf_study.report.figures.style import Width
-from dlperf_study.report.formatting import display_name
+from dlperf_study.report.formatting import model_name
 from dlperf_study.report.series import Series, all_groups, all_series
 
 __all__ = ["communication", "comparison", "drift", "factors", "history", "overview", "scaling", "steps", "stragglers"]
@@ -124,7 +124,7 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw:
         of_page = " ".join(filter(None, (caption.explanation, omission)))
         parts = (caption.explanation, caption.shared, omission, computation_note, context.conditions(dataset, model))
         file_name = f"{name}-{model}".replace("_", "-")
-        full_caption, heading = " ".join(filter(None, parts)), f"{display_name(model)}: {title}"
+        full_caption, heading = " ".join(filter(None, parts)), f"{model_name(lines[0].rows.iloc[0])}: {title}"
         alt = alt_text(dataset, name, heading, lines)
         yield Figure(file_name, heading, full_caption, partial(draw, dataset, lines), empty, of_page, alt)
 

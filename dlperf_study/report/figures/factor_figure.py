@@ -17,7 +17,7 @@ from dlperf_study.report.figures.charts import QUICK, labelled_page
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.line_charts import EndLabel, draw_end_labels, labels_inches, parted
 from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
-from dlperf_study.report.formatting import display_name, level_name
+from dlperf_study.report.formatting import level_name, model_name
 from dlperf_study.report.series import (
     devices_label,
     goes_without_saying,
@@ -210,7 +210,7 @@ def _in_words(dataset: Dataset, rows: pd.DataFrame, factor: str) -> Iterator[str
     for row in rows.itertuples():
         cell = column.cell(row)
         level = level_label(factor, getattr(row, factor))
-        setting = joined(display_name(row.model), getattr(row, _SETTING))
+        setting = joined(model_name(row), getattr(row, _SETTING))
         yield f"{setting}, {level}: {cell.text} {cell.interval} {column.heading.unit}"
 
 

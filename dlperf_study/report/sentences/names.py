@@ -14,11 +14,11 @@ from dlperf_study.report import context
 from dlperf_study.report.formatting import (
     THIN_SPACE,
     column_text,
-    display_name,
     format_bounded,
     format_column,
     html_text,
     is_missing,
+    model_name,
     unit_in,
     unit_of,
     value_text,
@@ -91,7 +91,7 @@ class Names:
 
     def of_series(self, row: Any) -> str:
         """Return the model with what distinguishes its series: ``ResNet-50 (PaddlePaddle collective · fp16)``."""
-        model = display_name(row.model)
+        model = model_name(row)
         other_parts = [part for part in self._labels[row.identity].split(SEPARATOR) if part and part != model]
         return f"{model} ({SEPARATOR.join(other_parts)})" if other_parts else model
 

@@ -23,7 +23,7 @@ from dlperf_study.metrics.comparison import (
     widest_equality,
 )
 from dlperf_study.metrics.statistics import Estimate
-from dlperf_study.report.formatting import column_text, display_name, format_column, is_missing, percent_at_most
+from dlperf_study.report.formatting import column_text, format_column, is_missing, model_name, percent_at_most
 from dlperf_study.report.sentences.names import MOST_NAMED, NOTHING, Names, answer, range_text, two_rates
 from dlperf_study.report.sentences.step_sentences import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
@@ -170,7 +170,7 @@ def reference_claims(dataset: Dataset) -> list[Claim]:
     for group in groups:
         labels = dict(zip(group.rows["identity"], group.rows["label"], strict=True))
         reference_identity, *compared = labels
-        reference, model = rows[reference_identity], display_name(group.model)
+        reference, model = rows[reference_identity], model_name(group.reference)
         comparison = f"as with {labels[reference_identity]} ({group.shared})"
         for identity in compared:
             row, label = rows[identity], labels[identity]

@@ -19,6 +19,8 @@ from dlperf_study.study.study import PROGRAM_MEASUREMENT
 
 #: Parameters that are elsewhere on the page or limit a run only.
 _OF_THE_PLAN = (*parameters_of(Scope.PLAN), "timeout_seconds")
+#: What a user's program has not, or under a name of its own.
+_NOT_OF_PROGRAMS = ("framework", "strategy", "model", *parameters_of(Scope.MEASUREMENT))
 #: How each configuration was measured.
 _MEASUREMENT = tuple(name for name in parameters_of(Scope.MEASUREMENT) if name not in _OF_THE_PLAN)
 ENVIRONMENT = (
@@ -56,7 +58,7 @@ def about(dataset: Dataset) -> Table:
     measurement = _MEASUREMENT
     if plan.is_program:
         facts |= _program_facts(dataset)
-        fixed = [name for name in fixed if name not in ("framework", "strategy")] + settings_of(rows)
+        fixed = [name for name in fixed if name not in _NOT_OF_PROGRAMS] + settings_of(rows)
         measurement = PROGRAM_MEASUREMENT
     for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *measurement)):
         if rows[name].notna().any():
@@ -73,7 +75,7 @@ def about(dataset: Dataset) -> Table:
 def _program_facts(dataset: Dataset) -> dict[str, str]:
     """Return what was started of a user's program, of which commit, and where its step times come from."""
     runs, facts = dataset.runs, {}
-    for name in ("program_command", "program_commit", "program_remote", "steps_from"):
+    for name in ("own_program", "program_command", "program_commit", "program_remote", "steps_from"):
         if levels := distinct_levels(runs[name]):
             facts[column_named(name).label] = listed(map(str, levels))
     return facts

@@ -31,6 +31,7 @@ from dlperf_study.report.formatting import (
     display_name,
     is_missing,
     listed,
+    model_name,
     percent_at_most,
     plain,
     unit_of,
@@ -199,7 +200,7 @@ def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tupl
             first, second = (throughputs[identity] for identity in pair["identity"])
             ratio = max(log_ratio(first, second), log_ratio(second, first), key=lambda estimate: estimate.mean)
             times = value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
-            ratios.append(f"{display_name(pair['model'].iloc[0])}: {times}")
+            ratios.append(f"{model_name(pair.iloc[0])}: {times}")
     if not ratios:
         return ""
     names = listed(map(display_name, frameworks))

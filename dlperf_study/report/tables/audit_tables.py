@@ -9,7 +9,7 @@ from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_
 from dlperf_study.audit.result_frames import results_of_dataset, results_of_sources
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import NO_SOURCES, quick_label
-from dlperf_study.report.formatting import display_name, integer, listed
+from dlperf_study.report.formatting import in_words, integer, listed
 from dlperf_study.report.tables.table import Cell, Heading, Link, Page, Table
 
 _SEVERITIES = (
@@ -74,7 +74,7 @@ def _diagnostic_table(
         # LaTeX breaks lines at spaces only.
         cells = cited_cells(diagnostic).replace("/", " / ")
         computation = Cell(diagnostic.computation, footnote=footnote)
-        check = Cell(display_name(diagnostic.check))
+        check = Cell(in_words(diagnostic.check))
         rows.append((Cell(diagnostic.severity, anchor=anchor), check, computation, Cell(cells)))
     whole_caption = f"{caption} {_EXPLANATIONS}" if rows else caption
     return Table(name, title, whole_caption, headings, tuple(rows), empty=empty)

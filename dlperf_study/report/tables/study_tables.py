@@ -15,7 +15,7 @@ from dlperf_study.metrics.columns import COLUMNS, names_of_users
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, verdicts, widest_equality
 from dlperf_study.metrics.statistics import Estimate, log_ratio
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, integer, is_missing, listed
+from dlperf_study.report.formatting import integer, is_missing, listed, model_name
 from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.series import all_groups, configuration_labels, ordered_levels
 from dlperf_study.report.tables.answers import VERDICTS_TOGETHER, comparison_notes, pace_note
@@ -135,9 +135,9 @@ def unsupported(dataset: Dataset) -> Table:
 
 def _parameters(dataset: Dataset) -> Iterator[str]:
     """Yield how many parameters each model has; runs of one model that disagree are an error among the diagnostics."""
-    for model, rows in context.measured(dataset).groupby("model", sort=False):
+    for _, rows in context.measured(dataset).groupby("model", sort=False):
         counts = listed(map(integer, ordered_levels(rows["parameters"])))
-        yield f"{display_name(model)}: {counts or 'an unknown number of'} parameters on rank 0."
+        yield f"{model_name(rows.iloc[0])}: {counts or 'an unknown number of'} parameters on rank 0."
 
 
 def _indistinguishable(dataset: Dataset) -> Iterator[str]:
@@ -148,8 +148,8 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
     rows = pd.concat([configurations.assign(series=label) for label, configurations in labelled_series(dataset)])
     throughputs = throughputs_of(dataset.runs, dataset.plan)
     ratios: dict[str, dict[str, Estimate]] = {}
-    for (model, world_size), group in rows.groupby(["model", "world_size"], sort=False):
-        setting = f"{display_name(model)} on {counted(world_size, 'device')}"
+    for (_, world_size), group in rows.groupby(["model", "world_size"], sort=False):
+        setting = f"{model_name(group.iloc[0])} on {counted(world_size, 'device')}"
         measured = group[group["identity"].isin(throughputs)]
         ratios[setting] = {}
         if len(measured) > MOST_IN_PAIRS:
