@@ -57,6 +57,7 @@ SLOW_FILES = {
     "frameworks/test_synchronous_servers.py",
     "frameworks/test_tensorflow_pieces.py",
     "golden_study/test_golden_study.py",
+    "golden_study/test_printed_alike.py",
     "guard/test_coordinator.py",
     "launchers/test_kubernetes.py",
     "models/test_tensorflow_networks.py",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dlperf_study.core.wording import counted, duration
-from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
@@ -233,6 +233,7 @@ def quick_label(dataset: Dataset) -> str:
     return " Quick study: not for publication." if dataset.plan.quick else ""
 
 
+@kept_with_dataset
 def measured(dataset: Dataset) -> pd.DataFrame:
     """Return the configurations with a rate, of at least one completed run."""
     return dataset.configurations.dropna(subset=dataset.rate)
@@ -251,6 +252,7 @@ def known_columns(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
     return [name for name in names if rows[name].notna().any()]
 
 
+@kept_with_dataset
 def completed_runs(dataset: Dataset) -> pd.DataFrame:
     """Return the runs that may be summarised."""
     return dataset.runs[dataset.runs["outcome"] == Outcome.COMPLETED]

@@ -12,6 +12,7 @@ from html import escape
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dlperf_study.core.part_search import cached_by_parts
@@ -267,7 +268,8 @@ def unit_in(rows: pd.DataFrame, name: str) -> Unit:
     """
     unit_giving = column_named(name).part_of or name
     columns = [column for column in (unit_giving, f"{unit_giving}_low", f"{unit_giving}_high") if column in rows]
-    return unit_of(name, rows[columns].abs().max(axis=1))
+    sizes = [np.abs(rows[column].to_numpy(np.float64, na_value=np.nan)) for column in columns]
+    return unit_of(name, np.fmax.reduce(sizes))
 
 
 def unit_of(column: str, values: Iterable[Any]) -> Unit:

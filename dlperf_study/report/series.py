@@ -6,6 +6,7 @@ published points are named here too: by what distinguishes them from the others 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import filterfalse
 from typing import Any
 
@@ -57,7 +58,7 @@ class Series:
     rows: pd.DataFrame
     rate: str = "throughput"
 
-    @property
+    @cached_property
     def measured(self) -> pd.DataFrame:
         """The configurations with a rate, of at least one completed run."""
         return self.rows[self.rows[self.rate].notna()]
@@ -193,7 +194,7 @@ class Group:
         """The rows that are compared with it."""
         return self.members[1:]
 
-    @property
+    @cached_property
     def measured(self) -> pd.DataFrame:
         """The configurations with at least one completed run."""
         return self.rows[self.rows["throughput"].notna()]

@@ -1,5 +1,6 @@
 """Measurements of one study at several dates: put aside, found, and compared."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,12 +38,17 @@ SOONER = Recipe(noise=0.002)
 LATER = replace(SOONER, computation_seconds=0.088, library_version="3.1.0", commit="1" * 40, exchange_library="gloo")
 
 
+def outputs(folder: Path, patch: pytest.MonkeyPatch) -> StudyPaths:
+    """Return the paths of the study in this folder of outputs."""
+    patch.setenv(OUTPUTS_VARIABLE, str(folder))
+    # Another test may measure at this moment, under the lock of the machine.
+    patch.setenv(DRIVER_MARK, "a test")
+    return StudyPaths.of("example")
+
+
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPaths:
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
-    # Another test may measure at this moment, under the lock of the machine.
-    monkeypatch.setenv(DRIVER_MARK, "a test")
-    return StudyPaths.of("example")
+    return outputs(tmp_path, monkeypatch)
 
 
 def measure(paths: StudyPaths, recipe: Recipe) -> Plan:
@@ -68,6 +74,14 @@ def test_a_study_that_was_never_measured_has_nothing_to_put_aside(paths):
     assert put_aside(plan, cluster()) is None
 
 
+@pytest.fixture(scope="module")
+def regressed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, MeasurementComparison]:
+    """A study whose second date is slower, and its comparison. Look, don't touch."""
+    folder = tmp_path_factory.mktemp("regressed")
+    with pytest.MonkeyPatch.context() as patch:
+        return folder, compared(outputs(folder, patch))
+
+
 def test_a_wrong_name_lists_the_right_ones(paths, refused):
     measure(paths, SOONER)
     for name in ("exmple", "example@1", "example@0"):
@@ -81,8 +95,8 @@ def compared(paths: StudyPaths, later: Recipe = LATER) -> MeasurementComparison:
     return compare_measurements(find_measurement("example@1"), find_measurement("example"))
 
 
-def test_regressions_come_first_with_what_differs(paths, snapshot):
-    comparison = compared(paths)
+def test_regressions_come_first_with_what_differs(regressed, snapshot):
+    _, comparison = regressed
     assert [change.identity for change in comparison.throughputs] == [TWO.identity, ONE.identity]
     assert comparison.throughputs[0].dates.log_ratio.factor == pytest.approx(0.09 / 0.098, rel=0.01)
     assert {change.column for change in comparison.conditions} == {"library_version", "git_commit"}
@@ -91,8 +105,8 @@ def test_regressions_come_first_with_what_differs(paths, snapshot):
     assert condition_changes(comparison).column("After") == ["3.0.0 and 3.1.0", f"{'0' * 12} and {'1' * 12}"]
 
 
-def test_two_dates_give_a_ratio_and_no_verdict(paths):
-    comparison = compared(paths)
+def test_two_dates_give_a_ratio_and_no_verdict(regressed):
+    _, comparison = regressed
     for changes, table in (
         (comparison.throughputs, throughput_changes(comparison)),
         (comparison.speedups, speedup_changes(comparison)),
@@ -102,8 +116,8 @@ def test_two_dates_give_a_ratio_and_no_verdict(paths):
         assert [heading.label for heading in table.headings] == ["Configuration", "Before", "After", "Change"]
 
 
-def test_the_command_prints_the_regression_first(paths, capsys):
-    compared(paths)
+def test_the_command_prints_the_regression_first(regressed, monkeypatch, capsys):
+    outputs(regressed[0], monkeypatch)
     assert main(["compare", "example@1", "example"]) == 0
     assert capsys.readouterr().out.partition(" is: ")[2].startswith("2 devices 0.9")
     assert main(["compare", "example@2", "example"]) == 1
@@ -152,13 +166,15 @@ def test_a_measurement_is_not_compared_with_itself(paths, tmp_path):
             compare_measurements(find_measurement("example"), find_measurement(name))
 
 
-@pytest.fixture
-def four_dates(paths: StudyPaths) -> list[Measurement]:
-    """Three dates that differ by 1 %, and one on which two devices are much slower."""
-    for seconds in (0.080, 0.081, 0.0795):
-        put_aside(measure(paths, replace(SOONER, computation_seconds=seconds)), cluster())
-    measure(paths, replace(SOONER, computation_seconds=0.160))
-    return measurements_of("example")
+@pytest.fixture(scope="module")
+def four_dates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Measurement]]:
+    """Three dates that differ by 1 %, and one on which two devices are much slower. Look, don't touch."""
+    with pytest.MonkeyPatch.context() as patch:
+        paths = outputs(tmp_path_factory.mktemp("dates"), patch)
+        for seconds in (0.080, 0.081, 0.0795):
+            put_aside(measure(paths, replace(SOONER, computation_seconds=seconds)), cluster())
+        measure(paths, replace(SOONER, computation_seconds=0.160))
+        yield measurements_of("example")
 
 
 def test_the_last_of_many_dates_departs_from_the_earlier_ones(four_dates):
@@ -192,7 +208,7 @@ def test_dates_of_another_network_do_not_tell_how_dates_differ(paths):
     assert changes[TWO.identity].dates.departure is not None
 
 
-def test_another_study_is_compared_with_all_dates_of_the_one_before(paths, tmp_path, four_dates):
+def test_another_study_is_compared_with_all_dates_of_the_one_before(four_dates):
     write_study(StudyPaths.of("other"), [Planned(replace(ONE, study="other"), SOONER)])
     comparison = compare_measurements(find_measurement("example@3"), find_measurement("other"))
     assert [date.name for date in comparison.earlier] == ["example@1", "example@2", "example@3"]

@@ -233,7 +233,7 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", sh
     axes.vlines(*ends, color=style["color"], linewidth=1.4, alpha=0.6, transform=moved, label=f"_{series.label}")
     # The ratios of a baseline are 1 by definition, its rate is measured.
     is_exact = rows["is_baseline"].to_numpy(bool) & (column != series.rate)
-    without_interval = rows[np.isnan(low) & ~is_exact]
+    without_interval = rows.loc[np.isnan(low) & ~is_exact, ["world_size", column]]
     axes.plot(
         without_interval["world_size"],
         without_interval[column],

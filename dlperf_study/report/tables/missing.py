@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.wording import counted
-from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, Source
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE
 from dlperf_study.metrics.metric import Shown, not_measured_by_program, not_measured_in_run, only_in_tokens
@@ -78,7 +78,7 @@ def explain_unmeasured(dataset: Dataset, row: Any) -> str:
         return f"does not fit in memory: {'; '.join(dict.fromkeys(not_fitting))}"
     if in_tokens := only_in_tokens(_Gap(dataset, row)):
         return in_tokens
-    runs = runs[runs["outcome"] != Outcome.COMPLETED]
+    runs = runs.loc[runs["outcome"] != Outcome.COMPLETED, ["outcome", "reason"]]
     failures = []
     for outcome, reason in zip(runs["outcome"], runs["reason"], strict=True):
         failures.append(display_name(outcome) + (f" ({reason})" if not is_missing(reason) else ""))
@@ -113,6 +113,7 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
     return f"runs of it or of its {denominator} are equal, or differ by the same in every round: no interval"
 
 
+@kept_with_dataset
 def _completed_runs_of(dataset: Dataset, identity: str) -> pd.DataFrame:
     runs = dataset.runs_of(identity)
     return runs[runs["outcome"] == Outcome.COMPLETED]

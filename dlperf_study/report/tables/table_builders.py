@@ -1,5 +1,6 @@
 """Tables with a row per configuration, member of a group or run, and their cells: a value, or why it is missing."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -74,6 +75,7 @@ def factor_column(name: str) -> TableColumn:
     return TableColumn(Heading(column.label, column.unit, numeric=column.is_number), cell)
 
 
+@kept_with_dataset
 def measured_column(dataset: Dataset, name: str) -> TableColumn:
     """Return a column of measured values in the unit that fits most of them; numbers lead to their runs."""
     column = _measured_column(dataset, name)
@@ -120,32 +122,32 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
     """Yield the diagnostics about one number, those of several runs together and with their numbers."""
     diagnostics = _diagnostics_that_count(dataset, row.identity)
-    if diagnostics.empty:
-        return
-    about_it = diagnostics[diagnostics["subject"].isin((name, *COLUMNS[name].related))]
-    if len(about_it):
-        for _, similar in about_it.groupby(about_it["message"].map(mask_numbers), sort=False):
-            runs, message = _runs_label(similar), merged(similar["message"])
-            yield f"{runs}: {message}" if runs else message
+    subjects, similar = {name, *COLUMNS[name].related}, defaultdict(list)
+    for diagnostic in diagnostics:
+        if diagnostic.subject in subjects:
+            similar[mask_numbers(diagnostic.message)].append(diagnostic)
+    for group in similar.values():
+        runs, message = _runs_label(group), merged(diagnostic.message for diagnostic in group)
+        yield f"{runs}: {message}" if runs else message
     if COLUMNS[name].of_logs:
         # Diagnostics about logs may be long, and are listed with all others: here only their runs.
-        about_logs = diagnostics[diagnostics["subject"].map(is_file).astype(bool)].dropna(subset="repetition")
-        if len(about_logs):
-            yield f"diagnostics about the log of {_runs_label(about_logs)}"
+        runs = _runs_label(diagnostic for diagnostic in diagnostics if is_file(diagnostic.subject))
+        yield from [f"diagnostics about the log of {runs}"] if runs else []
 
 
 @kept_with_dataset
-def _diagnostics_that_count(dataset: Dataset, identity: str) -> pd.DataFrame:
-    """Return the diagnostics about a configuration and its completed runs: every cell of its rows asks for them."""
+def _diagnostics_that_count(dataset: Dataset, identity: str) -> list[Any]:
+    """Return the diagnostics about a configuration and its completed runs, as tuples: every cell asks for them."""
     diagnostics, runs = dataset.diagnostics_of(identity), dataset.runs_of(identity)
     completed = runs.loc[runs["outcome"] == Outcome.COMPLETED, "repetition"]
     counts = diagnostics["repetition"].isna() | diagnostics["repetition"].isin(completed)
-    return diagnostics[counts]
+    return list(diagnostics[counts].itertuples(index=False))
 
 
-def _runs_label(diagnostics: pd.DataFrame) -> str:
+def _runs_label(diagnostics: Iterable[Any]) -> str:
     """Return the runs that diagnostics are about: ``run 2``, ``runs 1 and 3``, and ``runs 1 to 4``."""
-    runs = sorted(diagnostics["repetition"].dropna().astype(int).unique())
+    repetitions = (diagnostic.repetition for diagnostic in diagnostics)
+    runs = sorted({int(repetition) for repetition in repetitions if not is_missing(repetition)})
     if len(runs) > 2 and runs[-1] - runs[0] == len(runs) - 1:
         return f"runs {runs[0]} to {runs[-1]}"
     return f"run{'s' * (len(runs) > 1)} {listed(map(str, runs))}" if runs else ""
