@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dlperf_study.core.large_files import replace_in_file
+from dlperf_study.study.library_settings import KNOWN_SETTINGS
 
 #: Which GPUs CUDA shows a process: indices, or the beginnings of UUIDs.
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
@@ -28,9 +29,10 @@ MEET_VARIABLE, COLLECTIVE_VARIABLE = "DLPERF_STUDY_MEET_SECONDS", "DLPERF_STUDY_
 WITHHELD = "(not recorded)"
 #: A shorter value can't be a secret, and is part of many words.
 SHORTEST_SECRET = 4
-_SECRET_NAME = re.compile("AUTH|CRED|KEY|PASS|PWD|SECRET|TOKEN|URL", re.IGNORECASE)
-#: A URL with a user and a password.
-_SECRET_VALUE = re.compile(r"://[^/\s@]+@")
+#: A user and a password, in a URL or alone.
+_SECRET_VALUE = re.compile(r"://[^/\s@]+@|[^/\s:@]+:[^/\s:@]+@")
+#: Switches and small numbers are no secrets, and replaced in a log they would take the sense out of it.
+_SWITCH = re.compile(r"true|false|none|auto|default|[-+]?\d{1,6}(?:\.\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,12 @@ class PassedVariables:
     def _secrets(self, environment: Mapping[str, str]) -> list[str]:
         """Return the values that may be secrets, the longest first: one may be a part of another."""
         values = {value for name, value in environment.items() if not self._is_harmless(name, value)}
-        return sorted((value for value in values if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
+        secrets = (value for value in values if len(value) >= SHORTEST_SECRET and not _SWITCH.fullmatch(value))
+        return sorted(secrets, key=len, reverse=True)
 
     def _is_harmless(self, name: str, value: str) -> bool:
-        """Return whether a variable is known, and neither its name nor its value looks like a secret."""
-        if name in PASSED_VARIABLES:
-            return True
-        return name.startswith(self.prefixes) and not (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+        """Return whether a variable is a known one, and its value has no password in it."""
+        return name in PASSED_VARIABLES or (name in KNOWN_SETTINGS and not _SECRET_VALUE.search(value))
 
 
 #: Parts of the names of options and variables whose values are secrets, as in ``--api-key``; ``--tokenizer`` has none.

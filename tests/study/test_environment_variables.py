@@ -42,6 +42,10 @@ def test_what_a_study_decides_is_not_passed():
         ("CUDA_PASSWD", False),
         ("HOROVOD_CREDENTIALS", False),
         ("NCCL_Auth", False),
+        ("NCCL_COOKIE", False),
+        ("GLOO_BEARER", False),
+        ("FLAGS_check_nan_inf", True),
+        ("TF_CPP_VMODULE", True),
     ],
 )
 def test_values_that_may_be_secret_are_withheld(name, shown):
@@ -51,10 +55,14 @@ def test_values_that_may_be_secret_are_withheld(name, shown):
     ) is shown
 
 
-def test_an_address_with_a_password_is_withheld_whatever_its_name():
-    address = "http://me:pa55@proxy:3128"
-    assert VARIABLES.recorded({"NCCL_PROXY": address, "NCCL_NET": "http://proxy:3128"}) == {
-        "NCCL_PROXY": WITHHELD,
-        "NCCL_NET": "http://proxy:3128",
-    }
+@pytest.mark.parametrize("address", ["http://me:pa55@proxy:3128", "me:pa55@proxy:3128"])
+def test_an_address_with_a_password_is_withheld_whatever_its_name(address):
+    assert VARIABLES.recorded({"NCCL_NET": address}) == {"NCCL_NET": WITHHELD}
+    assert VARIABLES.recorded({"NCCL_NET": "http://proxy:3128"}) == {"NCCL_NET": "http://proxy:3128"}
     assert VARIABLES.redacted(f"can't reach {address}", {"NCCL_PROXY": address}) == f"can't reach {WITHHELD}"
+
+
+@pytest.mark.parametrize("value", ["true", "1000", "-1.5", "auto"])
+def test_a_switch_or_a_small_number_of_an_unknown_variable_stays_in_a_log(value):
+    assert VARIABLES.recorded({"NCCL_FUTURE": value}) == {"NCCL_FUTURE": WITHHELD}
+    assert VARIABLES.redacted(f"step {value}", {"NCCL_FUTURE": value}) == f"step {value}"
