@@ -157,8 +157,9 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
     """Return the lines of one rank's log."""
     of_input = np.random.default_rng([repetition, rank])
     windows = [_with_input(window, recipe, of_input) for window in _windows(asked, rank, repetition, recipe)]
-    if recipe.batch_seconds:
-        windows.append(_window("input", _steps(of_input, recipe.batch_seconds, asked.input_steps, recipe.noise), []))
+    batches = asked.of_run(repetition).input_steps
+    if recipe.batch_seconds and batches:
+        windows.append(_window("input", _steps(of_input, recipe.batch_seconds, batches, recipe.noise), []))
     share = 1.0 if rank == slowest_rank(asked, repetition) else 0.5
     end: dict[str, Any] = {
         "kind": "end",
@@ -260,13 +261,14 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     ]
     if alone:
         return windows
-    before, after = asked.computation_halves(asked.measured_steps)
+    of_run = asked.of_run(repetition)
+    before, after = of_run.computation_halves(asked.measured_steps)
     computation = recipe.computation_seconds * faster
     for name, position, count in (("computation_before", 1, before), ("computation_after", 3, after)):
         steps = _steps(generator, computation, count, recipe.noise)
         if count:
             windows.insert(position, _window(name, steps, _losses(count, final_loss)))
-    return [*windows, *(_exchanges(generator, asked, recipe) if asked.exchange_steps else [])]
+    return [*windows, *(_exchanges(generator, asked, recipe) if of_run.exchange_steps else [])]
 
 
 def _exchanges(generator: np.random.Generator, asked: Configuration, recipe: Recipe) -> Lines:

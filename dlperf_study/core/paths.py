@@ -59,6 +59,11 @@ class RunPaths:
         return ConfigurationPaths(folder.parents[1] if folder.parent.name in (TRACES, NCCL_REPORTS) else folder)
 
     @property
+    def repetition(self) -> int:
+        """Which repetition it is, from 1."""
+        return int(self.folder.name)
+
+    @property
     def run_file(self) -> Path:
         """The record of the run; written last."""
         return self.folder / "run.json"

@@ -1,7 +1,7 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -31,7 +31,14 @@ from dlperf_study.metrics.comparison import (
 )
 from dlperf_study.metrics.pace import with_pace
 from dlperf_study.metrics.scaling import efficiency_factors, factor_samples, scaling_columns
-from dlperf_study.metrics.statistics import Estimate, Sample, interval_columns, is_precise, quotient_interval
+from dlperf_study.metrics.statistics import (
+    Estimate,
+    Sample,
+    interval_columns,
+    is_precise,
+    later_half,
+    quotient_interval,
+)
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Entry, Plan
@@ -56,7 +63,7 @@ def configurations_table(
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
     decided = _verdicts(plan, {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms})
-    parts = _StepParts(plan, completed, uneven, _ended_measuring(plan, throughputs))
+    parts = _StepParts(plan, completed, uneven, throughputs)
     entries, rows = plan.by_identity, []
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.get(identity, {"runs_completed": 0})
@@ -117,21 +124,30 @@ def _measurements(completed: pd.DataFrame, throughputs: Throughputs) -> dict[Any
         columns: dict[Any, Any] = {"runs_completed": len(positions)}
         sample = throughputs.get(identity)
         ended_measuring = sample is not None and sample.ended_measuring
+        later_values = {name: later_half(column) for name, column in values.items()} if ended_measuring else {}
         for name, metric in metrics.items():
             is_partial = metric.only_if_all and measured_values[name].size < measured_values[metric.only_if_all].size
             if measured_values[name].size and not is_partial:
-                columns |= _summary_columns(metric, measured_values[name], ended_measuring)
+                columns |= _summary_columns(metric, measured_values[name], later_values.get(name))
         columns |= _quotient_columns(values["computation_seconds"], values["exposed_seconds"])
         by_identity[identity] = columns
     return by_identity
 
 
-def _summary_columns(metric: Metric, values: Floats, ended_measuring: bool) -> dict[str, float]:
-    """Return the summary of the values of some runs, with its interval if it is a mean."""
-    estimated = Estimate.of_later_half if ended_measuring else Estimate.of
+def _summary_columns(metric: Metric, values: Floats, later: Floats | None) -> dict[str, float]:
+    """Return the summary of the values of some runs, with its interval if it is a mean.
+
+    ``later``: of runs that ended measuring, the values of their later half, NaN where not measured.
+    """
+
+    def estimated(values: Floats, transformed: Callable[[Floats], Floats] = np.asarray) -> Estimate:
+        if later is None:
+            return Estimate.of(transformed(values))
+        return Estimate.of_later_half(transformed(values), transformed(later[~np.isnan(later)]))
+
     match metric.summary:
         case Summary.GEOMETRIC:
-            rate = estimated(np.log(values))
+            rate = estimated(values, np.log)
             return {metric.name: rate.factor, **interval_columns(metric.name, rate.factor_interval())}
         case Summary.MEAN:
             estimate = estimated(values)
@@ -248,11 +264,19 @@ def _ended_measuring(plan: Plan, throughputs: Throughputs) -> set[str]:
     return ended
 
 
-def _marked(parts: Mapping[str, Mapping[str, Sample]], ended: Collection[str]) -> dict[str, dict[str, Sample]]:
-    """Return samples by part and identity, of which those of configurations that ended measuring are marked."""
+def _marked(
+    parts: Mapping[str, Mapping[str, Sample]], ended: Collection[str], throughputs: Throughputs
+) -> dict[str, dict[str, Sample]]:
+    """Return samples by part and identity, of which those of configurations that ended measuring are marked.
+
+    With the rounds of their rates: which half of these a value is from, runs without it tell too.
+    """
     marked: dict[str, dict[str, Sample]] = {}
     for part, samples in parts.items():
-        marked[part] = {name: replace(sample, has_ended=name in ended) for name, sample in samples.items()}
+        marked[part] = {}
+        for name, sample in samples.items():
+            rounds = throughputs[name].rounds if name in throughputs else None
+            marked[part][name] = replace(sample, has_ended=name in ended, run_rounds=rounds)
     return marked
 
 
@@ -266,11 +290,11 @@ class _StepParts:
     """How much longer the parts of a step take than those of the reference, and what they make of an efficiency."""
 
     def __init__(
-        self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], ended: Collection[str]
+        self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], throughputs: Throughputs
     ) -> None:
-        rounds = rounds_of(completed, plan)
-        self._seconds = _marked(step_samples(completed, rounds), ended)
-        self._factors = _marked(factor_samples(completed, rounds), ended)
+        rounds, ended = rounds_of(completed, plan), _ended_measuring(plan, throughputs)
+        self._seconds = _marked(step_samples(completed, rounds), ended, throughputs)
+        self._factors = _marked(factor_samples(completed, rounds), ended, throughputs)
         self._runs = completed["identity"].value_counts().to_dict()
         self._entries = plan.by_identity
         self._uneven = uneven

@@ -206,7 +206,7 @@ class _Evidence:
             run = self.duplicates.checked(read_run(paths))
         except EvidenceError as error:
             reason = str(error) if paths.run_file.exists() else "interrupted, it has no run.json"
-            repetition = int(paths.folder.name)
+            repetition = paths.repetition
             message = f"not counted: {reason}"
             self.diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, identity, repetition))
             return

@@ -9,8 +9,9 @@ from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted, duration, guessed, rate_text
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import STUDY
+from dlperf_study.metrics.odd_runs import odd_runs
 from dlperf_study.metrics.outcome import REMEDY
-from dlperf_study.metrics.statistics import Sample, odd_runs
+from dlperf_study.metrics.statistics import Sample
 from dlperf_study.metrics.steady_state import MOST_FURTHER_SECONDS, Answer, are_within_reach, steadiness_tolerance
 from dlperf_study.study.job import BLOCKS, ROUNDS, Outcome
 from dlperf_study.study.plan import Plan

@@ -95,7 +95,7 @@ def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Co
         source = str(paths.rank_log(rank))
         if log.facts["run"] != run:
             raise EvidenceError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
-        _check_rank_log(log, rank, configuration, source)
+        _check_rank_log(log, rank, configuration.of_run(paths.repetition), source)
     _check_windows(logs, str(paths.folder))
     extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
     if extra_files:

@@ -43,6 +43,11 @@ class Run:
         """Whether it may be counted."""
         return self.outcome is Outcome.COMPLETED
 
+    @property
+    def steps_requested(self) -> Configuration:
+        """Its configuration with the steps that were asked of this run, which may have been to train alone."""
+        return self.configuration.of_run(self.repetition)
+
     def windows(self, name: str) -> list[Window]:
         """Return the window of that name of every rank that has it, in order of rank."""
         return [log.windows[name] for log in self.ranks if name in log.windows]

@@ -96,7 +96,7 @@ def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
     """Return every repetition that has a folder, those of added rounds included, by identity."""
     repetitions: dict[str, list[int]] = {}
     for identity, begun_runs in StudyPaths.of(plan.study).begun_runs().items():
-        repetitions[identity] = [int(paths.folder.name) for paths in begun_runs]
+        repetitions[identity] = [paths.repetition for paths in begun_runs]
     return repetitions
 
 

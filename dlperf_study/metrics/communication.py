@@ -24,6 +24,8 @@ from dlperf_study.metrics.computation import (
     mean_error,
     rank_waiting_seconds,
     ranks_wait,
+    run_trained_alone,
+    trained_alone,
 )
 from dlperf_study.metrics.metric import (
     COMMUNICATION,
@@ -236,7 +238,7 @@ def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
 
 def unmeasured_exchange(run: Run) -> Iterator[Diagnostic]:
     """The window of the exchange alone was requested and not measured."""
-    if run.configuration.exchange_steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(EXCHANGE):
+    if run.steps_requested.exchange_steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(EXCHANGE):
         yield Diagnostic("exchange_seconds", "the exchange-only window was requested and is missing", Severity.ERROR)
 
 
@@ -245,8 +247,8 @@ def nothing_to_exchange(gap: Gap) -> str:
     return "nothing to exchange" if set(gap.runs["exchange"]) == {NO_EXCHANGE} else ""
 
 
-def _nothing_to_exchange_in_run(row: Any) -> str:
-    return "nothing to exchange" if row.exchange == NO_EXCHANGE else ""
+def _not_exchanged_in_run(row: Any) -> str:
+    return "nothing to exchange" if row.exchange == NO_EXCHANGE else run_trained_alone(row)
 
 
 def _hidden_in_cores(gap: Gap) -> str:
@@ -274,8 +276,9 @@ METRICS = (
         unit="s",
         value=exposed_seconds,
         summary=Summary.MEAN,
-        missing=(nothing_to_exchange,),
+        missing=(nothing_to_exchange, trained_alone),
         part_of="step_seconds",
+        missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION, COMPARISON),
         diagnose=negative_communication,
     ),
@@ -289,8 +292,9 @@ METRICS = (
         unit="s",
         value=_jitter_of_exchange,
         summary=Summary.MEAN,
-        missing=(nothing_to_exchange, not_measured_by_program, _RANKS_WAIT),
+        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, _RANKS_WAIT),
         part_of="step_seconds",
+        missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
     ),
     Metric(
@@ -301,8 +305,8 @@ METRICS = (
         unit="s",
         value=exchange_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(nothing_to_exchange,),
-        missing_of_run=_nothing_to_exchange_in_run,
+        missing=(nothing_to_exchange, trained_alone),
+        missing_of_run=_not_exchanged_in_run,
         part_of="step_seconds",
         pages=(COMMUNICATION,),
         diagnose=unmeasured_exchange,
@@ -317,7 +321,8 @@ METRICS = (
         value=_exchange_latency,
         summary=Summary.MEAN,
         limits=(0.0, math.inf),
-        missing=(nothing_to_exchange, not_measured_by_program, _ONE_SIZE),
+        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, _ONE_SIZE),
+        missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
     ),
     Metric(
@@ -328,8 +333,9 @@ METRICS = (
         unit="bytes/s",
         value=link_bandwidth,
         summary=Summary.GEOMETRIC,
-        missing=(nothing_to_exchange, not_measured_by_program, _ONE_SIZE),
+        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, _ONE_SIZE),
         part_of="bus_bandwidth",
+        missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
     ),
     Metric(
@@ -339,7 +345,7 @@ METRICS = (
         C,
         interval="of the quotient of the two means, after Fieller; missing where the exposed communication can't be "
         "told from 0",
-        missing=(nothing_to_exchange, _exposed_not_measured, "no communication was exposed"),
+        missing=(nothing_to_exchange, trained_alone, _exposed_not_measured, "no communication was exposed"),
         shown=Shown.QUOTIENT,
         pages=(COMMUNICATION, PUBLISHED, REPLICATION),
     ),
@@ -355,9 +361,11 @@ METRICS = (
         missing=(
             _hidden_in_cores,
             nothing_to_exchange,
+            trained_alone,
             not_measured_by_program,
             "there was no pure communication to compare with",
         ),
+        missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
         diagnose=doubtful_overlap,
     ),
@@ -369,7 +377,8 @@ METRICS = (
         unit="bytes/s",
         value=bus_bandwidth,
         summary=Summary.GEOMETRIC,
-        missing=(nothing_to_exchange, not_measured_by_program, "defined for an all-reduce only"),
+        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, "defined for an all-reduce only"),
+        missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
     ),
 )

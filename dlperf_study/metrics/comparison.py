@@ -23,9 +23,10 @@ FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not d
 #: The widest range that is called equal, where a study asks for no precision of its own.
 WIDEST_EQUALITY = 0.05
 COMPUTATION, INPUT, EXCHANGE, SEVERAL, UNCLEAR = "computation", "input", "exchange", "several parts", "undecided"
-#: The parts of a step that add up to it, by their column of the runs, and what is compared: the step and its parts.
+#: The parts of a step that add up to it, by their column of the runs, and what is compared: the step of all runs, and
+#: that of the runs that measured its parts, with these.
 NAMES_OF_PARTS = {"computation_seconds": COMPUTATION, "input_seconds": INPUT, "exposed_seconds": EXCHANGE}
-PARTS = ("step_seconds", *NAMES_OF_PARTS)
+PARTS = ("step_seconds", "broken_down_step_seconds", *NAMES_OF_PARTS)
 
 
 @dataclass(frozen=True)
@@ -263,6 +264,7 @@ def _difference(part: str, label: str, meaning: str) -> Metric:
 
 DIFFERENCES = (
     _difference("step", "Step", "step"),
+    _difference("broken_down_step", "Step in parts", "step of the runs that measured its parts"),
     _difference("computation", "Computation", "computation"),
     _difference("input", "Input wait", "input wait"),
     _difference("exposed", "Exposed", "exposed communication"),

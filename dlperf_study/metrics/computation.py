@@ -12,16 +12,18 @@ was in the middle of them.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, INPUT, TRAINING
 from dlperf_study.evidence.rank_log import RankLog, Window
 from dlperf_study.evidence.run import Run
-from dlperf_study.metrics.metric import COMMUNICATION, RC, Metric, Summary, not_measured_by_program, once_per_run
-from dlperf_study.metrics.throughput import slowest_training
+from dlperf_study.metrics.metric import COMMUNICATION, RC, Gap, Metric, Summary, not_measured_by_program, once_per_run
+from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
 from dlperf_study.study.exchange import NO_EXCHANGE, PUSH_PULL
 from dlperf_study.study.study import COMPARISON
 
@@ -230,7 +232,7 @@ def unmeasured_computation(run: Run) -> Iterator[Diagnostic]:
     if run.ranks[0].is_of_program:
         # Its log says why.
         return
-    before, after = run.configuration.computation_halves(slowest_training(run).steps)
+    before, after = run.steps_requested.computation_halves(slowest_training(run).steps)
     windows = (("first", COMPUTATION_BEFORE, before), ("second", COMPUTATION_AFTER, after))
     for half, name, steps in windows:
         if steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(name):
@@ -238,7 +240,43 @@ def unmeasured_computation(run: Run) -> Iterator[Diagnostic]:
             yield Diagnostic("computation_seconds", message, Severity.ERROR)
 
 
+def broken_down_step_seconds(run: Run) -> float | None:
+    """Return the seconds of a step of which the parts were to be measured; None of a run that trained alone.
+
+    Where nothing is exchanged, a run that trains alone has them too.
+    """
+    if not run.configuration.is_broken_down(run.repetition) and computation_seconds(run) is None:
+        return None
+    return makespan_seconds(run) / slowest_training(run).steps
+
+
+def trained_alone(gap: Gap) -> str:
+    """Return why no run of a configuration has a part of a step: so far they were to train alone; empty otherwise."""
+    first = gap.runs["breakdown_from"].fillna(1)
+    is_alone = (gap.runs["repetition"] < first).all()
+    return f"measured from run {first.max()} on (breakdown_from), and none of those has completed" if is_alone else ""
+
+
+def run_trained_alone(row: Any) -> str:
+    """Return why a run has no part of a step that other runs of its configuration have; empty if it was to have it."""
+    first = row.breakdown_from
+    is_alone = pd.notna(first) and row.repetition < first
+    return f"this run trained alone: measured from run {first} on" if is_alone else ""
+
+
 METRICS = (
+    Metric(
+        "broken_down_step_seconds",
+        "Step in parts",
+        "step of the runs that measured its parts, which add up to it",
+        RC,
+        unit="s",
+        value=broken_down_step_seconds,
+        summary=Summary.POSITIVE_MEAN,
+        missing=(trained_alone,),
+        missing_of_run=run_trained_alone,
+        part_of="step_seconds",
+    ),
     Metric(
         "computation_seconds",
         "Computation",
@@ -249,6 +287,8 @@ METRICS = (
         unit="s",
         value=computation_seconds,
         summary=Summary.POSITIVE_MEAN,
+        missing=(trained_alone,),
+        missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
         diagnose=unmeasured_computation,
@@ -262,7 +302,8 @@ METRICS = (
         unit="s",
         value=input_seconds,
         summary=Summary.MEAN,
-        missing=(not_measured_by_program, "computation without exchange was not measured"),
+        missing=(not_measured_by_program, trained_alone, "computation without exchange was not measured"),
+        missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
     ),
@@ -275,7 +316,8 @@ METRICS = (
         unit="samples/s",
         value=input_rate,
         summary=Summary.GEOMETRIC,
-        missing=(not_measured_by_program, "no step waits for its batch"),
+        missing=(not_measured_by_program, trained_alone, "no step waits for its batch"),
+        missing_of_run=run_trained_alone,
         part_of="throughput",
         pages=(COMMUNICATION,),
     ),
@@ -286,6 +328,8 @@ METRICS = (
         RC,
         value=load_balance,
         summary=Summary.POSITIVE_MEAN,
+        missing=(trained_alone,),
+        missing_of_run=run_trained_alone,
         pages=(COMMUNICATION,),
         diagnose=stragglers,
     ),

@@ -19,6 +19,7 @@ from dlperf_study.metrics.comparison import (
     samples_of,
     verdict_metric,
 )
+from dlperf_study.metrics.computation import trained_alone
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Gap, Metric, Shown, no_ratio_to
 from dlperf_study.metrics.pace import with_pace
 from dlperf_study.metrics.parameters import settings_of
@@ -65,6 +66,7 @@ def factor_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, di
         "balance_factor": measured["load_balance"],
         "input_factor": measured["computation_seconds"] / with_input,
         "communication_factor": with_input / measured["step_seconds"],
+        "factored_efficiency": measured["batch_per_device"].astype(float) / measured["step_seconds"],
     }
     samples: dict[str, dict[str, Sample]] = {}
     for name, values in factors.items():
@@ -74,7 +76,7 @@ def factor_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, di
 
 
 def efficiency_factors(factors: Mapping[str, Samples], identity: str, baseline_identity: str) -> dict[str, Estimate]:
-    """Return the logarithms of the four factors whose product is the efficiency, each relative to the baseline.
+    """Return the logarithms of four factors and of their product, the efficiency, each relative to the baseline.
 
     ``factors``: from ``factor_samples``.
     ``computation_factor``: computation per sample and device, mean over ranks, of the baseline / of these runs.
@@ -226,7 +228,22 @@ def _explanations(explanations: tuple[str, ...]) -> str:
 
 
 def _not_measured_of_both(gap: Gap) -> str:
-    return "computation without exchange was not measured of it and of its baseline" if gap.has("efficiency") else ""
+    if not gap.has("efficiency"):
+        return ""
+    return trained_alone(gap) or "computation without exchange was not measured of it and of its baseline"
+
+
+_FACTORED = Metric(
+    "factored_efficiency",
+    "Product of factors",
+    "its four factors multiplied: the efficiency in the rounds that measured the parts of a step",
+    C,
+    interval=RATIO_INTERVAL,
+    missing=(_not_measured_of_both,),
+    compared_with="baseline",
+    of_itself="1",
+    neutral=1.0,
+)
 
 
 def _factor(part: str, definition: str) -> Metric:
@@ -291,6 +308,7 @@ METRICS = (
         pages=RATIO_PAGES,
     ),
     as_measured_metric("speedup", "Speedup", "baseline"),
+    _FACTORED,
     *_FACTORS,
     verdict_metric("baseline_verdict", "Against baseline", "baseline"),
     equal_within_metric("speedup", "Speedup", "baseline"),

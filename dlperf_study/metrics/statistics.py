@@ -5,18 +5,18 @@ are estimated on their natural logarithms, times and other signed quantities as 
 "Scientific benchmarking of parallel computing systems" (SC'15); Welch, "The generalization of Student's problem when
 several different population variances are involved" (1947); Holm, "A simple sequentially rejective multiple test
 procedure" (1979); Schuirmann, "A comparison of the two one-sided tests procedure" (1987); Fieller, "Some problems in
-interval estimation" (1954); Cook and Weisberg, "Residuals and influence in regression" (1982).
+interval estimation" (1954).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
-from dlperf_study.core.arrays import Floats
+from dlperf_study.core.arrays import Floats, Mask
 
 CONFIDENCE = 0.95
 #: Fewer runs have no interval.
@@ -27,8 +27,6 @@ MANY = 1e6
 EQUALITY = 1e-12
 #: Standard deviation of a rounding error, in units of the last digit: that of a uniform distribution.
 ROUNDING_DEVIATION = 1 / math.sqrt(12)
-#: A run that differs from the others of its configuration by a smaller share is never odd.
-SMALLEST_ODD = 0.05
 #: Of normal data: standard deviation / median absolute deviation, and standard error of a median / that of a mean.
 DEVIATIONS, MEDIAN_ERROR = 1.4826, 1.2533
 
@@ -82,14 +80,15 @@ class Estimate:
         return cls(mean, error, count - 1) if error else cls(mean)
 
     @classmethod
-    def of_later_half(cls, values: Values) -> "Estimate":
+    def of_later_half(cls, values: Values, later: Values | None = None) -> "Estimate":
         """Return the mean of all values with the error that the later half of them tells.
 
         Of values of which the first half decided when to stop: they may be near each other by chance, and then tell an
         error that is too small. The mean of normal values is independent of their deviation, so that of all is used.
+        ``later``: the values of the later half of the runs, where some runs have none.
         """
         runs = np.asarray(values, dtype=np.float64)
-        later = runs[runs.size - runs.size // 2 :]
+        later = later_half(runs) if later is None else np.asarray(later, dtype=np.float64)
         estimate, mean = cls.of(later), float(runs.mean())
         if estimate.error is None:
             return cls(mean)
@@ -186,7 +185,8 @@ class Sample:
     ``rounds`` [runs]: NaN for a run that was in no round. None: the runs are independent of all others, as those of
     foreign logs and of publications are. ``resolution``: one unit of the last digit of printed values, else 0.
     ``goal``: of rates that are measured until they are precise, the half-width of the interval of a logarithm that ends
-    it; None if the runs did not decide that. ``has_ended``: rates of the same runs did. ``pace``: that of the machine.
+    it; None if the runs did not decide that. ``has_ended``: rates of the same runs did; ``run_rounds``: the rounds of
+    all of these, where some may have no value. ``pace``: that of the machine.
     """
 
     values: Floats
@@ -194,6 +194,7 @@ class Sample:
     resolution: float = 0.0
     goal: float | None = None
     has_ended: bool = False
+    run_rounds: Floats | None = None
     pace: Paced | None = None
 
     @property
@@ -224,20 +225,35 @@ class Sample:
         """Whether these rates became precise enough to end measuring."""
         return self.goal is not None and is_precise(np.log(self.in_order), self.goal)
 
-    def _estimate(self, values: Floats, resolution: float = 0.0, measured: Floats | None = None) -> Estimate:
+    def _estimate(
+        self,
+        values: Floats,
+        resolution: float = 0.0,
+        measured: Floats | None = None,
+        is_later: Mask | None = None,
+    ) -> Estimate:
         """Return the mean of values in order; if the first half ended measuring, with the error of the later half.
 
-        ``measured``: what that was decided by, if not by these values.
+        ``measured``: what that was decided by, if not by these values. ``is_later``: which of them are of the later
+        half of the runs.
         """
         by = values if measured is None else measured
         has_ended = self.has_ended or (self.goal is not None and is_precise(by, self.goal))
-        return Estimate.of_later_half(values) if has_ended else Estimate.of(values, resolution)
+        later = None if is_later is None else values[is_later]
+        return Estimate.of_later_half(values, later) if has_ended else Estimate.of(values, resolution)
+
+    def _is_later(self, other: "Sample") -> Mask | None:
+        """Return which of the common rounds of two samples are in the later half of those of their runs, if known."""
+        if self.run_rounds is None or other.run_rounds is None or self.rounds is None or other.rounds is None:
+            return None
+        later = later_half(np.intersect1d(self.run_rounds, other.run_rounds))
+        return np.isin(np.intersect1d(self.rounds, other.rounds), later)
 
     def at_one_pace(self, other: "Sample") -> Estimate | None:
         """Return the logarithm of the ratio of two rates at one pace of the machine; None where that is not known."""
         values = self.pace.log_ratios(other.pace) if self.pace else None
         measured = self.logarithms.within_rounds(other.logarithms)
-        return None if values is None else self._estimate(values, measured=measured)
+        return None if values is None else self._estimate(values, measured=measured, is_later=self._is_later(other))
 
     def minus(self, other: "Sample") -> Estimate:
         """Return the difference of two means, as the runs were measured.
@@ -252,7 +268,8 @@ class Sample:
         differences = self.within_rounds(other)
         if differences.size < MINIMUM_RUNS:
             return Estimate(float(self.values.mean() - other.values.mean()))
-        return self._estimate(differences, math.hypot(self.resolution, other.resolution))
+        resolution = math.hypot(self.resolution, other.resolution)
+        return self._estimate(differences, resolution, is_later=self._is_later(other))
 
 
 def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
@@ -270,6 +287,11 @@ def is_precise(logarithms: Floats, goal: float) -> bool:
         if interval is not None and interval.high - interval.low <= 2 * goal:
             return True
     return False
+
+
+def later_half(values: Floats) -> Floats:
+    """Return the later half of values in order, without the middle one of an odd number."""
+    return values[values.size - values.size // 2 :]
 
 
 def are_equal(values: Floats) -> bool:
@@ -325,48 +347,6 @@ def distinguishable(p_values: Sequence[float | None]) -> list[bool]:
             break
         rejected[position] = True
     return rejected
-
-
-@dataclass(frozen=True)
-class OddRun:
-    """A run that the other runs do not explain: its sample, its position in it, and the mean of the other runs."""
-
-    sample: int
-    position: int
-    mean_of_others: float
-
-
-def odd_runs(samples: Sequence[Sample]) -> list[OddRun]:
-    """Return the runs of several configurations that differ from the others of their configuration by more than chance.
-
-    The logarithm of each run is compared with those of the other runs of its configuration: its externally studentized
-    residual has a t distribution with two degrees of freedom fewer than runs. All runs are tested together, after Holm,
-    so of studies whose runs are alike at most 5 % have such a run. A difference below 5 % is none that matters.
-    Runs of fewer than three, and those whose other runs are equal, are not tested. Samples must be above 0.
-    Source: Cook and Weisberg, "Residuals and influence in regression" (1982), 2.2.2.
-    """
-    runs, differences = [], []
-    for sample_index, sample in enumerate(samples):
-        for position, difference in enumerate(_differences_from_other_runs(sample.logarithms)):
-            mean = float(np.log(sample.values[position])) - difference.mean
-            runs.append(OddRun(sample_index, position, math.exp(mean)))
-            differences.append(difference)
-    odd = []
-    is_different = distinguishable(list(map(Estimate.p_value, differences)))
-    for run, difference, differs in zip(runs, differences, is_different, strict=True):
-        if differs and abs(difference.mean) > math.log1p(SMALLEST_ODD):
-            odd.append(run)
-    return odd
-
-
-def _differences_from_other_runs(sample: Sample) -> Iterator[Estimate]:
-    """Yield by how much each run differs from the mean of the others, with the error of one further run of theirs."""
-    count = sample.values.size - 1
-    for position, value in enumerate(sample.values if count > 1 else ()):
-        other_values = np.delete(sample.values, position)
-        deviation = 0.0 if are_equal(other_values) else float(other_values.std(ddof=1))
-        error = max(deviation, sample.resolution * ROUNDING_DEVIATION) * math.sqrt(1 + 1 / count)
-        yield Estimate(float(value - other_values.mean()), error or None, count - 1)
 
 
 def equal_within(log_ratio: Estimate, count: int = 1) -> float | None:

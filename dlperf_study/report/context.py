@@ -220,6 +220,21 @@ def computation_note(dataset: Dataset, model: str | None = None) -> str:
     return _SHARDED if is_sharded.any() else ""
 
 
+def breakdown_notes(dataset: Dataset) -> tuple[str, ...]:
+    """Return which runs measured the parts of a step, where some trained alone on purpose; otherwise nothing."""
+    runs = completed_runs(dataset)
+    first = runs["breakdown_from"].fillna(1)
+    is_broken_down = runs["repetition"] >= first
+    if is_broken_down.all():
+        return ()
+    counts = f"{is_broken_down.sum()} of {counted(len(runs), 'run')}"
+    return (
+        f"A step, its parts, and what is made of them are of the {counts} that measured them, from run {first.max()} "
+        "of each configuration on. The others trained alone, and count for rates and their ratios. Where nothing is "
+        "exchanged, each run has these parts.",
+    )
+
+
 def input_note(dataset: Dataset) -> str:
     """Return whether the measured steps include waiting for samples; empty where nothing was measured."""
     sources = set(measured(dataset)["data_source"])

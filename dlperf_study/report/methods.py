@@ -43,6 +43,7 @@ def _measured(dataset: Dataset) -> Iterator[str]:
     yield _precision(dataset)
     yield _disturbances(dataset)
     yield _windows(rows)
+    yield from map(latex_escaped, context.breakdown_notes(dataset))
     yield _statistics(dataset)
     yield latex_escaped(pace_note(dataset))
     if dataset.plan.quick:

@@ -28,6 +28,8 @@ IDENTIFIED_BY_DEFAULT = frozenset(
 )
 #: How many processes train, where, and on how many samples: known of every program.
 SCALE = ("nodes", "devices_per_node", "servers", "batch_per_device")
+#: The steps of a run without the windows of computation, exchange and input.
+_TRAINING_ALONE: dict[str, Any] = {"computation_steps": 0, "exchange_steps": 0, "input_steps": 0}
 #: Far above what anybody measures, as the limits of ``training_parameters.py`` are.
 MAX_STEPS, MAX_WINDOW_SECONDS = 1_000_000, 24 * 3600
 
@@ -98,6 +100,15 @@ class Configuration(TrainingParameters):
         (0, MAX_STEPS),
         note="measured last, and only of sources for which steps wait",
     )
+    breakdown_from: int = _measurement(
+        1,
+        "Broken down from run",
+        "first run with the windows of computation, exchange and input; the runs before it train alone",
+        "",
+        (1, 1_000),
+        in_identity=False,
+        note="at least three runs must have these windows: with 6 repeats, 4 is the most",
+    )
     trace_steps: int = _measurement(
         0,
         "Traced steps",
@@ -161,10 +172,9 @@ class Configuration(TrainingParameters):
         """
         settings = {name: value for name, value in values.items() if name in _OF_WORKLOADS or name not in PARAMETERS}
         parameters = {name: value for name, value in values.items() if name in PARAMETERS}
-        unmeasured = dict.fromkeys(("computation_steps", "exchange_steps", "input_steps"), 0)
         defaults = {"framework": OWN_PROGRAM, "strategy": OWN_PROGRAM, "model": program, "max_warmup_seconds": 0.0}
         declared = {"own_program": program, "settings": json.dumps(settings, sort_keys=True)}
-        return cls.from_mapping(unmeasured | defaults | parameters | declared, source)
+        return cls.from_mapping(_TRAINING_ALONE | defaults | parameters | declared, source)
 
     @classmethod
     def from_record(cls, values: Mapping[str, Any], source: str) -> "Configuration":
@@ -210,13 +220,24 @@ class Configuration(TrainingParameters):
     def traced(self) -> "Configuration":
         """The run in which the library traces what it does: its steps are never counted."""
         training = replace(self, measured_steps=self.trace_steps, measured_seconds=0.0, trace_steps=0)
-        return replace(training, computation_steps=0, exchange_steps=0, input_steps=0)
+        return replace(training, **_TRAINING_ALONE)
 
     @property
     def reported(self) -> "Configuration":
         """The run in which NCCL reports what it chose: two steps, and an exchange of each size; none is counted."""
         training = replace(self, measured_steps=2, measured_seconds=0.0, trace_steps=0, max_warmup_seconds=0.0)
-        return replace(training, computation_steps=0, exchange_steps=1, input_steps=0)
+        return replace(training, **_TRAINING_ALONE | {"exchange_steps": 1, "breakdown_from": 1})
+
+    def is_broken_down(self, repetition: int) -> bool:
+        """Return whether a run measures the windows of computation, exchange and input that are asked for."""
+        return repetition >= self.breakdown_from
+
+    def of_run(self, repetition: int) -> "Configuration":
+        """Return the steps that a run has: those of the configuration, or none but those of training.
+
+        Only for its steps: the identity of a run is that of its configuration.
+        """
+        return self if self.is_broken_down(repetition) else replace(self, **_TRAINING_ALONE)
 
     def computation_halves(self, measured_steps: int) -> tuple[int, int]:
         """Return the steps without exchange before and after a measured window of ``measured_steps``."""

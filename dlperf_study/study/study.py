@@ -7,7 +7,14 @@ from functools import cached_property
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.resources import PACKAGE_FOLDER
 from dlperf_study.core.wording import closest, counted, level
-from dlperf_study.study.configuration import GLOBAL_BATCH, SCALE, Configuration, shared_batch, study_parameters
+from dlperf_study.study.configuration import (
+    DEFAULTS,
+    GLOBAL_BATCH,
+    SCALE,
+    Configuration,
+    shared_batch,
+    study_parameters,
+)
 from dlperf_study.study.grid import (
     DENOMINATORS,
     Denominator,
@@ -35,7 +42,7 @@ COMPARISON, PUBLISHED, REPLICATION = "comparison", "published", "replication"
 SOURCES_FOLDER = PACKAGE_FOLDER / "audit" / "published" / "sources"
 
 #: An interval needs so many runs; further ones are asked for where it is still too wide.
-REPEATS_OF_PRECISION = 3
+REPEATS_OF_INTERVAL = 3
 #: Rounds that a study with a precision may have where it does not say.
 DEFAULT_MAX_REPEATS = 10
 SMALLEST_PRECISION, LARGEST_PRECISION = 0.0001, 0.5
@@ -102,6 +109,7 @@ class Study:
         self._check_factors()
         self._check_size()
         self._check_precision()
+        self._check_breakdown()
         self._check_batch()
         self._check_program()
         for index, included in enumerate(self.include):
@@ -328,13 +336,23 @@ class Study:
             return
         if self.order != ROUNDS:
             raise self._error(f"precision needs order: {ROUNDS}, because blocks have no interval of a ratio")
-        repeats = self.measurement.get("repeats", REPEATS_OF_PRECISION)
-        if repeats < REPEATS_OF_PRECISION:
+        repeats = self.measurement.get("repeats", REPEATS_OF_INTERVAL)
+        if repeats < REPEATS_OF_INTERVAL:
             raise self._error(
-                f"measurement.repeats is {repeats}; with precision it must be at least {REPEATS_OF_PRECISION}"
+                f"measurement.repeats is {repeats}; with precision it must be at least {REPEATS_OF_INTERVAL}"
             )
         if self.rounds_at_most < repeats:
             raise self._error(f"max_repeats is {self.rounds_at_most}; it must be at least repeats, which is {repeats}")
+
+    def _check_breakdown(self) -> None:
+        """Refuse windows of computation, exchange and input in too few runs, also of those that confirm a precision."""
+        first, repeats = (int(self.measurement.get(name, DEFAULTS[name])) for name in ("breakdown_from", "repeats"))
+        most = max(1, repeats - REPEATS_OF_INTERVAL + 1)
+        if first > most:
+            raise self._error(
+                f"measurement.breakdown_from is {first}; with repeats {repeats} it must be at most {most}, so that an "
+                f"interval of a part of a step has {REPEATS_OF_INTERVAL} runs"
+            )
 
     def _check_program(self) -> None:
         """Refuse a placeholder of the program's command that has no value, and factors that change nothing."""

@@ -185,6 +185,7 @@ def test_the_excess_is_how_much_more_the_computation_differs_than_the_exchange()
         {
             "identity": ["torch", "paddle"] * 3 + ["torch", "unmeasured"],
             "step_seconds": 9.0,
+            "broken_down_step_seconds": [9.0] * 6 + [np.nan] * 2,
             "computation_seconds": [4.0, 3.0, 5.0, 3.5, 7.0, 4.0, np.nan, np.nan],
             "input_seconds": [0.0] * 6 + [np.nan] * 2,
             "exposed_seconds": [1.0, 0.5, 3.0, 0.75, 2.0, 0.0, 9.0, 9.0],

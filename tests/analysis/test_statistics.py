@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dlperf_study.metrics.odd_runs import odd_runs
 from dlperf_study.metrics.statistics import (
     CONFIDENCE,
     EQUALITY,
@@ -20,7 +21,6 @@ from dlperf_study.metrics.statistics import (
     log_ratio,
     median_deviation,
     median_error,
-    odd_runs,
     quotient_interval,
 )
 

@@ -60,6 +60,19 @@ def test_a_parameter_of_a_later_version_is_named_as_such_and_one_of_this_version
         read_run(paths)
 
 
+def test_a_run_is_held_to_the_windows_of_its_repetition(tmp_path):
+    """A run that trains alone has no further window, and one that is broken down lacks none."""
+    paths, asked = StudyPaths(tmp_path), configuration(devices_per_node=2, repeats=6, breakdown_from=2)
+    assert asked.identity == ASKED.identity
+    alone, broken_down = (write_run(paths, asked, repetition) for repetition in (1, 2))
+    assert list(read_run(alone).ranks[0].windows) == ["warmup", "training"]
+    computation = ["computation_before", "training", "computation_after"]
+    assert list(read_run(broken_down).ranks[0].windows) == ["warmup", *computation, *EXCHANGES]
+    for rank in (0, 1):
+        write_lines(alone.rank_log(rank), rank_lines(ASKED, rank, 1, Recipe()))
+    assert "window computation_before has 5 steps; requested were 0" in read_run(alone).reason
+
+
 def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
     paths.rank_log(1).unlink()
     run = read_run(paths)

@@ -31,8 +31,7 @@ def test_two_ranks_of_a_static_graph_train_alike(tmp_path):
     """The same losses as without: of one step after the other, which the first steps and the warm-up precede."""
     losses = {}
     for compiler in ("none", "to_static"):
-        folder = tmp_path / compiler
-        folder.mkdir()
+        folder = tmp_path / compiler / "1"
         requested = configuration(devices_per_node=2, compiler=compiler, computation_steps=2, exchange_steps=2)
         ending = launch(requested, folder)
         assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])

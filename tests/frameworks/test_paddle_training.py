@@ -43,11 +43,15 @@ def test_a_drain_is_without_the_sleep_of_the_client(served):
 
 
 def test_asynchronous_training_learns_its_batch(tmp_path):
-    """After 60 steps its loss is a tenth of the first; after 20, stale gradients can still hide what it learned."""
-    by_time = {"max_warmup_seconds": 1.0, "measured_steps": 60, "measured_seconds": 1.0}
-    ending = launch(asynchronous(2, computation_steps=1, exchange_steps=1, **by_time), tmp_path)
+    """After 60 steps its loss is a tenth of the first; after 20, stale gradients can still hide what it learned.
+
+    It is a run that trains alone, of a configuration that is broken down from the second on.
+    """
+    by_time, folder = {"max_warmup_seconds": 1.0, "measured_steps": 60, "measured_seconds": 1.0}, tmp_path / "1"
+    ending = launch(asynchronous(2, computation_steps=1, exchange_steps=1, breakdown_from=2, **by_time), folder)
     assert ending.outcome == "completed", ending
-    logs = [read_rank_log(tmp_path / f"rank-{rank:05d}.jsonl") for rank in (0, 1)]
+    logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in (0, 1)]
+    assert [list(log.windows) for log in logs] == [["warmup", "training"]] * 2
     for name in ("warmup", "training"):
         assert logs[0].windows[name].steps == logs[1].windows[name].steps
     for log in logs:

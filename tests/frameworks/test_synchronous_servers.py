@@ -38,9 +38,10 @@ def run_script(asked: Configuration, folder: Path, script: str) -> None:
 
 
 def test_a_run_with_synchronous_servers_is_complete(tmp_path):
-    ending = launch(synchronous(RANKS, memory_format="nhwc", computation_steps=2, exchange_steps=2), tmp_path)
+    folder = tmp_path / "1"
+    ending = launch(synchronous(RANKS, memory_format="nhwc", computation_steps=2, exchange_steps=2), folder)
     assert ending.outcome == "completed", ending
-    logs = [read_rank_log(tmp_path / f"rank-{rank:05d}.jsonl") for rank in range(RANKS)]
+    logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(RANKS)]
     for log in logs:
         assert log.facts["exchange"] == "synchronous_push_pull"
         assert log.facts["tuning"] == {"memory_format": "nhwc"}

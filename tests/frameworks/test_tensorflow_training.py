@@ -31,6 +31,7 @@ def served(strategy: str, **changes: Any) -> Configuration:
 
 def logs_of(asked: Configuration, folder: Path, *script: str) -> list[RankLog]:
     """Measure one run, with ``script`` as its ranks if there is one; return its rank logs."""
+    folder = folder / "1"
     ending = launch(asked, folder, script)
     assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
     return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(asked.world_size)]

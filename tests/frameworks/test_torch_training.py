@@ -32,7 +32,7 @@ Told = dict[str, list[dict[str, Any]]]
 
 def logs_of(folder: Path, **asked: Any) -> list[RankLog]:
     """Measure one run; return its rank logs."""
-    folder.mkdir(exist_ok=True)
+    folder = folder / "1"
     wanted = configuration(computation_steps=2, exchange_steps=2, **asked)
     ending = launch(wanted, folder)
     assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
@@ -152,7 +152,7 @@ OWN_STUDY += (
 def test_a_killed_rank_of_torch_fails_the_run_and_leaves_nothing(tmp_path):
     long_run = configuration(framework="torch_ddp", devices_per_node=2, measured_steps=100_000)
     with ThreadPoolExecutor() as pool:
-        run = pool.submit(launch, long_run, tmp_path)
+        run = pool.submit(launch, long_run, tmp_path / "1")
         wait_for(lambda: ranks(tmp_path)[1:], "two ranks")[0].kill()
         result = run.result(timeout=60)
     assert (result.outcome, result.exit_codes["node-0"]) == ("failed", 1)

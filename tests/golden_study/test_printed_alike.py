@@ -89,7 +89,7 @@ def test_latex_prints_what_its_table_prints(golden, name):
 
 
 def test_an_alternative_text_prints_what_macros_print(golden):
-    """As in ``… 1 device: step 19.4 [16.3, 23.0] ms, computation …``, which leaves out the model of the figure."""
+    """As in ``… 1 device: step in parts 19.4 [16.3, 23.0] ms, …``, which leaves out the model of the figure."""
     printed = in_macros(golden["paper"]["macros"])
     values: dict[str, dict[str, str]] = {}
     for (label, column), value in printed.items():
@@ -98,7 +98,7 @@ def test_an_alternative_text_prints_what_macros_print(golden):
     for text in re.findall(r"\[MobileNetV2: one step\. (.*)\.\]", golden["pages"]["communication"]):
         for part in text.split("; "):
             label, _, numbers = part.rpartition(": ")
-            for column in ("step", "computation", "exposed communication"):
+            for column in ("step in parts", "computation", "exposed communication"):
                 match = re.search(rf"(?:^|, ){column} {_IN_ALT.pattern}", numbers)
                 assert match
                 assert match[1] == values[label][column]

@@ -66,9 +66,9 @@ def test_no_group_outlives_its_run(tmp_path, script, outcome):
 def test_a_rank_with_a_tenth_of_a_core_says_how_often_it_waited(tmp_path):
     if obstacle(0.1):
         need("root")
-    result = launch(configuration(cpu_limit=0.1), tmp_path)
+    result = launch(configuration(cpu_limit=0.1), tmp_path / "1")
     assert result.outcome == "completed", result
-    log = read_rank_log(tmp_path / "rank-00000.jsonl")
+    log = read_rank_log(tmp_path / "1" / "rank-00000.jsonl")
     counts = log.end["cpu_limit"]
     assert counts["cores"] == pytest.approx(0.1)
     # The part of one period may be left from before the window.

@@ -44,6 +44,8 @@ ERRORS = {
     "precision of blocks": ("fixed:", "precision: 2 %\norder: blocks\nfixed:"),
     "precision of two runs": ("fixed:", "precision: 2 %\nmeasurement: {repeats: 2}\nfixed:"),
     "fewer than the repeats at most": ("fixed:", "precision: 2 %\nmax_repeats: 4\nmeasurement: {repeats: 5}\nfixed:"),
+    "a breakdown of too few runs": ("fixed:", "measurement: {repeats: 6, breakdown_from: 5}\nfixed:"),
+    "a breakdown of no run": ("fixed:", "measurement: {repeats: 1, breakdown_from: 2}\nfixed:"),
     "a key that is not a string": ("title:", "7: x\ntitle:"),
     "a list as key": ("title:", "? [a]\n: x\ntitle:"),
     "a section without content": ("{devices_per_node: 1}", ""),

@@ -132,11 +132,12 @@ def void(_: float) -> None:
     """Return nothing: an exchange has no loss."""
 
 
-def measured(trainer: CountingTrainer, folder: Path, asked: Configuration = ASKED) -> Path:
+def measured(trainer: CountingTrainer, folder: Path, asked: Configuration = ASKED, repetition: int = 1) -> Path:
     framework = Framework(
         "counting", "counting", "none", (), (), lambda *_: None, lambda *_: Job(()), lambda _: trainer
     )
-    run = RunPaths(folder)
+    run = RunPaths(folder / str(repetition))
+    run.folder.mkdir(parents=True)
     train(framework, asked, run)
     return run.rank_log(1)
 
@@ -246,10 +247,19 @@ def test_a_window_of_no_steps_is_left_out(tmp_path):
     assert list(windows)[:3] == ["warmup", "training", "exchange_4096"]
 
 
+def test_runs_before_the_breakdown_train_alone_and_are_of_the_same_configuration(tmp_path):
+    asked, trainer = replace(ASKED, breakdown_from=2), CountingTrainer()
+    logs = [read_rank_log(measured(trainer, tmp_path, asked, repetition)) for repetition in (1, 2, 3)]
+    windows = [list(log.windows) for log in logs]
+    assert windows[0] == ["warmup", "training"]
+    assert windows[1] == windows[2] == list(read_rank_log(measured(CountingTrainer(), tmp_path / "1")).windows)
+    assert [log.facts["run"] for log in logs] == [f"{ASKED.identity}/{repetition}" for repetition in (1, 2, 3)]
+
+
 def test_a_failure_keeps_what_was_measured_and_is_no_whole_log(tmp_path):
     with pytest.raises(FloatingPointError):
         measured(CountingTrainer(fails_at=6), tmp_path)
-    log = RunPaths(tmp_path).rank_log(1)
+    log = RunPaths(tmp_path / "1").rank_log(1)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line.get("name") for line in lines] == [None, "warmup", "computation_before"]
     with pytest.raises(EvidenceError, match="no end line"):

@@ -14,7 +14,8 @@ from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, RATES, STANDARD_DEVIA
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
-from dlperf_study.metrics.statistics import SMALLEST_ODD, Sample, odd_runs
+from dlperf_study.metrics.odd_runs import SMALLEST_ODD, odd_runs
+from dlperf_study.metrics.statistics import Sample
 
 Estimator = Callable[[list[Fraction]], Fraction | float]
 ESTIMATORS: dict[str, Estimator] = {

@@ -53,14 +53,20 @@ def train(framework: Framework, configuration: Configuration, run: RunPaths) -> 
     trainer = plant_slowdown(framework.trainer(configuration), configuration)
     log = RankLogWriter(run.rank_log(trainer.rank))
     with closing(Feed(configuration, trainer)) as feed:
-        measure_windows(framework, trainer, feed, log, configuration)
+        measure_windows(framework, trainer, feed, log, configuration, run.repetition)
     trainer.close()
 
 
 def measure_windows(
-    framework: Framework, trainer: Trainer, feed: Feed, log: RankLogWriter, configuration: Configuration
+    framework: Framework,
+    trainer: Trainer,
+    feed: Feed,
+    log: RankLogWriter,
+    configuration: Configuration,
+    repetition: int,
 ) -> None:
-    """Measure all windows, in order, and write the log, also after a failure."""
+    """Measure the windows of this repetition, in order, and write the log, also after a failure."""
+    of_run = configuration.of_run(repetition)
     try:
         initial_checksum = trainer.parameter_checksum()
         cpu_group = limited_group(configuration.cpu_limit) if configuration.cpu_limit else None
@@ -70,7 +76,7 @@ def measure_windows(
         log.window(warmup)
         steps = training_steps(trainer, configuration, warmup)
         pace = pace_of(trainer, feed, configuration, description["device"], warmup, steps)
-        before, after = configuration.computation_halves(steps)
+        before, after = of_run.computation_halves(steps)
         for window in computation_window(trainer, feed, COMPUTATION_BEFORE, before):
             log.window(window)
             settle_in(feed.train, feed)
@@ -81,9 +87,9 @@ def measure_windows(
         checksum = trainer.parameter_checksum()
         for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
             log.window(window)
-        for window in exchange_windows(trainer, description["gradient_bytes"], configuration.exchange_steps):
+        for window in exchange_windows(trainer, description["gradient_bytes"], of_run.exchange_steps):
             log.window(window)
-        for window in input_window(trainer, feed, configuration.input_steps):
+        for window in input_window(trainer, feed, of_run.input_steps):
             log.window(window)
         scaling = trainer.loss_scaling()
         log.end(initial_checksum, checksum, drain, peak_memory, scaling, planted_wait(trainer), cpu_counts)

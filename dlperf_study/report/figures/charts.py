@@ -154,7 +154,8 @@ def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit, height: float) -> None
 
     A bar is as long as its step, also where noise made the computation alone take longer than the step.
     """
-    step, exposed = rows["step_seconds"] / unit.size, rows["exposed_seconds"].clip(lower=0) / unit.size
+    step = rows["broken_down_step_seconds"] / unit.size
+    exposed = rows["exposed_seconds"].clip(lower=0) / unit.size
     waiting = rows["input_seconds"].fillna(0) / unit.size
     computation = step - exposed - waiting
     style: dict[str, Any] = {"y": rows["y"], "height": height}

@@ -41,11 +41,11 @@ def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawi
     has_parts = rows["exchange_seconds"].notna().any() or (rows["input_seconds"] > 0).any()
     if rows["exposed_seconds"].isna().all() or not has_parts:
         return None
-    unit = unit_of("step_seconds", rows["step_seconds"])
+    unit = unit_of("broken_down_step_seconds", rows["broken_down_step_seconds"])
     drawing, axes, layout = charts.category_panel(dataset, width, list(rows["label"]))
     charts.step_bars(axes, rows, unit, layout.bar_height)
     step, exposed, exchange = (
-        rows[["step_seconds", "exposed_seconds", "exchange_seconds"]].to_numpy(float).T / unit.size
+        rows[["broken_down_step_seconds", "exposed_seconds", "exchange_seconds"]].to_numpy(float).T / unit.size
     )
     bounds = rows[["exposed_seconds_low", "exposed_seconds_high"]].to_numpy(float).T / unit.size
     # What is exposed may be below 0 by chance, but no step ends before it begins.
@@ -78,7 +78,8 @@ def comparison(dataset: Dataset, groups: list[Group], width: Width) -> Drawing |
     drawing, (rates, times) = charts.panels(dataset, width, 1, 2, height, share_y=True)
     layout.draw(rates, times)
     charts.runs_and_means(dataset, rates, rows)
-    charts.step_bars(times, rows, unit_of("step_seconds", rows["step_seconds"]), layout.bar_height)
+    unit = unit_of("broken_down_step_seconds", rows["broken_down_step_seconds"])
+    charts.step_bars(times, rows, unit, layout.bar_height)
     legend_below(drawing, [times], width)
     return drawing
 

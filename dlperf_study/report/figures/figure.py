@@ -29,7 +29,7 @@ from dlperf_study.report.tables.table_builders import measured_column
 _COLUMNS = {
     "overview": (),
     "scaling": ("speedup", "efficiency"),
-    "communication": ("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds"),
+    "communication": ("broken_down_step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds"),
     "comparison": ("throughput", "relative_throughput", "step_seconds"),
     "steps": ("step_seconds",),
     "stragglers": ("load_balance",),

@@ -126,7 +126,7 @@ def _sentence(dataset: Dataset, wait: Wait, what: str) -> str:
         most = percent_at_most(max(interval.high, 0.0))
         return f"These runs can't tell whether {wait.name} waits for {what}: {answer(f'at most {most} of a step')}."
     share, seconds = percent_text(wait.share), quantity_text(dataset, wait.row, wait.column)
-    step = quantity_text(dataset, wait.row, "step_seconds")
+    step = quantity_text(dataset, wait.row, "broken_down_step_seconds")
     return f"{wait.name} waits for {what} in {share} of a step: {seconds} of {step}."
 
 

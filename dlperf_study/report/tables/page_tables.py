@@ -35,7 +35,7 @@ _FROM_ONE_RUN = "NCCL wrote it in a short run of each configuration before the o
 _NO_EXCHANGE = "No configuration exchanges gradients."
 _ONLY_BASELINES = "Every configuration is its own baseline."
 _PRODUCT = (
-    "Their product is the efficiency: the smallest factor is what most is lost to. Below 1, the computation factor "
+    "Their product is that efficiency: the smallest factor is what most is lost to. Below 1, the computation factor "
     "says that a device takes longer for a sample, as where devices share memory or have smaller batches; the balance "
     "factor, that one rank computes longer than others; the input factor, that steps wait for batches; the "
     "communication factor, that more of a step is exposed."
@@ -45,7 +45,8 @@ _PRODUCT = (
 def communication(dataset: Dataset) -> Table:
     """Return what a step consists of and how much of the exchange it hides."""
     columns = (
-        *("step_seconds", "computation_seconds", *(("input_seconds",) if context.waits_for_batches(dataset) else ())),
+        *("broken_down_step_seconds", "computation_seconds"),
+        *(("input_seconds",) if context.waits_for_batches(dataset) else ()),
         *("exposed_seconds", "jitter_seconds", "exchange_seconds", "overlap", "gradient_bytes"),
     )
     notes = (*map(defined, columns[1:]), *computation_notes(dataset))
@@ -54,10 +55,10 @@ def communication(dataset: Dataset) -> Table:
 
 def data_sources(dataset: Dataset) -> Table:
     """Return what each data source delivers alone, next to what the steps train and how long they wait for it."""
-    columns = ("input_rate", "throughput", "step_seconds", "input_seconds")
+    columns = ("input_rate", "throughput", "broken_down_step_seconds", "input_seconds")
     rows = dataset.configurations
     rows = rows[rows["input_rate"].notna()]
-    notes = (*map(defined, ("input_rate", "input_seconds")), _INPUT_RATE)
+    notes = (*map(defined, ("input_rate", "input_seconds")), _INPUT_RATE, *context.breakdown_notes(dataset))
     return table_of_configurations(
         dataset, "data_sources", "The data source alone", columns, notes, rows, _NO_INPUT_RATE
     )
@@ -68,7 +69,8 @@ def exchange(dataset: Dataset) -> Table:
     columns = ["exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
     if not dataset.configurations["sum_of_rank_rates"].isna().all():
         columns += ["throughput", "sum_of_rank_rates"]
-    notes, rows = tuple(map(defined, columns)), dataset.configurations
+    notes = (*map(defined, columns), *context.breakdown_notes(dataset))
+    rows = dataset.configurations
     has_exchange = set(context.completed_runs(dataset)["exchange"]) != {"none"}
     selected = rows if has_exchange else rows.iloc[:0]
     return table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected, _NO_EXCHANGE)
@@ -76,8 +78,9 @@ def exchange(dataset: Dataset) -> Table:
 
 def factors(dataset: Dataset) -> Table:
     """Return why a configuration is not as efficient as its baseline: four factors whose product is the efficiency."""
-    columns = ("efficiency", *FACTORS)
-    notes, rows = (*map(defined, columns), _PRODUCT), dataset.configurations
+    columns = ("factored_efficiency", *FACTORS)
+    notes = (*map(defined, columns), _PRODUCT, *context.breakdown_notes(dataset))
+    rows = dataset.configurations
     # A baseline has no other efficiency than 1.
     selected = rows if not rows["is_baseline"].all() else rows.iloc[:0]
     return table_of_configurations(dataset, "factors", "Why not ideal", columns, notes, selected, _ONLY_BASELINES)
@@ -113,7 +116,7 @@ def timeline(dataset: Dataset) -> Table:
 
 def computation_notes(dataset: Dataset) -> tuple[str, ...]:
     """Return the notes below a table of computation times."""
-    return tuple(filter(None, (context.computation_note(dataset),)))
+    return tuple(filter(None, (context.computation_note(dataset), *context.breakdown_notes(dataset))))
 
 
 #: What is known of an ingested run: its rates, and about them.

@@ -103,7 +103,7 @@ def differences(dataset: Dataset) -> Table:
         "exposed_seconds",
     ]
     columns: list[str] = []
-    for part in ("step_seconds", *parts):
+    for part in ("broken_down_step_seconds", *parts):
         columns += [part, part.replace("_seconds", "_difference_seconds")]
     columns.append("difference_lies_in")
     definitions = map(defined, (*parts, "difference_lies_in"))
@@ -181,6 +181,8 @@ _NUMBERS = (
     *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
     *("final_loss", "energy_per_sample"),
 )
+#: What the other cells of a run are made from.
+_OF_RUN = ("identity", "repetition", "outcome", "reason", "started", "exchange", "breakdown_from")
 #: Of a time as 2026-11-22T14:55:41.349872+00:00, the letters up to the second.
 _TO_THE_SECOND = 19
 _CAPTION = "One row per run. Numbers on the other pages lead to their configuration here."
@@ -194,7 +196,7 @@ def runs(dataset: Dataset) -> Table:
     labels = configuration_labels(dataset)
     positions = {identity: position for position, identity in enumerate(labels)}
     # A tuple of all columns would take most of the time of this page.
-    shown = dataset.runs[["identity", "repetition", "outcome", "reason", "started", "exchange", *numbers]]
+    shown = dataset.runs[[*_OF_RUN, *numbers]]
     ordered = shown.assign(position=shown["identity"].map(positions)).sort_values(["position", "repetition"])
     groups = ordered["identity"].map(labels)
     if not dataset.plan.ingested_from:

@@ -9,6 +9,8 @@ from dlperf_study.report.tables.missing import explain_missing_of_run
 from dlperf_study.study.program import OWN_PROGRAM
 
 RUN = {
+    "repetition": 1,
+    "breakdown_from": 1,
     "framework": "torch_ddp",
     "outcome": "completed",
     "cpu_limit": 0.0,

@@ -48,7 +48,12 @@ def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it
     dataset = study(Planned(waiting, recipe), Planned(fixed, Recipe()))
     table = tables.data_sources(dataset)
     [row] = table.rows
-    assert [heading.label for heading in table.headings][-4:] == ["Input rate", "Throughput", "Step", "Input wait"]
+    assert [heading.label for heading in table.headings][-4:] == [
+        "Input rate",
+        "Throughput",
+        "Step in parts",
+        "Input wait",
+    ]
     assert float(row[-1].text) == pytest.approx(20, rel=0.05)
     parts = [heading.label for heading in tables.communication(dataset).headings]
     assert parts[parts.index("Computation") + 1] == "Input wait"
