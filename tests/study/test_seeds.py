@@ -221,4 +221,5 @@ def test_quickstart_asks_for_intervals_within_six_minutes():
     study = load_study("quickstart")
     assert (study.precision, study.time_budget_minutes) == (0.1, 6)
     plan = build_plan(study, cluster(1, 2), refuse_unbuilt)
-    assert {(c.repeats, c.measured_seconds) for c in (entry.configuration for entry in plan.entries)} == {(3, 4.0)}
+    runs = {(c.repeats, c.measured_seconds, c.breakdown_from) for c in (entry.configuration for entry in plan.entries)}
+    assert runs == {(6, 2.0, 4)}
