@@ -47,7 +47,7 @@ def job_of_launchers(configuration: Configuration, cluster: ClusterView) -> Job:
 def _ranks(configuration: Configuration, cluster: ClusterView) -> Iterator[Task]:
     """Yield the ranks. The guard does what the launcher would: it starts them, and ends all when one fails."""
     shared = _node_environment(configuration, cluster, node=0)
-    argv = (cluster.python_for("paddle_collective"), *WORKER)
+    argv = (cluster.python_for(configuration.framework), *WORKER)
     for rank in range(configuration.world_size):
         chosen = {"FLAGS_selected_gpus": str(rank)} if cluster.device == "gpu" else {"PADDLE_DISTRI_BACKEND": "gloo"}
         environment = shared | chosen | _rank_environment(configuration, rank)
@@ -76,7 +76,7 @@ def _launchers(configuration: Configuration, cluster: ClusterView) -> Iterator[T
     ``--max_restart 0``: a rank restarted unnoticed would be averaged into the result. ``--enable_gpu_log 0``: by
     default the launcher starts ``nvidia-smi`` every five seconds, also while ranks are timed.
     """
-    nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
+    nodes, python = configuration.nodes, cluster.python_for(configuration.framework)
     for node in range(nodes):
         # How the launchers meet; without ``--host`` each would use the address of its host's name.
         meeting = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes))
