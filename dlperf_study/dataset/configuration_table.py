@@ -42,6 +42,7 @@ from dlperf_study.metrics.statistics import (
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Entry, Plan
+from dlperf_study.study.program import OWN_PROGRAM
 
 #: The column of what may be said of the ratio to a baseline or reference.
 VERDICTS: dict[Denominator, str] = {"baseline": "baseline_verdict", "reference": "verdict"}
@@ -93,8 +94,13 @@ def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
 
 
 def rate_column(rows: pd.DataFrame) -> str:
-    """Return the column that ratios of runs or configurations are of: tokens/s if these are all that is known."""
-    is_in_tokens = rows["throughput"].isna().all() and rows["token_throughput"].notna().any()
+    """Return the column that ratios of runs or configurations are of.
+
+    Tokens/s if these are all that is known, or if a user's program counts tokens in each: then it says so of its work.
+    """
+    has_samples, has_tokens = rows["throughput"].notna(), rows["token_throughput"].notna()
+    counts_tokens = (rows["framework"] == OWN_PROGRAM).all() and has_tokens[has_samples].all()
+    is_in_tokens = has_tokens.any() and (counts_tokens or not has_samples.any())
     return "token_throughput" if is_in_tokens else "throughput"
 
 

@@ -89,7 +89,7 @@ METRICS = (
     Metric(
         "baseline_token_throughput",
         "Baseline token throughput",
-        "token_throughput of the declared baseline, where no configuration has samples/s",
+        "token_throughput of the declared baseline, where ratios are of tokens/s",
         C,
         unit="tokens/s",
         interval="of the baseline",

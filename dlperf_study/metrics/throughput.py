@@ -93,7 +93,7 @@ METRICS = (
         "Token throughput",
         "tokens of a step × measured steps / makespan, whole job, of programs whose study gives their tokens; of "
         "ingested logs, tokens / seconds of the steady part of what the program printed; speedups of a study in which "
-        "nothing else is known are of this",
+        "nothing else is known, or of a program that counts tokens, are of this",
         RC,
         unit="tokens/s",
         value=token_throughput,

@@ -128,6 +128,9 @@ def test_a_study_of_a_program_is_selected_by_what_it_has(tmp_path: Path, refused
     write_way(paths, RECORDER)
     results = dlperf_study.open_study(paths.folder)
     assert len(results.sel(batch_per_device=32).configurations) == 2
+    # What counts tokens is told of in tokens/s.
+    assert results.dataset.rate == "token_throughput"
+    assert " tokens/s" in BeautifulSoup(results._repr_html_(), "html.parser").text
     with refused(DlperfStudyError):
         results.sel(image_size=224)
 

@@ -17,7 +17,6 @@ from dlperf_study.report.formatting import (
     format_bounded,
     format_column,
     html_text,
-    is_missing,
     model_name,
     unit_in,
     unit_of,
@@ -117,10 +116,8 @@ class Names:
         return labels
 
 
-def two_rates(row: Any, other: Any) -> str:
-    """Return two throughputs with their unit: ``65.5 instead of 40.7 samples/s``, or tokens/s of ingested logs."""
-    is_in_tokens = is_missing(row.throughput) or is_missing(other.throughput)
-    name = "token_throughput" if is_in_tokens else "throughput"
+def two_rates(row: Any, other: Any, name: str) -> str:
+    """Return two rates of a column with their unit: ``65.5 instead of 40.7 samples/s``."""
     first, second = (format_column(each, name)[0] for each in (row, other))
     return f"{first} instead of {second} {unit_of(name, []).symbol}"
 

@@ -120,7 +120,8 @@ class Claim:
     @property
     def _rates(self) -> str:
         """The two rates, which as measured have another ratio than at one pace of the machine."""
-        name, rates = f"{RATIOS[self.role]}_as_measured", two_rates(self.row, self.other)
+        name = f"{RATIOS[self.role]}_as_measured"
+        rates = two_rates(self.row, self.other, self.dataset.rate)
         if is_missing(getattr(self.row, name)):
             return rates
         return f"at one pace of the machine; as measured {format_column(self.row, name)[0]} times, {rates}"
