@@ -6,6 +6,7 @@ from typing import Any
 
 from dlperf_study.core.paths import RunPaths, StudyPaths
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.program import OWN_PROGRAM
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_lines, write_plan, write_run
 from tests.telemetry_factory import gpu, sample, with_telemetry
 
@@ -39,7 +40,8 @@ def _configuration(way: str, devices: int) -> Configuration:
     if way == BUILT_IN:
         return configuration(devices_per_node=devices)
     steps = {"computation_steps": 6 if way == NO_SYNC and devices > 1 else 0, "exchange_steps": 0, "input_steps": 0}
-    own = {"own_program": "toy", "settings": "{}", "program_digest": "d" * 64}
+    own: dict[str, Any] = {"own_program": "toy", "settings": "{}", "program_digest": "d" * 64}
+    own |= {"framework": OWN_PROGRAM, "strategy": OWN_PROGRAM, "model": "toy"}
     return replace(configuration(devices_per_node=devices, **steps), **own)
 
 
