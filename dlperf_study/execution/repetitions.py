@@ -160,6 +160,11 @@ class ConfigurationRuns:
             if run.repetition in repetitions if run.is_measured else run.purpose in request["unmeasured"]:
                 self._now.append(replace(run, turn=turn))
 
+    @property
+    def are_last(self) -> bool:
+        """Whether no run that is planned comes after those that are performed now."""
+        return self._now[-1].paths == self._requested[-1].paths
+
     def submission_text(self) -> str:
         """Return what would be started for the first repetition, for people: scripts and manifests, then commands."""
         first = next(run for run in self._requested if run.is_measured)

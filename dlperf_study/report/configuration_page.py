@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.core.large_files import last_lines
 from dlperf_study.core.paths import ConfigurationPaths
-from dlperf_study.report.figures.figure import Figure
+from dlperf_study.report.figures.figure import Draw, Figure
 from dlperf_study.report.figures.line_charts import legend_below
 from dlperf_study.report.figures.style import PAGE, Width, colour, quantity_axes
 from dlperf_study.report.section import Section
@@ -38,9 +38,13 @@ def configuration_table(configuration: Configuration) -> Table:
     return Table("configuration", configuration.identity, "Every parameter.", (Heading(""), Heading("")), rows)
 
 
-def result(runs: pd.DataFrame, steps: pd.DataFrame) -> Section:
-    """Return what was measured: the runs, and the time of every step."""
-    return Section.of("", run_table(runs), step_time_figure(steps))
+def result(runs: pd.DataFrame, steps: pd.DataFrame, is_last: bool = True) -> Section:
+    """Return what was measured: the runs, and, with the last of them, the time of every step.
+
+    To draw it takes a second, and the next run of a study would draw it again.
+    """
+    figure = step_time_figure(steps) if is_last else _step_times(None, "They are drawn when the last run is done.")
+    return Section.of("", run_table(runs), figure)
 
 
 def run_table(runs: pd.DataFrame) -> Table:
@@ -53,10 +57,14 @@ def run_table(runs: pd.DataFrame) -> Table:
 def step_time_figure(steps: pd.DataFrame) -> Figure:
     """Return the seconds of every step of every rank, warm-up and training, a panel per run."""
     steps = steps[steps["window"].isin(["warmup", "training"])]
-    title, caption = "Step times", "Every step of every rank; the shaded steps are the warm-up, which is not measured."
     if steps.empty:
-        return Figure("step-times", title, caption, None, "No run completed, so there are no step times.")
-    return Figure("step-times", title, caption, partial(_draw_steps, steps))
+        return _step_times(None, "No run completed, so there are no step times.")
+    return _step_times(partial(_draw_steps, steps))
+
+
+def _step_times(draw: Draw | None, empty: str = "") -> Figure:
+    caption = "Every step of every rank; the shaded steps are the warm-up, which is not measured."
+    return Figure("step-times", "Step times", caption, draw, empty)
 
 
 def _draw_steps(steps: pd.DataFrame, width: Width) -> Drawing:

@@ -8,7 +8,14 @@ import pytest
 
 from dlperf_study.evidence import rank_agreement
 from dlperf_study.execution import planning, repetitions
-from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, require_no_failure
+from dlperf_study.execution.repetitions import (
+    REQUEST_VARIABLE,
+    ConfigurationRuns,
+    driver_request,
+    missing_runs,
+    requested_runs,
+    require_no_failure,
+)
 from dlperf_study.machines.supervision import locks
 
 
@@ -50,6 +57,13 @@ def test_a_driver_computes_one_fingerprint_and_reads_each_rank_log_once(three_ru
     counts.clear()
     assert missing_runs(three_runs, planning.load_cluster(three_runs.cluster)) == []
     assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint": 1, "read_cluster": 1}
+
+
+@pytest.mark.parametrize(("performed", "are_last"), [(slice(0, 1), False), (slice(1, 2), False), (slice(2, 3), True)])
+def test_a_notebook_knows_whether_others_of_its_configuration_follow(three_runs, monkeypatch, performed, are_last):
+    runs = requested_runs(three_runs, planning.load_cluster(three_runs.cluster))[performed]
+    monkeypatch.setenv(REQUEST_VARIABLE, driver_request(runs, "cpu"))
+    assert ConfigurationRuns(three_runs).are_last is are_last
 
 
 def test_what_is_measured_is_shown_again_while_somebody_else_measures(three_runs, counts, monkeypatch):

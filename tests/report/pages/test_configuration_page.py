@@ -45,6 +45,13 @@ def test_every_step_of_every_rank_is_drawn(runs):
     ] * 2
 
 
+def test_steps_are_drawn_with_the_last_of_the_runs(runs):
+    tables = runs_and_steps(runs.configuration(CONFIGURATION.identity))
+    for is_last in (True, False):
+        *_, figure = configuration_page.result(*tables, is_last).parts
+        assert figure.is_empty != is_last
+
+
 def test_without_a_completed_run_the_figure_says_that_there_are_no_steps(paths):
     write_run(paths, CONFIGURATION, 1, FAILED)
     figure = configuration_page.step_time_figure(runs_and_steps(paths.configuration(CONFIGURATION.identity))[1])
