@@ -18,10 +18,10 @@ from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
 from dlperf_study.study.job import JobResult
 from tests.command_line import wait_for
 from tests.conftest import left_over
-from tests.frameworks.launching import asynchronous, configuration, launch
+from tests.frameworks.launching import LAUNCH_SECONDS, asynchronous, configuration, launch
 from tests.image_sets import tiny
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 READING: dict[str, Any] = {"data_source": "files", "image_set": "pictures", "classes": 3, "data_workers": 1}
 #: A run that does not end by itself.
 ENDLESS = {"measured_steps": 1_000_000, "computation_steps": 0}
@@ -38,7 +38,7 @@ def killed_while_training(folder: Path, find: Callable[[], list[psutil.Process]]
     """Launch a run, kill the first process that is found, and return the reason of its failure."""
     with ThreadPoolExecutor() as pool:
         run = pool.submit(launch, *job, folder, **images)
-        process = wait_for(find, "a process that makes batches")[0]
+        process = wait_for(find, "a process that makes batches", LAUNCH_SECONDS)[0]
         process.kill()
         return failure(run.result(), folder)
 
@@ -73,7 +73,7 @@ def test_servers_train_on_the_batches_of_a_loader(tmp_path, memory_format):
 
 def test_a_producer_that_is_killed_ends_trainers_and_servers(tmp_path):
     served = asynchronous(1, data_source="zmq", **ENDLESS)
-    assert killed_while_training(tmp_path, producers_in_use, served) == "producer-0 was ended by signal SIGKILL"
+    assert killed_while_training(tmp_path / "1", producers_in_use, served) == "producer-0 was ended by signal SIGKILL"
     assert not left_over()
 
 

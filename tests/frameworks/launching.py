@@ -15,6 +15,8 @@ from dlperf_study.study.job import JobResult, Task, TaskRole
 
 #: These tests measure no time: they do not wait until other tests leave the machine alone.
 CLUSTER = Cluster("test", 1, 2, "cpu", "a CPU", "local", idle_max_busy_cores=1000.0, idle_wait_seconds=0.0)
+#: How long a job may take, on a machine that runs other tests too.
+LAUNCH_SECONDS = 100
 RANKS = Path(__file__).with_name("ranks.py")
 
 
@@ -54,7 +56,7 @@ def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = (), **e
     tasks = tuple(_with(script, task) if script and task.role is TaskRole.TRAINER else task for task in job.tasks)
     submission = local.render(replace(job, tasks=tasks), CLUSTER, folder)
     files = {"configuration.json": json.dumps(asked.as_dict())}
-    [result] = local.execute([replace(submission, files=files)], CLUSTER, 100)
+    [result] = local.execute([replace(submission, files=files)], CLUSTER, LAUNCH_SECONDS)
     return result
 
 
