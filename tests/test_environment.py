@@ -131,8 +131,8 @@ def test_all_that_a_framework_needs_is_pinned_and_fits(part):
 @pytest.mark.needs("torch", "horovod", "tensorflow")
 def test_what_the_package_imports_is_declared():
     distributions = packages_distributions()
-    # DALI and xarray, which may be missing, are never installed for tests.
-    present = imported() - ({"nvidia", "xarray"} - set(distributions))
+    # DALI and xarray are users' to install, and may be missing here.
+    present = imported() - {"nvidia", "xarray"}
     imported_packages = {canonicalize_name(name) for module in present for name in distributions[module]}
     declared = {canonicalize_name(requirement.name) for requirement in [*LOCKED, *COMPARED]}
     assert imported_packages - declared <= set(BROUGHT_ALONG)

@@ -40,9 +40,12 @@ def test_blocks_of_steps_add_up_to_all():
     assert list(Pace(3).blocks(6)) == [3, 3]
 
 
-def test_a_long_step_is_followed_by_a_piece_and_many_short_ones_by_one(tmp_path):
-    assert len(pieces(tmp_path / "long", LongSteps())) == ASKED.measured_steps
+def test_many_short_steps_are_followed_by_one_piece_and_each_long_one_by_one(tmp_path, monkeypatch):
     assert len(pieces(tmp_path / "short", CountingTrainer())) == 1
+    # On a machine that others use too, one of the usual length may take more than the share of a long step.
+    monkeypatch.setattr(pace, "ITERATIONS", 1)
+    monkeypatch.setattr(pace, "UNTIMED_ITERATIONS", 1)
+    assert len(pieces(tmp_path / "long", LongSteps())) == ASKED.measured_steps
 
 
 def test_pieces_take_the_share_of_the_time(tmp_path, monkeypatch):
