@@ -13,7 +13,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -81,14 +81,11 @@ class NotebookProcess:
         runtime = {DRIVER_MARK: self._mark, RUNTIME_VARIABLE: str(self._runtime.path)}
         environment = {**os.environ, **execution.environment, **runtime}
         self._process = _FORK.Process(target=_execute, args=(execution, environment, lifeline))
-        try:
+        with closing(lifeline), ExitStack() as unless_started:
+            unless_started.callback(self.end)
             with _interruptions_deferred():
                 self._process.start()
-        except BaseException:
-            self.end()
-            raise
-        finally:
-            lifeline.close()
+            unless_started.pop_all()
 
     def wait(self, timeout_seconds: float) -> int | None:
         """Wait for the end; return the exit code, or None when it is still running."""
