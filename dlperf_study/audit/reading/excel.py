@@ -9,13 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.audit.reading.numbers import MOST_ERRORS, tidy
 from dlperf_study.core.errors import TableError
 from dlperf_study.core.wording import first_of
 
 #: A sheet of more cells, and a file that is unpacked to more bytes, is refused before it is read into memory.
 MOST_CELLS, MOST_BYTES = 2_000_000, 512_000_000
-#: How many cells are named at most.
-MOST_NAMED = 10
 #: The rows of a sheet that have a text, each with its line and its fields from the first column on.
 Rows = list[tuple[int, tuple[str, ...]]]
 
@@ -57,7 +56,7 @@ def _require_values(formulas: Any, values: Any) -> None:
                     cells.append(f"{sheet.title}!{cell.coordinate}")
     if cells:
         remedy = "open the file in a spreadsheet program, which computes them, and save it"
-        raise TableError(f"formulas have no stored value, in {first_of(cells, MOST_NAMED)}: {remedy}")
+        raise TableError(f"formulas have no stored value, in {first_of(cells, MOST_ERRORS)}: {remedy}")
 
 
 def _rows(sheet: Any) -> Rows:
@@ -88,4 +87,4 @@ def _field(cell: Any) -> str:
     if cell.value is None or cell.data_type == "e":
         return ""
     is_whole = isinstance(cell.value, float) and cell.value.is_integer()
-    return " ".join(str(int(cell.value) if is_whole else cell.value).split())
+    return tidy(str(int(cell.value) if is_whole else cell.value))

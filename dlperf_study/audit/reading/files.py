@@ -9,7 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from dlperf_study.audit.reading import excel
-from dlperf_study.audit.reading.numbers import TableErrors
+from dlperf_study.audit.reading.numbers import TableErrors, tidy
 from dlperf_study.core.errors import TableError
 from dlperf_study.core.wording import counted
 
@@ -141,7 +141,7 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     try:
         # The lines keep their ends: a field in quotes may hold one.
         reader = csv.reader(text.splitlines(keepends=True), strict=True, skipinitialspace=True, delimiter=separator)
-        lines = [GridRow(reader.line_num, tuple(map(_tidy, fields))) for fields in reader if fields]
+        lines = [GridRow(reader.line_num, tuple(map(tidy, fields))) for fields in reader if fields]
     except csv.Error as error:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:
@@ -235,9 +235,4 @@ def _wrong_length(header: GridRow, row: GridRow) -> TableError:
 def plain_text(cell: str) -> str:
     """Return the text of a cell without its markup: ``**8**[^1]`` is 8."""
     cell = _LINK.sub(r"\1", _TAG.sub("", _FOOTNOTE.sub("", cell)))
-    return _tidy(_EMPHASIS.sub("", cell).replace("\\|", "|").replace("\\*", "*"))
-
-
-def _tidy(field: str) -> str:
-    """Return a field with single spaces: the time that a pattern takes may grow with the cube of a row of spaces."""
-    return " ".join(field.split())
+    return tidy(_EMPHASIS.sub("", cell).replace("\\|", "|").replace("\\*", "*"))

@@ -49,9 +49,14 @@ class WrittenNumber:
     deviation: str = ""
 
 
+def tidy(field: str) -> str:
+    """Return a field with single spaces: the time that a pattern takes may grow with the cube of a row of spaces."""
+    return " ".join(field.split())
+
+
 def written_number(field: str) -> WrittenNumber | None:
     """Return the number of a field, or None if it holds none."""
-    match = _NUMBER.fullmatch(_GAPS.sub("", " ".join(field.split())))
+    match = _NUMBER.fullmatch(_GAPS.sub("", tidy(field)))
     if not match or _ENDS.search(match["digits"]):
         return None
     unit = (match["unit"] or "").strip()
