@@ -98,6 +98,12 @@ class RunPaths:
         """The trace that the library wrote, if it was requested."""
         return self.folder / "timeline.json"
 
+    @property
+    def evidence_files(self) -> list[Path]:
+        """The files besides the record that numbers are read from, in order of name, as far as they are there."""
+        patterns = (self.configuration_file.name, "rank-*.jsonl", "telemetry-*.jsonl")
+        return sorted(file for pattern in patterns for file in self.folder.glob(pattern))
+
     def rank_log(self, rank: int) -> Path:
         """What one rank measured."""
         return self.folder / f"rank-{rank:05d}.jsonl"

@@ -17,6 +17,7 @@ COMMAND = "dlperf-study"
 #: The extra that has a module, and the package that it is in; all other modules come with the package itself.
 _EXTRAS = {
     "kubernetes": ("kubernetes", "kubernetes"),
+    "cryptography": ("kubernetes", "cryptography"),
     "skimage": ("data", "scikit-image"),
     "PIL": ("data", "pillow"),
     "zmq": ("data", "pyzmq"),

@@ -11,10 +11,11 @@ from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING, WARMUP
-from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, RankLog, read_rank_log
+from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.evidence.record_agreement import check_record
+from dlperf_study.evidence.time_agreement import contradictory_times
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ELEMENT_BYTES, NO_EXCHANGE, STRATEGIES, UNKNOWN_EXCHANGE
-from dlperf_study.study.job import PRODUCER, TaskRole
 from dlperf_study.study.precision import COMPUTED_IN, REDUCED_PARAMETERS
 from dlperf_study.study.training_parameters import tuning_contradictions
 
@@ -56,7 +57,7 @@ def contradiction(
     in order of rank; ``facts`` is the record.
     """
     try:
-        _check_record(logs, facts, str(paths.folder))
+        check_record(logs, facts, configuration, paths)
         _check_rank_logs(logs, paths, configuration)
     except EvidenceError as error:
         return str(error)
@@ -65,27 +66,11 @@ def contradiction(
         _contradictory_tuning(logs, configuration),
         _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
         _contradictory_exchange(logs[0].facts, configuration),
-        _contradictory_results(logs, facts["seconds"]),
+        contradictory_times(logs, facts["seconds"]),
+        () if logs[0].is_of_program else _contradictory_parameters(logs),
         _infinite_losses(logs),
     )
     return next((f"{paths.folder}: {message}" for message in contradictions), "")
-
-
-def _check_record(logs: Sequence[RankLog], facts: Mapping[str, Any], source: str) -> None:
-    """Check that the record of a completed run fits the ranks that it has, and how its processes ended."""
-    expected, logged, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(len(logs)))
-    is_of_job = len(logs) == 1 and logs[0].is_of_job
-    if (expected, logged) != (expected if is_of_job else len(ranks), ranks):
-        problem = f"expects {counted(expected, 'rank')} and saw {logged}, but has the logs of ranks {ranks}"
-        raise EvidenceError(f"{source}: {problem}")
-    failed_trainers: list[str] = []
-    for task, exit_code in facts["exit_codes"].items():
-        # Servers and producers are ended, not awaited.
-        if exit_code != 0 and not task.startswith((TaskRole.SERVER, PRODUCER)):
-            failed_trainers.append(f"{task}: {exit_code}")
-    if failed_trainers:
-        codes = ", ".join(failed_trainers)
-        raise EvidenceError(f"{source}: it says completed, but has exit codes of trainers other than 0 ({codes})")
 
 
 def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Configuration) -> None:
@@ -229,16 +214,6 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
     if not least <= exchanged <= most:
         network = f"{facts['parameters']} parameters of {element} bytes"
         yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {most}"
-
-
-def _contradictory_results(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:
-    """Yield how the results of ranks contradict each other, or the life of their processes (None: unknown)."""
-    if not logs[0].is_of_program:
-        yield from _contradictory_parameters(logs)
-    for log in logs:
-        measured = sum(window.seconds for window in log.windows.values())
-        if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
-            yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"
 
 
 def _contradictory_parameters(logs: Sequence[RankLog]) -> Iterator[str]:

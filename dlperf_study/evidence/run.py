@@ -8,6 +8,7 @@ from typing import Any
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, EvidenceError
 from dlperf_study.core.paths import RunPaths
+from dlperf_study.evidence.digests import changed_files, check_digest
 from dlperf_study.evidence.lines import TRAINING
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction, program_diagnostics
 from dlperf_study.evidence.rank_log import RankLog, Window
@@ -96,7 +97,8 @@ def run_of(facts: RunRecord, paths: RunPaths) -> Run:
     ranks: list[RankLog] = []
     if outcome is Outcome.COMPLETED:
         ranks, problem = complete_logs(paths, configuration.world_size)
-        reason = problem or contradiction(ranks, facts, configuration, paths)
+        changed = "; ".join(changed_files(facts, paths))
+        reason = problem or contradiction(ranks, facts, configuration, paths) or changed
         if reason:
             outcome, ranks = Outcome.FAILED, []
     identity, repetition = facts["configuration_identity"], facts["repetition"]
@@ -144,7 +146,9 @@ def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
 def run_facts(path: Path) -> RunRecord:
     """Return the record of a run; raises EvidenceError where it is missing or not as ``docs/evidence.md`` says."""
     source = str(path)
-    facts = record_of(RUN_RECORD, object_of(text_of(path), source), source)
+    content = object_of(text_of(path), source)
+    facts = record_of(RUN_RECORD, content, source)
+    check_digest(content, source)
     _check_turn(facts, source)
     if facts["started"] is None and facts["outcome"] is Outcome.COMPLETED:
         raise EvidenceError(f"{source}: started is null, but the run completed")

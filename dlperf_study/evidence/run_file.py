@@ -146,6 +146,8 @@ class RunRecord(TypedDict):
     load: RecordedLoad
     diagnostics: list[DiagnosticRecord]
     tail: NotRequired[dict[str, list[str]]]
+    files: NotRequired[dict[str, str]]
+    digest: NotRequired[str]
 
 
 RUN_RECORD = TypeAdapter(RunRecord)

@@ -12,6 +12,7 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
+from dlperf_study.evidence.digests import with_digests
 from dlperf_study.evidence.failure_reason import explained, last_log_lines
 from dlperf_study.evidence.lines import FORMAT
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
@@ -193,8 +194,8 @@ def measured_device_name(nodes: Sequence[NodeFacts]) -> dict[str, str]:
 
 
 def write(facts: dict[str, Any], paths: RunPaths) -> None:
-    """Write ``run.json`` in one piece, after everything else that the run wrote."""
-    write_atomically(paths.run_file, json.dumps(facts, indent=1) + "\n")
+    """Write ``run.json`` in one piece, after everything else that the run wrote, with digests of that."""
+    write_atomically(paths.run_file, json.dumps(with_digests(facts, paths), indent=1) + "\n")
 
 
 def read(paths: RunPaths) -> dict[str, Any] | None:

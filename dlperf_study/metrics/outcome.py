@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.evidence.record_agreement import CLOCKS_APART
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import FLOAT, INT, MAYBE_INT, RATE_PAGES, STRING, Metric, R, Shown, Source, recorded
 from dlperf_study.study.job import ROUNDS, Outcome
 
 #: Cores that other processes may keep busy before a run is diagnosed.
 BUSY_CORES = 0.25
-#: The clocks of the machines of a cluster may differ by as much.
-CLOCKS_APART = timedelta(minutes=1)
 #: What to do about a run that shares no round.
 REMEDY = "ratios leave it out. One more repeat adds a round that all configurations share"
 

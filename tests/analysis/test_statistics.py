@@ -42,6 +42,15 @@ def test_the_interval_is_that_of_students_t(runs):
     assert (interval.low, interval.high) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("shift", [-0.1, -0.03, 0.03, 0.1])
+def test_two_rates_are_equal_within_the_bound_that_is_further_from_one(shift):
+    estimate = Estimate.of(shift + np.array([-0.01, 0.0, 0.01]))
+    interval = estimate.interval()
+    further = max(-interval.low, interval.high)
+    assert further > abs(shift)
+    assert equal_within(estimate) == pytest.approx(np.expm1(further))
+
+
 def test_known_resolution_changes_only_what_is_rounded_alike():
     assert Estimate.of(VALUES).p_value(9.0) == pytest.approx(stats.ttest_1samp(VALUES, 9.0).pvalue)
     assert Estimate(0.0, 0.0, 2).interval() == Interval(0.0, 0.0)

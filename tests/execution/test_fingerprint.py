@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dlperf_study.execution import fingerprint as fingerprint_module
 from dlperf_study.execution.fingerprint import fingerprint
 from dlperf_study.execution.libraries import _installed_versions
 from dlperf_study.machines.cluster import DEFAULT, Cluster
@@ -35,6 +36,15 @@ def test_numbers_depend_on_the_library_and_on_its_python(tmp_path):
     (tmp_path / "moved").mkdir()
     assert fingerprint(ASKED, with_library(tmp_path / "moved", "3.0.1")) != newer
     assert fingerprint(ASKED, with_library(tmp_path, "3.0.0")) == older
+
+
+def test_numbers_depend_on_what_reads_the_images(monkeypatch):
+    asked, versions = replace(ASKED, data_source="files"), {"pillow": "12.0.0"}
+    monkeypatch.setattr(fingerprint_module, "data_source_versions", lambda *_: dict(versions))
+    older = fingerprint(asked, CLUSTER)
+    assert fingerprint(asked, CLUSTER) == older
+    versions["pillow"] = "12.0.1"
+    assert fingerprint(asked, CLUSTER) != older
 
 
 def with_library(folder: Path, version: str) -> Cluster:

@@ -172,6 +172,23 @@ def contradicts_its_sample_ratio_or_not(folder, write_log, sample_ratio):
     declare(folder, devices_per_node=8, precision="amp_fp16", model="some", sample_ratio=sample_ratio)
 
 
+@refuses("1n1g 1", batch=64)
+@refuses(batch=128)
+def contradicts_its_global_batch_or_not(folder, write_log, batch):
+    """The log states 8 devices of 16."""
+    shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "run_1.log.gz")
+    declare(folder, devices_per_node=8, precision="amp_fp16", model="some", sample_ratio=0.1, batch_per_device=batch)
+
+
+@refuses()
+def is_long_and_differs_from_another_at_its_end_only(folder, write_log):
+    """More than what is read at once is alike."""
+    logs = [write_log(FIRST), write_log(EIGHT, 8)]
+    size = max(log.stat().st_size for log in logs)
+    for log in logs:
+        log.write_text(("#" * 99 + "\n") * 11_000 + log.read_text().ljust(size, "\n"))
+
+
 @refuses("1n1g 2")
 def is_a_copy_of_another_repetition(folder, write_log):
     shutil.copy(write_log(FIRST), folder / SECOND)

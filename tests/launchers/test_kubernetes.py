@@ -107,7 +107,7 @@ def test_secrets_are_in_the_secret_and_nowhere_else(api, kubelet, tmp_path):
     assert holders == ["Secret"]
     assert [file for file in tmp_path.rglob("*") if file.is_file() and SECRET in file.read_text()] == []
     [secret] = [manifest for manifest in api.created if manifest["kind"] == "Secret"]
-    assert re.fullmatch("[0-9a-f]{64}", secret["stringData"]["token"])
+    assert "PRIVATE KEY" in secret["stringData"]["certificate.pem"]
 
 
 def test_a_pod_that_does_not_start_ends_the_run_with_the_reason(api, kubelet, tmp_path):

@@ -1,21 +1,31 @@
 """What the first pod of a run checks before anything is started, and how it runs commands in the others."""
 
+import re
+import select
+import socket
+import ssl
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from dlperf_study.machines.cluster.software import software
 from dlperf_study.machines.guard.run_folder import encoded
 from dlperf_study.machines.guard.submission import Submission
+from dlperf_study.machines.kubernetes.certificate import run_certificate
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest, coordinate_pods, write_archive
-from dlperf_study.machines.kubernetes.remote_exec import LOST
+from dlperf_study.machines.kubernetes.remote_exec import MOST_UNPROVED, NOT_STARTED, PORT, PROOF_SECONDS
 from dlperf_study.programs.questions import packages, packages_of_libraries
 from tests.command_line import wait_for
 
 #: Of this machine, and of no other test.
-ADDRESS = "127.0.0.77"
+ADDRESS, OTHER_ADDRESS = "127.0.0.77", "127.0.0.78"
 
 
 def reason(code: str = "", **libraries: str) -> str:
@@ -49,30 +59,96 @@ def test_a_pod_has_the_files_that_travel_with_a_run(tmp_path):
     assert write_archive("", pod) == ""
 
 
-def remote_exec(program: str, token: Path, *command: str) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "dlperf_study.machines.kubernetes.remote_exec",
-        program,
-        str(token),
-        ADDRESS,
-        *command,
-    ]
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Return the files of the certificates of two runs."""
+    files = [tmp_path_factory.mktemp("secret") / f"run-{number}.pem" for number in (1, 2)]
+    for file in files:
+        file.write_text(run_certificate())
+    return files
 
 
-def run(token: Path, *command: str, text: str = "") -> tuple[str, int]:
-    """Return what a command prints and its exit code; ``text`` is its input."""
-    client = subprocess.run(remote_exec("run", token, *command), input=text, stdout=subprocess.PIPE, text=True)
-    return client.stdout, client.returncode
+def remote_exec(program: str, certificate: Path, address: str, *command: str) -> list[str]:
+    module = "dlperf_study.machines.kubernetes.remote_exec"
+    return [sys.executable, "-m", module, program, str(certificate), address, *command]
 
 
-def test_a_command_runs_in_another_pod_for_whoever_knows_the_token(tmp_path):
-    right, wrong = tmp_path / "right", tmp_path / "wrong"
-    for token in (right, wrong):
-        token.write_text(token.name)
-    with subprocess.Popen(remote_exec("serve", right)) as server:
-        wait_for(lambda: run(right, "true") == ("", 0), "the server to answer")
-        assert run(right, "sh", "-c", "cat; exit 3", text="a line") == ("a line", 3)
-        assert run(wrong, "echo", "reached") == ("", LOST)
+@contextmanager
+def serving(certificate: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Serve ``ADDRESS`` until the last command."""
+    with subprocess.Popen(remote_exec("serve", certificate, ADDRESS)) as server:
+        wait_for(lambda: run(certificate, "true") == ("", "", 0), "the server to answer")
+        yield server
+
+
+def run(certificate: Path, *command: str, text: str = "", address: str = ADDRESS) -> tuple[str, str, int]:
+    """Return what a command and its client print, and its exit code; ``text`` is its input."""
+    client = subprocess.run(
+        remote_exec("run", certificate, address, *command), input=text, capture_output=True, text=True
+    )
+    return client.stdout, client.stderr, client.returncode
+
+
+def test_a_command_runs_in_another_pod_of_the_same_run_only(certificates):
+    ours, theirs = certificates
+    with serving(ours) as server:
+        assert run(ours, "sh", "-c", "cat; exit 3", text="a line") == ("a line", "", 3)
+        much = "x" * 3_000_000
+        assert run(ours, "cat", text=much) == (much, "", 0)
+        assert run(ours, "/no/such/program")[2] == NOT_STARTED
+        output, message, code = run(theirs, "echo", "reached")
+        assert (output, code) == ("", 1)
+        assert "certificate verify failed" in message
     assert server.returncode == 0, "it ends a moment after its last command"
+
+
+def test_a_client_that_trusts_the_pod_and_has_not_its_key_is_refused(certificates):
+    ours, theirs = certificates
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(ours)
+    for own in (None, theirs):
+        if own:
+            context.load_cert_chain(own)
+        with serving(ours), socket.create_connection((ADDRESS, PORT)) as plain, context.wrap_socket(plain) as client:
+            client.sendall(b"a request")
+            # In TLS 1.3 a client learns that it was refused when it reads.
+            with pytest.raises(OSError, match=r"certificate|unknown ca"):
+                client.recv(100)
+
+
+def test_what_travels_between_pods_can_not_be_read(certificates):
+    seen = bytearray()
+    with serving(certificates[0]), socket.create_server((OTHER_ADDRESS, PORT)) as listener:
+        threading.Thread(target=relay, args=(listener, seen), daemon=True).start()
+        command = ("sh", "-c", "cat; echo a-printed-secret")
+        printed, _, code = run(certificates[0], *command, text="a-sent-secret ", address=OTHER_ADDRESS)
+    assert (printed, code) == ("a-sent-secret a-printed-secret\n", 0)
+    assert len(seen) > 1000
+    assert not re.search(b"secret|cat", seen)
+
+
+def relay(listener: socket.socket, seen: bytearray) -> None:
+    """Pass on one connection to the server, both ways, and keep what was seen."""
+    client, _ = listener.accept()
+    with client, socket.create_connection((ADDRESS, PORT)) as server:
+        other = {client: server, server: client}
+        while True:
+            for end in select.select(list(other), [], [])[0]:
+                data = end.recv(2**16)
+                if not data:
+                    return
+                seen.extend(data)
+                other[end].sendall(data)
+
+
+def test_a_flood_of_silent_clients_delays_a_command_and_does_not_fill_the_memory(certificates):
+    with serving(certificates[0]) as server, ExitStack() as flood:
+        process = psutil.Process(server.pid)
+        before = process.memory_info().rss
+        for _ in range(2 * MOST_UNPROVED):
+            flood.enter_context(socket.create_connection((ADDRESS, PORT)))
+        begin = time.monotonic()
+        assert run(certificates[0], "echo", "reached") == ("reached\n", "", 0)
+        assert time.monotonic() - begin < 4 * PROOF_SECONDS
+        assert process.memory_info().rss - before < MOST_UNPROVED * 2**20

@@ -4,7 +4,7 @@ import pytest
 
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.programs.questions import passed_variables
-from dlperf_study.study.environment_variables import COMMON_VARIABLES, WITHHELD
+from dlperf_study.study.environment_variables import COMMON_VARIABLES, WITHHELD, secrets_in
 
 VARIABLES = passed_variables()
 
@@ -66,3 +66,10 @@ def test_an_address_with_a_password_is_withheld_whatever_its_name(address):
 def test_a_switch_or_a_small_number_of_an_unknown_variable_stays_in_a_log(value):
     assert VARIABLES.recorded({"NCCL_FUTURE": value}) == {"NCCL_FUTURE": WITHHELD}
     assert VARIABLES.redacted(f"step {value}", {"NCCL_FUTURE": value}) == f"step {value}"
+
+
+def test_the_shortest_secret_is_replaced_and_what_is_shorter_is_part_of_many_words():
+    given = {"API_KEY": "k4Zq", "OTHER_KEY": "k4Z"}
+    assert VARIABLES.redacted("key k4Zq, and k4Z in k4Zebra", given) == f"key {WITHHELD}, and k4Z in k4Zebra"
+    assert secrets_in(["--api-key", "k4Zq"]) == ["--api-key"]
+    assert secrets_in(["--api-key", "k4Z"]) == []

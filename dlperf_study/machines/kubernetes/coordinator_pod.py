@@ -22,7 +22,7 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.machines.cluster.software import library_versions, software
 from dlperf_study.machines.guard.coordinator import coordinate
 from dlperf_study.machines.guard.submission import Node, Submission
-from dlperf_study.machines.kubernetes.manifests import ENVIRONMENT_FILE, NODE_FOLDER, REQUEST_FILE, TOKEN_FILE
+from dlperf_study.machines.kubernetes.manifests import CERTIFICATE_FILE, ENVIRONMENT_FILE, NODE_FOLDER, REQUEST_FILE
 from dlperf_study.machines.kubernetes.pods import evidence_lines
 from dlperf_study.machines.kubernetes.remote_exec import PORT
 from dlperf_study.study.job import JobResult, Outcome
@@ -30,7 +30,7 @@ from dlperf_study.study.job import JobResult, Outcome
 #: Where the first pod gathers the files of all pods.
 RUNS_FOLDER = f"{NODE_FOLDER}/evidence/runs"
 #: What runs a command in another pod, given its address.
-REACH = (sys.executable, "-m", "dlperf_study.machines.kubernetes.remote_exec", "run", TOKEN_FILE)
+REACH = (sys.executable, "-m", "dlperf_study.machines.kubernetes.remote_exec", "run", CERTIFICATE_FILE)
 RETRY_SECONDS, CONNECT_SECONDS = 0.5, 5.0
 
 

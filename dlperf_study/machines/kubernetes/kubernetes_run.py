@@ -3,7 +3,6 @@
 import copy
 import hashlib
 import json
-import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.machines.guard.run_folder import begin
 from dlperf_study.machines.kubernetes.api import Api, KubernetesError
+from dlperf_study.machines.kubernetes.certificate import run_certificate
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
 from dlperf_study.machines.kubernetes.manifests import COORDINATOR_LABEL, RUN_LABEL, Manifest
 from dlperf_study.machines.kubernetes.pods import (
@@ -123,7 +123,7 @@ def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = N
         policy["activeDeadlineSeconds"] = round(run.deadline_seconds)
     if kind == "Secret":
         complete["stringData"] = {
-            "token": secrets.token_hex(32),
+            "certificate.pem": run_certificate(),
             "request.json": run.request.as_json(),
             "environment.json": json.dumps(dict(run.request.submission.environment)),
         }

@@ -21,7 +21,7 @@ Manifest = dict[str, Any]
 SECRET_FOLDER = "/run/dlperf-study/secret"
 NODE_FOLDER = "/run/dlperf-study/node"
 REQUEST_FILE = f"{SECRET_FOLDER}/request.json"
-TOKEN_FILE = f"{SECRET_FOLDER}/token"
+CERTIFICATE_FILE = f"{SECRET_FOLDER}/certificate.pem"
 ENVIRONMENT_FILE = f"{SECRET_FOLDER}/environment.json"
 RUN_LABEL, ROLE_LABEL, NODE_LABEL = "dlperf-study/run", "dlperf-study/role", "dlperf-study/node"
 #: On the one pod that coordinates the run.
@@ -166,7 +166,7 @@ def _template(labels: dict[str, str], pod: Pod, cluster: Cluster, image: str) ->
 
 def _secret(labels: dict[str, str]) -> Manifest:
     """Return what the pods of a run mount besides their own folders; the values are filled in when it starts."""
-    files = {"token": "{token}", "request.json": "{request}", "environment.json": "{environment}"}
+    files = {"certificate.pem": "{certificate}", "request.json": "{request}", "environment.json": "{environment}"}
     return _manifest("v1", "Secret", labels[RUN_LABEL], labels, stringData=files)
 
 
@@ -231,7 +231,7 @@ def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
     resources = _resources(pod, cluster)
     can_lock = cluster.settings.ipc_lock and pod.role is PodRole.TRAINER
     _, host_mounts = _host_paths(cluster)
-    program = ["remote_exec", "serve", TOKEN_FILE, "$(POD_IP)"]
+    program = ["remote_exec", "serve", CERTIFICATE_FILE, "$(POD_IP)"]
     if pod.coordinates:
         program = ["coordinator_pod"]
     return {

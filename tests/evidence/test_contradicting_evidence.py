@@ -1,0 +1,154 @@
+"""Evidence that contradicts itself does not count, and what was changed after a run is told from what it left."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import RunPaths, StudyPaths
+from dlperf_study.evidence.run import read_run
+from dlperf_study.evidence.run_record import write
+from dlperf_study.study.job import Outcome
+from tests.evidence_factory import change, configuration, write_lines, write_run
+from tests.telemetry_factory import gpu, sample, with_telemetry
+
+ASKED = configuration(devices_per_node=2)
+SECOND = 10**9
+
+Facts = dict[str, Any]
+Edit = Callable[[Facts], Any]
+
+
+@pytest.fixture
+def paths(tmp_path):
+    """Return a run with telemetry and with the times of its windows, whose files agree."""
+    paths = write_run(StudyPaths(tmp_path), ASKED, 1)
+    paths.configuration_file.write_text(json.dumps(ASKED.as_dict(), indent=1))
+    hardware = {"host": "host-a", "cpu_model": "Constructed CPU", "cores": 64}
+    change(paths, nodes=[{"name": "", "hardware": hardware}])
+    assert with_telemetry(paths, sample(0, [gpu()]), [sample(1, [gpu()])]).reason == ""
+    return paths
+
+
+def edit_logs(paths: RunPaths, edit: Edit, line_number: int) -> None:
+    """Change a line of the logs of all ranks: a program that writes wrong lines does so on each."""
+    for file in sorted(paths.folder.glob("rank-*.jsonl")):
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        edit(lines[line_number])
+        write_lines(file, lines)
+
+
+def reason(paths: RunPaths) -> str:
+    run = read_run(paths)
+    assert (run.outcome, run.ranks) == (Outcome.FAILED, ())
+    return run.reason
+
+
+def set_value(name: str, value: Any) -> Edit:
+    return lambda line: line.update({name: value})
+
+
+def shift(seconds: float) -> Edit:
+    return lambda line: line.update(begin_ns=line["begin_ns"] + round(seconds * SECOND))
+
+
+@pytest.mark.parametrize(
+    ("edit", "line_number", "message"),
+    [
+        (shift(-0.5), 3, "window training of rank 0 begins before window computation_before ends"),
+        (shift(1000), -2, r"window exchange ends 1\d\d\d s after rank 0 had begun, of the run's 600 s"),
+        (shift(-1000), 1, "window warmup of rank 0 begins 9.. s before rank 0 had begun"),
+        (set_value("host", "host-b"), 0, "rank 0 ran on host-b, but its node is host-a"),
+        (set_value("library_version", "3.0.1+cpu"), 0, "rank 0 trained with paddle 3.0.1.cpu, but run.json says 3.0.0"),
+        (set_value("flops_per_sample", 2e15), 0, r"rank 0 would compute .*e\+1\d FLOP/s: its flops_per_sample"),
+    ],
+)
+def test_logs_that_contradict_themselves_or_the_record_do_not_count(paths, edit, line_number, message):
+    edit_logs(paths, edit, line_number)
+    assert re.search(message, reason(paths))
+
+
+def test_windows_count_in_the_order_in_which_they_are_measured_only(paths):
+    """Each with its own time or without: a log of an earlier version has no times."""
+    for file in sorted(paths.folder.glob("rank-*.jsonl")):
+        first, warmup, before, training, *others = [json.loads(line) for line in file.read_text().splitlines()]
+        for window in (warmup, before, training, *others):
+            window.pop("begin_ns", None)
+        write_lines(file, [first, warmup, training, before, *others])
+    paths.telemetry(0).unlink()
+    assert "rank 0 has window computation_before after training, before which it is measured" in reason(paths)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"exit_codes": {}}, "not every trainer has an exit code (those of none)"),
+        ({"exit_codes": {"server-0": None}}, "not every trainer has an exit code (those of none)"),
+        ({"exit_codes": {"rank-0": 0}}, "not every trainer has an exit code (those of rank-0)"),
+        ({"exit_codes": {"rank-0": 0, "rank-1": None}}, "exit codes of trainers other than 0 (rank-1: None)"),
+        ({"seconds": 1e9}, "it lasted 1e+09 s since 2024-05-01T10:01:00+00:00, which is not over yet"),
+        ({"reason": "rank-1 exited with code 1"}, "it says completed, and has a reason why it did not: rank-1 exited"),
+        ({"round": 7}, "it says that round 7 measured it, but its round is that of its repetition"),
+    ],
+)
+def test_a_record_that_contradicts_itself_does_not_count(paths, values, message):
+    change(paths, **values)
+    assert message in reason(paths)
+
+
+def test_the_configuration_that_the_ranks_read_is_the_recorded_one(paths):
+    paths.configuration_file.write_text(json.dumps(ASKED.as_dict() | {"batch_per_device": 999}))
+    recorded = ASKED.batch_per_device
+    assert f"batch_per_device is 999 in configuration.json, but {recorded} in run.json" in reason(paths)
+
+
+def recorded(paths: RunPaths) -> RunPaths:
+    """Return a run whose record was written as a driver does."""
+    write(json.loads(paths.run_file.read_text()), paths)
+    assert read_run(paths).completed
+    return paths
+
+
+def one_digit(text: str) -> str:
+    """Return a text with another last digit before its end."""
+    *_, last = re.finditer(r"\d", text)
+    return text[: last.start()] + str((int(last[0]) + 1) % 10) + text[last.end() :]
+
+
+def test_one_digit_of_any_file_tells_that_it_was_changed(paths):
+    files = {file.name: file for file in recorded(paths).evidence_files}
+    assert sorted(files) == ["configuration.json", "rank-00000.jsonl", "rank-00001.jsonl", "telemetry-00000.jsonl"]
+    for name, file in files.items():
+        left = file.read_text()
+        file.write_text(one_digit(left))
+        assert name in reason(paths)
+        file.unlink()
+        assert name in reason(paths)
+        file.write_text(left)
+    assert read_run(paths).completed
+
+
+@pytest.mark.parametrize("key", ["load", "seconds", "started", "files", "diagnostics", "new"])
+def test_a_record_that_was_edited_is_told_from_the_one_that_was_left(paths, key):
+    facts = json.loads(recorded(paths).run_file.read_text())
+    other_values = {
+        "load": facts["load"] | {"waited_seconds": 9.0},
+        "seconds": 599.0,
+        "started": "2024-05-01T10:01:01+00:00",
+        "files": {},
+        "diagnostics": [{"subject": "x", "message": "y"}],
+        "new": 1,
+    }
+    change(paths, **{key: other_values[key]})
+    with pytest.raises(EvidenceError, match=r"run.json: was changed after the run"):
+        read_run(paths)
+
+
+def test_a_record_of_an_earlier_version_counts_without_digests(paths):
+    facts = json.loads(recorded(paths).run_file.read_text())
+    del facts["digest"], facts["files"]
+    paths.run_file.write_text(json.dumps(facts))
+    assert read_run(paths).completed
