@@ -33,7 +33,7 @@ def test_a_file_that_can_not_be_written_stays_as_it_was(tmp_path, monkeypatch):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(OSError, match="run.json"):
+    with pytest.raises(OSError, match=r"run\.json"):
         write_atomically(file, "new")
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]

@@ -22,7 +22,7 @@ BY_HAND = Turn()
 NODE = {
     "node": 0,
     "name": "",
-    "hardware": {"host": "here", "cores": 2},
+    "hardware": {"host": "host-a", "cores": 2},
     "software": {"python": "3.11"},
     "variables": {},
     "load": {"waited_seconds": 0.0, "busy_cores_before": 0.1, "survivors_ended": ["1: sleep"]},
@@ -73,7 +73,7 @@ def test_what_is_written_is_what_is_read(run):
 def test_a_record_that_is_not_valid_is_none(run, wrong):
     facts = recorded(run)
     write(facts, run)
-    assert read(run) == facts
+    assert facts.items() <= read(run).items()
     write(facts | wrong, run)
     assert read(run) is None
 
@@ -96,8 +96,8 @@ def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busi
     load = {"waited_seconds": 3.0, "busy_cores_before": 0.0, "survivors_ended": ["2: sleep"]}
     other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there"}, "load": load}
     facts = recorded(run, replace(WELL, nodes=(NODE, other)))
-    assert facts["environment"]["hardware"] == {"host": "here", "cores": 2}
-    assert [node["hardware"]["host"] for node in facts["nodes"]] == ["here", "there"]
+    assert facts["environment"]["hardware"] == {"host": "host-a", "cores": 2}
+    assert [node["hardware"]["host"] for node in facts["nodes"]] == ["host-a", "there"]
     assert facts["load"] == {
         "waited_seconds": 3.0,
         "busy_cores_before": 0.1,
@@ -198,7 +198,7 @@ def test_the_tail_is_the_last_lines_of_every_log(run):
     ("node", "name"),
     [
         (NODE, "a device"),
-        (NODE | {"hardware": {"host": "here", "cores": 2, "cpu_model": "A CPU @ 2 GHz"}}, "A CPU @ 2 GHz"),
+        (NODE | {"hardware": {"host": "host-a", "cores": 2, "cpu_model": "A CPU @ 2 GHz"}}, "A CPU @ 2 GHz"),
         (NODE | {"gpu_support": {"gpus": ["NVIDIA L4", "NVIDIA L4"]}}, "NVIDIA L4"),
     ],
 )

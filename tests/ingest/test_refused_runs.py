@@ -172,7 +172,7 @@ def contradicts_its_sample_ratio_or_not(folder, write_log, sample_ratio):
     declare(folder, devices_per_node=8, precision="amp_fp16", model="some", sample_ratio=sample_ratio)
 
 
-@refuses("1n1g 1", batch=64)
+@refuses("1n8g 1", batch=64)
 @refuses(batch=128)
 def contradicts_its_global_batch_or_not(folder, write_log, batch):
     """The log states 8 devices of 16."""

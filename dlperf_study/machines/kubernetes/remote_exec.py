@@ -128,7 +128,7 @@ class Server:
 
     async def _answer(self, connection: socket.socket) -> None:
         """Run the command that a client requests; hang up on one that does not belong to the run."""
-        with suppress(OSError, EOFError, ValueError), connection:
+        with suppress(OSError, EOFError, ValueError):
             try:
                 reader, writer = await self._proved(connection)
             finally:

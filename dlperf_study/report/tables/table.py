@@ -2,24 +2,19 @@
 
 import csv
 import io
-import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
-from itertools import chain, count, product, repeat
+from itertools import chain, count, product
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.spreadsheets import disarmed
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.metrics.statistics import Bounded
-from dlperf_study.report.formatting import MISSING, format_bounded, html_text
-from dlperf_study.report.section import anchor_link, downloads, evidence_link
+from dlperf_study.report.formatting import MISSING, format_bounded
+from dlperf_study.report.tables.html import html_on_page, html_table, is_long, script_of_rows
 from dlperf_study.report.tables.latex import latex_table
-
-#: What may be on several lines: the parts of a path.
-_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+){2,}")
 
 
 @dataclass(frozen=True)
@@ -115,7 +110,8 @@ class Table:
 
     ``groups`` names the group of each row; a group's name is printed once, above its first row. ``page_caption``: what
     a page shows of the caption, because it says the rest once; None: all of it. The files keep the whole caption.
-    ``is_saved``: a page can lead to its files.
+    ``is_saved``: a page can lead to its files. ``first``: the positions of the rows that a page shows of a long table
+    before a reader asks for all; empty: the first ones.
     """
 
     name: str
@@ -128,6 +124,7 @@ class Table:
     groups: tuple[str, ...] = ()
     page_caption: str | None = None
     is_saved: bool = False
+    first: tuple[int, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -155,12 +152,12 @@ class Table:
         """How many sub-columns there are."""
         return sum(heading.span for heading in self.headings)
 
-    def grouped(self) -> Iterator[tuple[str, tuple[Cell, ...]]]:
-        """Yield each row with the name of the group that begins with it, or an empty string."""
-        groups = self.groups or ("",) * len(self.rows)
+    def grouped(self, positions: Sequence[int] | None = None) -> Iterator[tuple[str, tuple[Cell, ...]]]:
+        """Yield each row, or those at these positions, with the name of the group that begins with it, or nothing."""
         previous = ""
-        for group, row in zip(groups, self.rows, strict=True):
-            yield (group if group != previous else ""), row
+        for position in range(len(self.rows)) if positions is None else positions:
+            group = self.groups[position] if self.groups else ""
+            yield (group if group != previous else ""), self.rows[position]
             previous = group
 
     def column(self, label: str) -> list[str]:
@@ -173,7 +170,10 @@ class Table:
         write_atomically(paths.tables / f"{self.name}.html", self.html() + "\n")
         write_atomically(paths.tables / f"{self.name}.tex", latex_table(self))
         write_atomically(paths.tables / f"{self.name}.csv", self.csv())
-        return replace(self, is_saved=True)
+        saved = replace(self, is_saved=True)
+        if is_long(self):
+            write_atomically(paths.tables / f"{self.name}.js", script_of_rows(saved))
+        return saved
 
     def csv(self) -> str:
         """Return the printed values as CSV: group, values and intervals, and the footnotes of each row at its end.
@@ -196,21 +196,10 @@ class Table:
 
     def html(self) -> str:
         """Return the table with its whole caption and all its notes: it explains itself wherever it is put."""
-        notes = _list([*self._note_lines(), *self._footnote_lines()])
-        return self._figure(self.caption, notes)
+        return html_table(self)
 
     def _repr_html_(self) -> str:
-        caption = self.caption if self.page_caption is None else self.page_caption
-        definitions = _list(self._note_lines())
-        folded = f'<details class="definitions"><summary>Definitions and notes</summary>{definitions}</details>'
-        files = downloads("tables", self.name, "csv", "tex") if self.is_saved and self.rows else ""
-        notes = _list(list(self._footnote_lines())) + (folded if definitions else "")
-        return self._figure(caption, notes, anchor_link(f"table-{self.name}") + files)
-
-    def _figure(self, caption: str, notes: str, links: str = "") -> str:
-        heading = f"<b>{escape(self.title)}.</b> {escape(caption)}".rstrip() + links
-        body = _html_grid(self) + notes if self.rows else f'<p class="nothing">{html_text(self.empty)}</p>'
-        return f'<figure class="table" id="table-{self.name}"><figcaption>{heading}</figcaption>{body}</figure>'
+        return html_on_page(self)
 
     def definition_anchor(self, heading: Heading) -> str:
         """Return the name of the note that defines a column, to lead to it; empty where no note does."""
@@ -219,63 +208,8 @@ class Table:
         )
         return f"definition-{self.name}-{self.headings.index(heading)}" if is_defined else ""
 
-    def _note_lines(self) -> list[str]:
-        anchors = {}
-        for heading in self.headings:
-            anchors[heading.label] = self.definition_anchor(heading)
-        lines = []
-        for note in self.notes_without_footnotes:
-            anchor = anchors.get(note.partition(": ")[0])
-            lines.append(f'<span id="{anchor}">{html_text(note)}</span>' if anchor else html_text(note))
-        return lines
-
-    def _footnote_lines(self) -> Iterator[str]:
-        for footnote, mark in self.footnotes.items():
-            line = html_text(str(footnote))
-            if isinstance(footnote, Link) and footnote.target:
-                line = f'<a href="{escape(footnote.target)}">{line}</a>'
-            yield f"<sup>{mark}</sup>&nbsp;{line}"
-
-
-def _list(lines: list[str]) -> str:
-    """Return notes as a list; nothing of none."""
-    return f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>' if lines else ""
-
 
 def _marks() -> Iterator[str]:
     """Yield a, b, …, z, aa, ab, … without an end."""
     for length in count(1):
         yield from map("".join, product(string.ascii_lowercase, repeat=length))
-
-
-def _html_grid(table: Table) -> str:
-    head = ""
-    for heading in table.headings:
-        unit = f' <span class="unit">{escape(heading.unit)}</span>' if heading.unit else ""
-        kind = ' class="number"' if heading.numeric else ""
-        anchor = table.definition_anchor(heading)
-        link = f'<a class="definition" href="#{anchor}" aria-label="definition"></a>' if anchor else ""
-        head += f'<th scope="col" colspan="{heading.span}"{kind}>{escape(heading.label)}{link}{unit}</th>'
-    is_headed = any(heading.label for heading in table.headings)
-    head = f"<thead><tr>{head}</tr></thead>" if is_headed else ""
-    rows = []
-    for group, row in table.grouped():
-        if group:
-            rows.append(f'<tr class="group"><th scope="rowgroup" colspan="{table.width}">{escape(group)}</th></tr>')
-        cells = map(_html_cell, row, table.headings, map(table.marks, row), repeat(table.is_saved))
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    # JupyterLab, which cuts off what is wider, has no style sheet of the report.
-    return f'<div class="scroll" style="overflow-x:auto"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def _html_cell(cell: Cell, heading: Heading, marks: str, is_saved: bool) -> str:
-    kind = ' class="number"' if heading.numeric else ""
-    anchor = f' id="{escape(cell.anchor)}"' if cell.anchor else ""
-    mark = f"<sup>{marks}</sup>" if marks else ""
-    escaped = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), html_text(cell.text))
-    value = f"<code>{escaped}</code>" if cell.code else escaped
-    if cell.evidence and is_saved:
-        value = evidence_link(cell.evidence, value)
-    if not heading.interval:
-        return f"<td{kind}{anchor}>{value}{mark}</td>"
-    return f'<td{kind}{anchor}>{value}</td><td class="interval">{escape(cell.interval)}{mark}</td>'

@@ -1,6 +1,6 @@
 """Tables with a row per configuration, member of a group or run, and their cells: a value, or why it is missing."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,11 +21,14 @@ from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.series import all_groups, all_series, short_labels, varying_factors
 from dlperf_study.report.tables.answers import NOTHING_DECLARED
 from dlperf_study.report.tables.diagnostic_tables import is_file, mask_numbers, merged
+from dlperf_study.report.tables.html import MOST_ROWS
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_missing_of_run
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.job import Outcome
 
 RATE_UNIT = COLUMNS["throughput"].unit
+#: Of a long table a page shows first so many rows with the largest values and with the smallest, and unexpected ones.
+MOST_AT_AN_END, MOST_UNEXPECTED = 10, 20
 
 
 @cached_by_parts
@@ -245,6 +248,23 @@ _SPECIAL_COLUMNS = {
 }
 
 
+def noticeable(rows: Sequence[Any], name: str, cells: Sequence[Sequence[Cell]]) -> tuple[int, ...]:
+    """Return the positions of the rows that a reader looks for first among many, in their order.
+
+    Those with the largest and the smallest values of a column, and those of which a cell has a footnote that others
+    have not: something is unexpected there.
+    """
+    values = pd.Series([getattr(row, name, None) for row in rows], dtype="object")
+    numbers = pd.to_numeric(values, errors="coerce").dropna()
+    uses = Counter(footnote for row in cells for cell in row for footnote in set(cell.footnotes))
+    rarest = pd.Series(
+        [min((uses[note] for cell in row for note in cell.footnotes), default=len(rows)) for row in cells]
+    )
+    unexpected = rarest[rarest < len(rows) / 2].nsmallest(MOST_UNEXPECTED).index
+    at_ends = [*numbers.nlargest(MOST_AT_AN_END).index, *numbers.nsmallest(MOST_AT_AN_END).index]
+    return tuple(sorted({*at_ends, *unexpected}))
+
+
 def grouped_table(
     name: str,
     title: str,
@@ -254,14 +274,19 @@ def grouped_table(
     notes: Iterable[str],
     empty: str,
     page_caption: str = "",
+    noticed: str = "",
 ) -> Table:
-    """Return a table of these columns with the rows of each group below its name."""
+    """Return a table of these columns with the rows of each group below its name.
+
+    ``noticed``: the column by whose values a page chooses the rows of a long table that it shows first.
+    """
     rows, names = list[Any](), list[str]()
     for group, members in groups:
         rows += members
         names += [group] * (len(rows) - len(names))
     headings, cells = laid_out(columns, rows)
-    return Table(name, title, caption, headings, cells, tuple(notes), empty, tuple(names), page_caption)
+    first = noticeable(rows, noticed, cells) if noticed and len(rows) > MOST_ROWS else ()
+    return Table(name, title, caption, headings, cells, tuple(notes), empty, tuple(names), page_caption, first=first)
 
 
 def table_of_configurations(
@@ -284,7 +309,8 @@ def table_of_configurations(
         members = filter(identities.__contains__, configurations["identity"])
         groups.append((label, map(dataset.configuration_rows.__getitem__, members)))
     notes = map(defined, shown) if notes is None else notes
-    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, empty)
+    noticed = next((column for column in shown if COLUMNS[column].is_number), "throughput")
+    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, empty, noticed=noticed)
 
 
 def table_of_groups(
@@ -321,7 +347,8 @@ def table_of_runs(
         of_series = runs[runs["identity"].isin(configurations["identity"])]
         of_series = of_series.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable")
         groups.append((label, map(tuples.__getitem__, of_series.index)))
-    return grouped_table(name, title, context.conditions(dataset), columns, groups, notes, empty)
+    conditions = context.conditions(dataset)
+    return grouped_table(name, title, conditions, columns, groups, notes, empty, noticed="throughput")
 
 
 def labelled_series(dataset: Dataset) -> list[tuple[str, pd.DataFrame]]:

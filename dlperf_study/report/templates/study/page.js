@@ -84,11 +84,56 @@ function makeSearchable(table, rows) {
   });
 }
 
-for (const table of document.querySelectorAll("figure.table table")) {
+function prepare(table) {
   const rows = rowsOf(table);
   if (table.tHead && rows.length > 1) makeSortable(table, rows);
   // What has no headings is a list of facts.
-  if (table.tHead && rows.length >= SEARCHED_FROM_ROWS) makeSearchable(table, rows);
+  const isWhole = table.closest("figure").querySelector("[data-rows]") === null;
+  if (table.tHead && isWhole && rows.length >= SEARCHED_FROM_ROWS) makeSearchable(table, rows);
 }
+
+/** Lead to the row that the address names: it may have been in no row before. */
+function findRow() {
+  const target = document.getElementById(location.hash.slice(1));
+  if (target) target.scrollIntoView();
+  return target !== null;
+}
+
+/** Give a table all its rows and their footnotes; the script beside the page calls this. */
+function allRows(name, rows, footnotes) {
+  const figure = document.getElementById("table-" + name);
+  const printed = figure.querySelector("table");
+  // A copy: what sorted the few rows that were there belongs to the old one.
+  const table = printed.cloneNode(true);
+  table.classList.remove("sorted");
+  table.tHead.innerHTML = figure.dataset.head;
+  table.tBodies[0].innerHTML = rows;
+  printed.replaceWith(table);
+  for (const old of figure.querySelectorAll(".further, .footnotes, input[type=search]")) old.remove();
+  table.closest(".scroll").insertAdjacentHTML("afterend", footnotes);
+  prepare(table);
+  findRow();
+}
+
+/** Load all rows of the long tables whose buttons are given. */
+function loadRows(buttons) {
+  for (const button of buttons) {
+    button.disabled = true;
+    const script = document.createElement("script");
+    script.src = button.dataset.rows;
+    script.addEventListener("error", () => (button.textContent = button.dataset.rows + " is missing"));
+    document.head.append(script);
+  }
+}
+
+const buttons = document.querySelectorAll("button[data-rows]");
+for (const button of buttons) {
+  const figure = button.closest("figure");
+  figure.dataset.head = figure.querySelector("thead").innerHTML;
+  button.addEventListener("click", () => loadRows([button]));
+}
+for (const table of document.querySelectorAll("figure.table table")) prepare(table);
+addEventListener("hashchange", () => findRow() || loadRows(document.querySelectorAll("button[data-rows]:enabled")));
+if (location.hash && !findRow()) loadRows(buttons);
 // Paper can't unfold anything.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => (details.open = true)));
