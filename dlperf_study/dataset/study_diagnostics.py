@@ -172,7 +172,7 @@ LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the table of runs, in which those that did not share their round have none, and a diagnostic for each."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED].dropna(subset=["round"])
-    reasons = dict([*_far_apart(completed), *_claimed_twice(completed)])
+    reasons = dict(_far_apart(completed))
     diagnostics = []
     for index, reason in reasons.items():
         run = runs.loc[index]
@@ -180,15 +180,6 @@ def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnost
         diagnostics.append(Diagnostic("round", message, identity=run["identity"], repetition=int(run["repetition"])))
     shared = runs["round"].mask(runs.index.isin(list(reasons)))
     return runs.assign(round=shared), diagnostics
-
-
-def _claimed_twice(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:
-    """Yield the index of each run whose round another run of its configuration claims too, and that it does."""
-    claims = completed.groupby(["identity", "round"])["repetition"].transform("size")
-    twice = completed[claims > 1].sort_values(["identity", "round"], kind="stable")
-    for index, round_number in twice["round"].items():
-        claimants = counted(int(claims[index]) - 1, "other run")
-        yield index, f"its run.json says round {round_number}, as {claimants} of it does"
 
 
 def _far_apart(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:

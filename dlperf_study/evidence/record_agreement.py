@@ -32,7 +32,7 @@ def check_record(
     ``logs`` are those of all ranks, in order of rank; ``facts`` is the record.
     """
     contradictions = chain(
-        _contradictory_outcome(facts),
+        _contradictory_outcome(facts, paths),
         _contradictory_ranks(logs, facts),
         _contradictory_exit_codes(facts),
         _contradictory_time(facts),
@@ -44,11 +44,12 @@ def check_record(
         raise EvidenceError(f"{paths.folder}: {message}")
 
 
-def _contradictory_outcome(facts: Mapping[str, Any]) -> Iterator[str]:
+def _contradictory_outcome(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
     if facts["reason"]:
         yield f"it says completed, and has a reason why it did not: {facts['reason']}"
-    # A round measures the repetition of its own number, once.
-    if facts["round"] not in (None, facts["repetition"]):
+    # A round measures the repetition of its own number, once; beside it may be runs that are not measured.
+    is_measured = paths.folder.parents[1] == paths.home.folder
+    if is_measured and facts["round"] not in (None, facts["repetition"]):
         yield f"it says that round {facts['round']} measured it, but its round is that of its repetition"
 
 
@@ -101,7 +102,8 @@ def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> I
         library, version = log.facts["library"], log.facts["library_version"]
         # A program may train with another Python than the one whose packages are in the record.
         versions = [] if log.is_of_program else _versions_of(library, facts["environment"]["software"])
-        if versions and version.partition("+")[0] not in versions:
+        # Horovod's names that of its framework too: 0.28.1 with torch 2.13.0.
+        if versions and version.split()[0].partition("+")[0] not in versions:
             yield f"rank {log.rank} trained with {library} {version}, but run.json says {', '.join(versions)}"
 
 

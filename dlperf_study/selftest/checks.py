@@ -90,7 +90,7 @@ def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
 def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
     """Check slowdowns of known size: the sign of each ratio, whether its interval holds the truth, and how wide it is.
 
-    How many are called slower is counted by size, and not required: three rounds on a noisy machine find few.
+    How many are called slower is counted by size, and not required: four rounds on a noisy machine find few.
     """
     cases = len(datasets)
     required = cases - allowed_misses(cases)

@@ -11,6 +11,7 @@ from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.study.configuration import Configuration
 from tests.clusters.namespaces import Host
+from tests.evidence_factory import Recipe, run_json
 from tests.frameworks.launching import configuration
 
 #: Every way to train, and what it needs besides its name.
@@ -49,8 +50,7 @@ def check_trained_together(
     assert len({log.end["parameter_checksum"] for log in logs}) == 1
     assert all(np.isfinite(log.windows["training"].losses).all() for log in logs)
     assert len({log.windows["training"].losses[0] for log in logs}) == len(names)
-    expected = {"ranks_expected": asked.world_size, "ranks_seen": list(range(asked.world_size)), "exit_codes": {}}
-    facts = {**expected, "cluster": {"device": "cpu"}, "seconds": None, "code": code}
+    facts = run_json(asked, paths.repetition, Recipe()) | {"seconds": None, "code": code}
     assert contradiction(logs, facts, asked, paths) == ""
     return tuple(logs)
 
