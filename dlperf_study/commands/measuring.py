@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dlperf_study.commands.output import print_aside, print_json, print_line
-from dlperf_study.commands.reading import report
+from dlperf_study.commands.reading import print_answer, report
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
 from dlperf_study.core.paths import StudyPaths, image_sets_folder
 from dlperf_study.core.user_commands import make_command
@@ -119,6 +119,7 @@ def study(options: argparse.Namespace) -> int:
     code, name = _measure(options, options.again)
     paths = StudyPaths.of(name)
     if is_report_current(paths):
+        print_answer(paths, getattr(options, "export_markdown", None))
         print_line(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")
     else:
         report(options)

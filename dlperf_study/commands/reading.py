@@ -31,7 +31,7 @@ def collect(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Build the dataset and the report."""
+    """Build the dataset and the report, and print its answer."""
     from dlperf_study.report.pages import build
 
     name = study_name_of(options)
@@ -41,9 +41,23 @@ def report(options: argparse.Namespace) -> int:
     if as_json:
         print_json({"study": name, "report": page, "dataset": paths.dataset, "summary": dataset_summary(paths)})
         return 0
+    print_answer(paths, getattr(options, "export_markdown", None))
     print_line(dataset_summary(paths))
     print_line(f"report: {page}")
     return 0
+
+
+def print_answer(paths: StudyPaths, markdown: Path | None) -> None:
+    """Print what the first page of a report says first; and write it as Markdown into a file, if one is given."""
+    from dlperf_study.core.writing import write_atomically
+    from dlperf_study.dataset.dataset import up_to_date
+    from dlperf_study.report.terminal_answer import in_markdown, in_terminal
+
+    dataset = up_to_date(paths)
+    print_line(in_terminal(dataset))
+    if markdown:
+        write_atomically(markdown, in_markdown(dataset))
+        print_line(f"Markdown: {markdown}")
 
 
 def compare(options: argparse.Namespace) -> int:

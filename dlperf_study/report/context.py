@@ -254,6 +254,13 @@ def measured(dataset: Dataset) -> pd.DataFrame:
     return dataset.configurations.dropna(subset=dataset.rate)
 
 
+def disturbed_runs(dataset: Dataset) -> int:
+    """Return before or during how many completed runs other programs kept cores busy."""
+    diagnostics = dataset.diagnostics
+    busy = diagnostics[diagnostics["subject"] == "busy_cores"][["identity", "repetition"]].drop_duplicates()
+    return len(completed_runs(dataset).merge(busy, on=["identity", "repetition"]))
+
+
 def known_rates(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
     """Return columns of rates; where there are tokens/s, with these, and without those of which no row has a number."""
     if rows["token_throughput"].isna().all():

@@ -108,9 +108,7 @@ def _precision(dataset: Dataset) -> str:
 
 def _disturbances(dataset: Dataset) -> str:
     """Return in how many completed runs other programs were busy; nothing where that was not seen."""
-    diagnostics, runs = dataset.diagnostics, context.completed_runs(dataset)
-    busy = diagnostics[diagnostics["subject"] == "busy_cores"][["identity", "repetition"]].drop_duplicates()
-    disturbed = len(runs.merge(busy, on=["identity", "repetition"]))
+    disturbed = context.disturbed_runs(dataset)
     return f"Other programs kept cores busy before or during {disturbed} of these runs." if disturbed else ""
 
 

@@ -43,10 +43,12 @@ def summary(dataset: Dataset) -> PageSentences:
         answering["communication"] = step_sentences.batch_sentences
     answers = [list(dict.fromkeys(filter(None, answer(dataset)))) for answer in answering.values()]
     answers = [answer for answer in answers if answer] or [list(_throughputs(dataset))]
+    disturbance = [*filter(None, [quality_sentences.disturbance_sentence(dataset)])]
+    most = MOST_SENTENCES - len(disturbance)
     first_answer, *other_answers = answers
-    other_answers = other_answers[: MOST_SENTENCES - 1]
-    chosen = first_answer[: MOST_SENTENCES - len(other_answers)]
-    return PageSentences.of(dataset, [*chosen, *(answer[0] for answer in other_answers)])
+    other_answers = other_answers[: most - 1]
+    chosen = first_answer[: most - len(other_answers)]
+    return PageSentences.of(dataset, [*disturbance, *chosen, *(answer[0] for answer in other_answers)])
 
 
 def scaling(dataset: Dataset) -> PageSentences:
@@ -149,9 +151,14 @@ def _quality(dataset: Dataset) -> Texts:
 
 
 def _resources(dataset: Dataset) -> Texts:
-    yield from quality_sentences.energy_sentences(dataset)
+    """Yield what was measured, and that energy was not after all that was."""
+    has_energy = dataset.configurations["energy_per_sample"].notna().any()
+    if has_energy:
+        yield from quality_sentences.energy_sentences(dataset)
     yield from quality_sentences.memory_sentences(dataset)
     yield from quality_sentences.clock_sentences(dataset)
+    if not has_energy:
+        yield from quality_sentences.energy_sentences(dataset)
 
 
 def _throughputs(dataset: Dataset) -> Texts:

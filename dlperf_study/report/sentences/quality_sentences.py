@@ -17,6 +17,8 @@ from dlperf_study.report.sentences.names import NOTHING, Names, answer, quantity
 from dlperf_study.report.tables.diagnostic_tables import diagnostic_groups
 from dlperf_study.study.job import Outcome
 
+#: From this share of disturbed runs on a page begins with them.
+MANY_DISTURBED = 0.25
 #: So many rounds that differ are named.
 _MOST_ROUNDS = 3
 
@@ -30,6 +32,15 @@ def no_conclusion_reason(dataset: Dataset) -> str:
     if (measured["runs_completed"] < MINIMUM_RUNS).all():
         return f"{NOTHING}: an interval needs {MINIMUM_RUNS} completed runs, and no configuration has them."
     return ""
+
+
+def disturbance_sentence(dataset: Dataset) -> str:
+    """Return that the machine did other work during many runs, and what to do; empty where it did not."""
+    disturbed, total = context.disturbed_runs(dataset), len(context.completed_runs(dataset))
+    if disturbed < MANY_DISTURBED * total or not disturbed:
+        return ""
+    remedy = answer("Measure again on a quiet machine")
+    return f"{remedy}: other programs kept cores busy before or during {disturbed} of {counted(total, 'run')}."
 
 
 def run_sentences(dataset: Dataset) -> Iterator[str]:

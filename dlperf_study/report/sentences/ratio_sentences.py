@@ -23,8 +23,8 @@ from dlperf_study.metrics.comparison import (
     widest_equality,
 )
 from dlperf_study.metrics.statistics import Estimate
-from dlperf_study.report.formatting import column_text, format_column, is_missing, model_name, percent_at_most
-from dlperf_study.report.sentences.names import MOST_NAMED, NOTHING, Names, answer, range_text, two_rates
+from dlperf_study.report.formatting import THIN_SPACE, column_text, format_column, is_missing, model_name, percent_at_most
+from dlperf_study.report.sentences.names import MOST_NAMED, NOTHING, PERCENT, Names, answer, range_text, two_rates
 from dlperf_study.report.sentences.step_sentences import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
 from dlperf_study.report.tables.answers import EXPLANATIONS, same_program
@@ -115,7 +115,15 @@ class Claim:
             both = f"{self.name} {self.comparison.replace('as ', 'and ', 1)}"
             return f"{both} can't be distinguished with these runs: {times}, {rates}."
         reason = self._error_message or self._explanation
-        return f"{self.name} trains {times} as fast {self.comparison}, {rates}{reason}."
+        return f"{self.name} trains {times} as fast {self.comparison}{self._of_ideal}, {rates}{reason}."
+
+    @property
+    def _of_ideal(self) -> str:
+        """Which share of the ideal speedup that is; empty where both have as many devices."""
+        is_scaled = self.role == "baseline" and self.row.world_size != self.other.world_size
+        if not is_scaled or is_missing(self.row.efficiency):
+            return ""
+        return f" ({column_text(self.row, 'efficiency', f'{THIN_SPACE}%', PERCENT)} of ideal)"
 
     @property
     def _rates(self) -> str:

@@ -1,0 +1,102 @@
+"""The answer of a study outside its pages: in a terminal with a bar per configuration, and as Markdown for a comment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dlperf_study.core.terminal import text_table
+from dlperf_study.core.wording import counted
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.comparison import RATIOS
+from dlperf_study.report import context, sentences
+from dlperf_study.report.formatting import format_column, is_missing, unit_in
+from dlperf_study.report.sentences.names import Names
+from dlperf_study.report.tables.table_builders import labelled_series
+
+#: How many letters the bar of the fastest configuration has, and how many configurations are listed at most.
+BAR_WIDTH, MOST_ROWS = 24, 20
+#: Up to the lower end of an interval, and from there to its upper end; of a rate without an interval all is certain.
+CERTAIN, UNCERTAIN = "█", "░"
+_LEGEND = f"{CERTAIN} up to the lower end of the 95 % interval, {UNCERTAIN} from there to its upper end"
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The sentences that open the report, and the rates and ratios of the configurations."""
+
+    title: str
+    sentences: Sequence[str]
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    bars: Sequence[str]
+    left_out: str
+
+
+def in_terminal(dataset: Dataset) -> str:
+    """Return the answer as lines of text; nothing but the sentences where no configuration has a rate."""
+    answer = _answer(dataset)
+    lines = [f"- {sentence}" for sentence in answer.sentences]
+    if answer.rows:
+        rows = [[*row[:2], bar, *row[2:]] for row, bar in zip(answer.rows, answer.bars, strict=True)]
+        headings = [*answer.headings[:2], "", *answer.headings[2:]]
+        lines += ["", text_table(headings, rows), *filter(None, (answer.left_out, _LEGEND))]
+    return "\n".join(["", answer.title, *lines, ""])
+
+
+def in_markdown(dataset: Dataset) -> str:
+    """Return the answer as Markdown, as a comment in a review has it."""
+    answer = _answer(dataset)
+    lines = [f"### {_escaped(answer.title)}", "", *(f"- {_escaped(sentence)}" for sentence in answer.sentences)]
+    if answer.rows:
+        alignments = ["---", *["--:"] * (len(answer.headings) - 1)]
+        table = [answer.headings, alignments, *(list(map(_escaped, row)) for row in answer.rows)]
+        lines += ["", *(f"| {' | '.join(row)} |" for row in table), *filter(None, ("", answer.left_out))]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Return a text of which Markdown takes nothing for its own."""
+    return "".join(f"\\{letter}" if letter in "|*_<>[]#`\\" else letter for letter in text)
+
+
+def _answer(dataset: Dataset) -> _Answer:
+    rows, names = _measured_rows(dataset), Names(dataset)
+    unit = unit_in(dataset.configurations, dataset.rate)
+    ratios = [name for name in RATIOS.values() if any(not is_missing(getattr(row, name)) for row in rows)]
+    headings = ["", unit.symbol, *(unit_in(dataset.configurations, name).label for name in ratios)]
+    cells = []
+    for row in rows[:MOST_ROWS]:
+        numbers = [_printed(row, dataset.rate, unit.size), *(_printed(row, name) for name in ratios)]
+        cells.append([names.of_configuration(row), *numbers])
+    more = counted(len(rows) - MOST_ROWS, "further configuration")
+    left_out = f"{more}: see the report" if len(rows) > MOST_ROWS else ""
+    opening = sentences.summary(dataset).sentences
+    return _Answer(dataset.plan.title, opening, headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)
+
+
+def _measured_rows(dataset: Dataset) -> list[Any]:
+    """Return the configurations with a rate, by series."""
+    measured = set(context.measured(dataset)["identity"])
+    identities = [identity for _, rows in labelled_series(dataset) for identity in rows["identity"]]
+    return [dataset.configuration_rows[identity] for identity in identities if identity in measured]
+
+
+def _printed(row: Any, name: str, size: float = 1.0) -> str:
+    if is_missing(getattr(row, name)):
+        return "–"
+    return " ".join(filter(None, format_column(row, name, size)))
+
+
+def _bars(rows: Sequence[Any], name: str) -> list[str]:
+    """Return a bar for each rate, with its interval where it has one, to one scale."""
+    ends = []
+    for row in rows:
+        value, low, high = (getattr(row, column) for column in (name, f"{name}_low", f"{name}_high"))
+        ends.append((value, value) if is_missing(low) else (low, high))
+    # An interval that is much wider than the others would leave no room for them.
+    largest = max((getattr(row, name) for row in rows), default=0.0) * 1.25
+    bars = []
+    for low, high in ends:
+        certain, end = (min(round(BAR_WIDTH * bound / largest), BAR_WIDTH) if largest else 0 for bound in (low, high))
+        bars.append(CERTAIN * certain + UNCERTAIN * (end - certain))
+    return bars
