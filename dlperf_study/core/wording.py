@@ -4,6 +4,19 @@ import difflib
 import math
 from collections.abc import Iterable, Sequence
 
+#: What other programs call a key or a level of a study file that has another name here.
+_NAMES_ELSEWHERE = {
+    **dict.fromkeys(("batch", "batch_size", "bs", "micro_batch_size", "per_device_batch_size"), "batch_per_device"),
+    **dict.fromkeys(
+        ("gpus", "n_gpus", "num_gpus", "devices", "workers", "num_workers", "processes"), "devices_per_node"
+    ),
+    **dict.fromkeys(("steps", "iterations", "max_steps"), "measured_steps"),
+    **dict.fromkeys(("warmup", "warmup_iterations"), "warmup_steps"),
+    **dict.fromkeys(("runs", "repetitions", "trials"), "repeats"),
+    **dict.fromkeys(("dtype", "amp"), "precision"),
+    **dict.fromkeys(("num_nodes", "n_nodes", "nnodes", "hosts"), "nodes"),
+    **{"fp16": "amp_fp16", "bf16": "amp_bf16", "float32": "fp32", "float16": "amp_fp16", "bfloat16": "amp_bf16"},
+}
 #: Words of labels that look like any other, and are names.
 _NAMES = ("Python",)
 
@@ -18,8 +31,13 @@ def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
 
 
 def closest(name: str, choices: Iterable[str]) -> str:
-    """Return a question that suggests all choices that begin with ``name``, else the one most like it; or nothing."""
+    """Return a question that suggests what others call ``name``, else all choices that begin so, else the most similar.
+
+    Or nothing.
+    """
     names = list(choices)
+    if _NAMES_ELSEWHERE.get(name) in names:
+        return f"did you mean {_NAMES_ELSEWHERE[name]}? "
     # Fewer characters begin too many names.
     matches = [choice for choice in names if len(name) > 2 and choice.startswith(name)]
     matches = matches or difflib.get_close_matches(name, names, n=1)

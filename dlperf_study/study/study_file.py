@@ -26,6 +26,7 @@ from dlperf_study.core.wording import closest
 from dlperf_study.study.configuration import parameters_of, study_parameters
 from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
+from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.program import Program
 from dlperf_study.study.program_section import ProgramSection, declared_settings
 from dlperf_study.study.strict_yaml import display_path, find_file, read_mapping
@@ -185,7 +186,9 @@ def _share(given: object) -> object:
         return given
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
     if not percentage:
-        raise ValueError("write a percentage, as in precision: 2 %")
+        number_format = closest(given, COMPUTED_IN)
+        other = f"; for a number format put it under fixed: {number_format}" if number_format else ""
+        raise ValueError(f"write a percentage, as in precision: 2 %{other.rstrip()}")
     share = float(percentage[1]) / 100
     if not SMALLEST_PRECISION <= share <= LARGEST_PRECISION:
         raise ValueError(

@@ -21,8 +21,8 @@ from dlperf_study.study.strict_yaml import NEEDS_QUOTES, Location, key_path
 #: What a message says after the key, by pydantic's type of error.
 MESSAGES = {
     "missing": "is missing",
-    "literal_error": "is {value}; the choices are {expected}",
-    "enum": "is {value}; the choices are {expected}",
+    "literal_error": "is {value}; {suggestion}the choices are {expected}",
+    "enum": "is {value}; {suggestion}the choices are {expected}",
     "finite_number": "is {value}, which is not a finite number",
     "greater_than_equal": "is {value}; it must be at least {ge}",
     "greater_than": "is {value}; it must be more than {gt}",
@@ -87,8 +87,20 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
         value = f"{value[:MAX_CHARACTERS]}…"
     message = MESSAGES.get(error["type"], "is {value}; pydantic says: {message}")
     details = {"value": value, "message": error["msg"], **error.get("ctx", {})}
-    remedy = f"; {NEEDS_QUOTES}" if error["type"] == "string_type" and isinstance(error["input"], (dict, list)) else ""
-    return f"{key_path(location)} {message.format(**details)}{remedy}"
+    choices = re.findall("'([^']*)'", str(details.get("expected", "")))
+    details["suggestion"] = closest(str(error["input"]), choices)
+    return f"{key_path(location)} {message.format(**details)}{_remedy(error['type'], error['input'])}"
+
+
+def _remedy(kind: str, given: Any) -> str:
+    """Return how to write a value that is of another type only because of how it is written; or nothing."""
+    if kind == "string_type" and isinstance(given, (dict, list)):
+        return f"; {NEEDS_QUOTES}"
+    if kind == "list_type" and isinstance(given, (str, int, float)):
+        return f"; write [{given}]"
+    if kind in ("int_type", "float_type") and isinstance(given, str) and re.fullmatch(r"[-+]?\d+(\.\d+)?", given):
+        return f"; write {given} without quotes"
+    return ""
 
 
 def _location_in_file(location: tuple[str | int, ...], content: Any) -> Location:

@@ -135,7 +135,10 @@ def _take(descriptor: int, conflict: str, path: Path) -> None:
         except BlockingIOError:
             holder = _Holder.of(os.pread(descriptor, LONGEST_CONTENT, 0))
         if holder.is_known or time.monotonic() > deadline:
-            raise HeldError(f"{holder.words}; two at once {conflict}. Wait for it to end, or end it.", path)
+            raise HeldError(
+                f"{holder.words}; two at once {conflict}. Wait for it to end (--wait does; WAIT=1 with make), or end it.",
+                path,
+            )
         time.sleep(POLL_SECONDS)
 
 

@@ -23,7 +23,14 @@ from dlperf_study.metrics.comparison import (
     widest_equality,
 )
 from dlperf_study.metrics.statistics import Estimate
-from dlperf_study.report.formatting import THIN_SPACE, column_text, format_column, is_missing, model_name, percent_at_most
+from dlperf_study.report.formatting import (
+    THIN_SPACE,
+    column_text,
+    format_column,
+    is_missing,
+    model_name,
+    percent_at_most,
+)
 from dlperf_study.report.sentences.names import MOST_NAMED, NOTHING, PERCENT, Names, answer, range_text, two_rates
 from dlperf_study.report.sentences.step_sentences import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
