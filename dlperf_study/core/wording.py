@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 #: What other programs call a key or a level of a study file that has another name here.
 _NAMES_ELSEWHERE = {
     **dict.fromkeys(("batch", "batch_size", "bs", "micro_batch_size", "per_device_batch_size"), "batch_per_device"),
-    **dict.fromkeys(
-        ("gpus", "n_gpus", "num_gpus", "devices", "workers", "num_workers", "processes"), "devices_per_node"
-    ),
+    **dict.fromkeys(("gpus", "n_gpus", "num_gpus", "devices", "workers", "processes"), "devices_per_node"),
     **dict.fromkeys(("steps", "iterations", "max_steps"), "measured_steps"),
     **dict.fromkeys(("warmup", "warmup_iterations"), "warmup_steps"),
     **dict.fromkeys(("runs", "repetitions", "trials"), "repeats"),

@@ -1,4 +1,4 @@
-"""The answer of a study outside its pages: in a terminal with a bar per configuration, and as Markdown for a comment."""
+"""The answer of a study outside its pages: in a terminal, with a bar per configuration, and as Markdown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
