@@ -28,6 +28,8 @@ from dlperf_study.machines.supervision.processes import DRIVER_MARK, is_running,
 #: How long a process that has just taken a lock may need until it has said what for.
 SECONDS_TO_SAY, POLL_SECONDS = 1.0, 0.02
 LONGEST_CONTENT = 1 << 16
+#: What to do about a lock that another process holds.
+REMEDY = "Wait for it to end, as --wait does (WAIT=1 with make), or end it."
 
 
 @contextmanager
@@ -135,10 +137,7 @@ def _take(descriptor: int, conflict: str, path: Path) -> None:
         except BlockingIOError:
             holder = _Holder.of(os.pread(descriptor, LONGEST_CONTENT, 0))
         if holder.is_known or time.monotonic() > deadline:
-            raise HeldError(
-                f"{holder.words}; two at once {conflict}. Wait for it to end (--wait does; WAIT=1 with make), or end it.",
-                path,
-            )
+            raise HeldError(f"{holder.words}; two at once {conflict}. {REMEDY}", path)
         time.sleep(POLL_SECONDS)
 
 
