@@ -17,6 +17,8 @@ from dlperf_study.core.user_commands import missing_package
 
 _PACKAGE = __name__.partition(".")[0]
 INTERRUPTED = 130
+#: The exit code of a command line without a command: that of argparse for wrong ones.
+NO_COMMAND = 2
 #: How often a command that waits for a lock tries again.
 WAIT_SECONDS = 2.0
 #: The message for commands that continue where they were interrupted.
@@ -26,9 +28,13 @@ _CONTINUATION: dict[Command, str] = dict.fromkeys(
 
 
 def do(arguments: list[str] | None) -> int:
-    """Do one command; return the exit code: 0 done, 1 an error or a failed run, 130 interrupted."""
+    """Do one command; return the exit code: 0 done, 1 an error or a failed run, 2 no command, 130 interrupted."""
     mend_streams()
-    options = command_parser().parse_args(arguments)
+    parser = command_parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        print_aside(parser.format_help())
+        return NO_COMMAND
+    options = parser.parse_args(arguments)
     command: Command = options.command
     try:
         interrupt_once()

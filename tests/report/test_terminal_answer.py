@@ -1,0 +1,72 @@
+"""What a study ends with in a terminal, and as Markdown in a comment: the sentences and the numbers of its report."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.report import sentences
+from dlperf_study.report.terminal_answer import BAR_WIDTH, CERTAIN, MOST_ROWS, UNCERTAIN, in_markdown, in_terminal
+from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_study
+
+
+def bars(text: str) -> list[str]:
+    """Return the bar of each line that has one."""
+    found = [re.search(f"[{CERTAIN}{UNCERTAIN}]{{2,}}", line) for line in text.splitlines()]
+    return [match[0] for match in found if match]
+
+
+def test_it_says_what_the_first_page_says(paths):
+    example_study(paths, recipe=Recipe(noise=0.05))
+    dataset = collect(paths)
+    text, markdown = in_terminal(dataset), in_markdown(dataset)
+    opening = sentences.summary(dataset).sentences
+    assert opening
+    for sentence in opening:
+        assert f"- {sentence}" in text.splitlines()
+    for row in dataset.configurations.dropna(subset="throughput").itertuples():
+        rate = f"{row.throughput:.0f}"
+        assert any(rate in line for line in text.splitlines())
+        assert any(rate in line for line in markdown.splitlines() if line.startswith("| "))
+
+
+def test_bars_are_to_scale_and_show_the_intervals(paths):
+    slow, fast = (Recipe(computation_seconds=seconds, noise=0.02) for seconds in (0.2, 0.1))
+    planned = [
+        Planned(configuration(devices_per_node=1), slow),
+        Planned(configuration(devices_per_node=1, seed=1), fast),
+    ]
+    write_study(paths, planned)
+    dataset = collect(paths)
+    rows = dataset.configurations.dropna(subset="throughput").sort_values("throughput")
+    first, second = sorted(bars(in_terminal(dataset)), key=len)
+    scale = BAR_WIDTH / (1.25 * rows["throughput"].max())
+    for bar, row in zip((first, second), rows.itertuples(), strict=True):
+        assert bar.count(CERTAIN) == round(scale * row.throughput_low)
+        assert len(bar) == min(BAR_WIDTH, round(scale * row.throughput_high))
+
+
+def test_a_study_without_a_rate_has_its_sentence_and_no_table(paths):
+    write_study(paths, [Planned(configuration(), Recipe(outcome="failed", reason="rank-0 exited with code 1"))])
+    dataset = collect(paths)
+    assert "Nothing can be concluded" in in_terminal(dataset)
+    assert bars(in_terminal(dataset)) == []
+    assert "| " not in in_markdown(dataset)
+
+
+def test_of_many_configurations_some_are_listed_and_the_others_counted(paths):
+    write_study(paths, [Planned(configuration(seed=seed), runs=3) for seed in range(MOST_ROWS + 3)])
+    text = in_terminal(collect(paths))
+    assert len(bars(text)) == MOST_ROWS
+    assert "3 further configurations: see the report" in text
+
+
+@pytest.mark.parametrize("title", ["a | b", "*bold* [link](x) `code` <b>"])
+def test_markdown_takes_nothing_of_a_text_for_its_own(paths, title):
+    example_study(paths)
+    dataset = collect(paths)
+    dataset = replace(dataset, plan=replace(dataset.plan, title=title))
+    heading = in_markdown(dataset).splitlines()[0]
+    assert re.sub(r"\\(.)", r"\1", heading) == f"### {title}"
+    assert not re.search(r"(?<!\\)[|*_<>`\[\]]", heading)
