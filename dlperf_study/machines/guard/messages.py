@@ -55,14 +55,22 @@ class Inbox:
         self.last_received = time.monotonic()
         self._unfinished += data
         if b"\n" not in data:
+            self._forget_noise()
             return []
         *lines, rest = bytes(self._unfinished).split(b"\n")
         self._unfinished = bytearray(rest)
+        self._forget_noise()
         messages = []
         for received_line in lines:
             if received_line.startswith(self._prefix):
                 messages.append(json.loads(received_line.removeprefix(self._prefix)))
         return messages
+
+    def _forget_noise(self) -> None:
+        """Keep no more of an unfinished line than tells that it is no message: it may have no end."""
+        size = len(self._prefix)
+        if len(self._unfinished) > size and not self._unfinished.startswith(self._prefix):
+            del self._unfinished[size:]
 
 
 class RunStopped(Exception):
