@@ -51,7 +51,7 @@ check-cluster: $(READY) ## try everything a run on a cluster needs, and say what
 	@$(PYTHON) -m dlperf_study check $(CLUSTER)
 
 lab: $(READY) ## open the notebooks in JupyterLab
-	@$(PYTHON) -m jupyter lab --notebook-dir=$(CURDIR)/notebooks $(LAB)
+	@$(PYTHON) -m jupyter lab --notebook-dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks/explore.ipynb $(LAB)
 
 torch: $(READY) ## install PyTorch, for the studies that compare frameworks
 	@$(PYTHON) -m tools.install_torch
