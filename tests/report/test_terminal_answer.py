@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from dlperf_study.commands.reading import print_answer
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import sentences
 from dlperf_study.report.terminal_answer import BAR_WIDTH, CERTAIN, MOST_ROWS, UNCERTAIN, in_markdown, in_terminal
@@ -70,3 +71,12 @@ def test_markdown_takes_nothing_of_a_text_for_its_own(paths, title):
     heading = in_markdown(dataset).splitlines()[0]
     assert re.sub(r"\\(.)", r"\1", heading) == f"### {title}"
     assert not re.search(r"(?<!\\)[|*_<>`\[\]]", heading)
+
+
+def test_the_command_prints_it_and_writes_the_markdown(paths, tmp_path, capsys):
+    example_study(paths)
+    file = tmp_path / "comments" / "answer.md"
+    print_answer(paths, file)
+    dataset = collect(paths)
+    assert in_terminal(dataset) in capsys.readouterr().out
+    assert file.read_text() == in_markdown(dataset)
