@@ -159,14 +159,14 @@ def ingest(options: argparse.Namespace) -> int:
     print_line(f"{dataset_summary(paths)}: {paths.dataset}")
     is_usable = _print_refusals(logs, paths)
     _print_diagnostics(paths)
-    if options.like_dlperf:
-        for line in write_like_dlperf(paths):
-            print_line(line)
     if not options.no_report:
         # It loads papermill and matplotlib, which a dataset alone does not need.
         from dlperf_study.report.pages import build
 
         print_line(f"report: {build(logs.study.name, print_line)}")
+    if options.like_dlperf:
+        for line in write_like_dlperf(paths):
+            print_line(line)
     return 0 if is_usable else 1
 
 

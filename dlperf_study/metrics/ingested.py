@@ -84,6 +84,8 @@ def _usual_rate(distances: Integers, seconds: Floats) -> float:
         return median(np.add.reduceat(distances, starts) / piece_seconds)
 
 
+#: Why a number of DLPerf's window is missing.
+NO_EXTRACTOR = "DLPerf has no extractor for such logs, or one with a rule of its own"
 METRICS = (
     Metric("log_format", "Format", "of ingested logs: the format they are in", R, dtype=STRING),
     Metric(
@@ -159,7 +161,8 @@ METRICS = (
         RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens,),
+        missing=(only_in_tokens, NO_EXTRACTOR),
+        missing_of_run=NO_EXTRACTOR,
     ),
     Metric(
         "fixed_window_mean_of_rates",
@@ -168,5 +171,7 @@ METRICS = (
         RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
+        missing=(only_in_tokens, NO_EXTRACTOR),
+        missing_of_run=NO_EXTRACTOR,
     ),
 )

@@ -182,7 +182,8 @@ class Format:
     ``no_rate_reason``: why a log of the program may contain nothing from which a rate can be computed.
     ``closing_metric``: a metric that the program prints when it is done: a log without it may be truncated.
     ``dlperf_steps``: DLPerf's extractor took the rate of these steps, counted from 1: the first, and the one after
-    the last. ``dlperf_slices_lines``: the extractor finds them by position in the log, not by step number.
+    the last; None: it has no extractor for these logs, or one with another rule. ``dlperf_slices_lines``: the extractor
+    finds them by position in the log, not by step number.
     """
 
     name: str
@@ -203,7 +204,7 @@ class Format:
     device_rate_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     no_rate_reason: str = ""
     closing_metric: str = ""
-    dlperf_steps: tuple[int, int] = (20, 120)
+    dlperf_steps: tuple[int, int] | None = None
     dlperf_slices_lines: bool = False
 
     @property

@@ -13,7 +13,7 @@ from dlperf_study.dataset import tables
 from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, windows_of
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
 from dlperf_study.metrics.columns import Source, values_of
-from dlperf_study.metrics.rate_series import LONG_STARTUP
+from dlperf_study.metrics.rate_series import LONG_STARTUP, RateWindow
 from dlperf_study.metrics.steady_state import Answer, WindowSteadiness
 from dlperf_study.metrics.step_times import step_variation
 from dlperf_study.readers.metadata import LogMetadata
@@ -49,7 +49,7 @@ def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, A
 
 def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str, Any]:
     """Return the columns about the printed lines, and the measurements of a run that can be counted."""
-    window, (first, end) = rates.steady.window, rates.fixed_steps
+    window = rates.steady.window
     lines = {
         "printed_rate": rates.printed,
         "merge_rule": rates.rule,
@@ -58,7 +58,7 @@ def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str
         "steady_window": "; ".join(window.reasons),
         "behaviour": str(rates.steady.behaviour) if rates.steady.behaviour else None,
         "rate_levels": listed_levels(rates) if len(rates.steady.levels) > 1 else None,
-        "fixed_window": f"{first} to {end - 1}",
+        "fixed_window": f"{rates.fixed_steps[0]} to {rates.fixed_steps[1] - 1}" if rates.fixed_steps else None,
     }
     if is_refused:
         return lines
@@ -81,8 +81,8 @@ def _sample_columns(global_batch: int, rates: Rates) -> dict[str, float | None]:
         "throughput": window.wall_rate,
         "mean_of_rates": window.mean_of_rates,
         "wall_throughput": rates.wall.rate if rates.wall and not rates.wall.misfit else None,
-        "fixed_window_throughput": rates.fixed.wall_rate,
-        "fixed_window_mean_of_rates": rates.fixed.mean_of_rates,
+        "fixed_window_throughput": rates.fixed.wall_rate if rates.fixed else None,
+        "fixed_window_mean_of_rates": rates.fixed.mean_of_rates if rates.fixed else None,
         **dict.fromkeys(("step_seconds", "broken_down_step_seconds"), global_batch / window.wall_rate),
     }
 
@@ -134,9 +134,14 @@ def _rate_diagnostics(rates: Rates) -> Iterator[Diagnostic]:
         remedy = "state tokens_per_sample to compare it with samples/s, and to know the time of a step"
         yield Diagnostic("token_throughput", f"the rate is in tokens/s; {remedy}", Severity.NOTE)
         return
-    lines = int(rates.fixed.kept.sum())
-    if not lines or not rates.fixed.is_full:
-        message = f"DLPerf's window is not full: {rates.fixed.reasons[0]}"
+    if rates.fixed:
+        yield from _fixed_window_diagnostics(rates.fixed)
+
+
+def _fixed_window_diagnostics(window: RateWindow) -> Iterator[Diagnostic]:
+    lines = int(window.kept.sum())
+    if not lines or not window.is_full:
+        message = f"DLPerf's window is not full: {window.reasons[0]}"
         yield Diagnostic("fixed_window_mean_of_rates", message)
     elif lines < _FEWEST_LINES:
         message = f"DLPerf's window has only {counted(lines, 'line')} of this log"

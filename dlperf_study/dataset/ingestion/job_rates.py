@@ -43,7 +43,7 @@ class Rates:
     ``tokens``: how many tokens a sample, or a token, has; NaN if that is not known.
     ``printed``: what the program prints; ``rule``: how the rate was computed from it. ``steady``: which of them count.
     ``wall``: the rate by the times of the lines, if they have any. ``fixed``: those that DLPerf took, from the first of
-    ``fixed_steps`` to before the second.
+    ``fixed_steps`` to before the second; None where it read no such logs.
     """
 
     unit: str
@@ -55,8 +55,8 @@ class Rates:
     loss: Floats
     steady: SteadyPart
     wall: WallRate | None
-    fixed: RateWindow
-    fixed_steps: tuple[int, int]
+    fixed: RateWindow | None
+    fixed_steps: tuple[int, int] | None
 
     @property
     def counts_tokens(self) -> bool:
@@ -89,7 +89,7 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
         loss=elements(_losses(logs, series), usable),
         steady=steady,
         wall=wall,
-        fixed=fixed_window(step, rate, *fixed_steps),
+        fixed=fixed_window(step, rate, *fixed_steps) if fixed_steps else None,
         fixed_steps=fixed_steps,
     )
 

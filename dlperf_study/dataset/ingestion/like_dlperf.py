@@ -12,10 +12,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.ingested import NO_EXTRACTOR
 from dlperf_study.readers.formats import all_formats
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import Outcome
@@ -35,9 +37,20 @@ Results = dict[str, dict[str, dict[str, float | int | None]]]
 
 
 def write_like_dlperf(paths: StudyPaths) -> list[str]:
-    """Write one file of results per batch and kind of run; return messages: the files, and what is wrong in them."""
+    """Write one file of results per batch and kind of run; return messages: the files, and what is wrong in them.
+
+    Raises EvidenceError where DLPerf has an extractor for none of the logs.
+    """
     runs = runs_by_case(Dataset.load(paths))
-    messages = []
+    extracted = [format_.name for format_ in all_formats() if format_.dlperf_steps]
+    is_extracted = runs["log_format"].isin(extracted)
+    others = sorted(set(runs.loc[~is_extracted, "log_format"].dropna()))
+    if not is_extracted.any():
+        raise EvidenceError(
+            f"--like-dlperf: {', '.join(others)}: {NO_EXTRACTOR}; it extracts results from {', '.join(extracted)}"
+        )
+    runs = runs[is_extracted | runs["log_format"].isna()]
+    messages = [f"not in its results: {', '.join(others)}: {NO_EXTRACTOR}"] if others else []
     is_single_kind = runs["kind"].nunique() == 1
     shutil.rmtree(paths.like_dlperf, ignore_errors=True)
     for (batch, kind), group in runs.groupby(["batch_per_device", "kind"], sort=False):

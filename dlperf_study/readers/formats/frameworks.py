@@ -38,6 +38,7 @@ MXNET_SPEEDOMETER = Format(
         "old versions print one line per measure of quality, each with the same rate",
     ),
     synchronous=False,
+    dlperf_steps=(20, 120),
 )
 
 _GLUON_TOKENS = PrintedMetric("throughput", "tokens/s", MetricScope.RANK, factor=1000.0)
@@ -73,6 +74,7 @@ GLUONNLP_BERT = Format(
     synchronous=False,
     # Its ``evaluate`` calls the same ``log`` without a trainer, and then the learning rate is printed as 0.
     zero_in_evaluation="learning_rate",
+    dlperf_steps=(20, 120),
 )
 
 _DEVICE_RATE = PrintedMetric("throughput_per_device", "samples/s", MetricScope.RANK)
@@ -93,6 +95,7 @@ INSIGHTFACE_PARTIAL_FC = Format(
     merge=Merge.COPIES,
     steps="steps since the start",
     traps=("'it' means samples, not iterations", "'Total' is rank 0's rate × devices"),
+    dlperf_steps=(20, 120),
 )
 
 _MINDSPORE_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK, factor=1e-3)
@@ -156,6 +159,7 @@ ONEFLOW_RESNET50 = Format(
     steps="batches of the epoch, from 1",
     traps=("the rate is that of the whole job", "the last number of a line is the Unix time, not a rate"),
     facts=(Fact("model", r"model = (\w+)"), *_ONEFLOW_SETTINGS),
+    dlperf_steps=(20, 120),
 )
 
 #: OneFlow-Benchmark's BERT pretraining.
@@ -169,6 +173,7 @@ ONEFLOW_BERT = Format(
     steps="steps since the start, from 0",
     traps=("the rate is that of the whole job, in sequences", "the last number of a line is the Unix time"),
     facts=_ONEFLOW_SETTINGS,
+    dlperf_steps=(20, 120),
 )
 
 #: OneFlow's InsightFace.
@@ -185,6 +190,7 @@ ONEFLOW_INSIGHTFACE = Format(
     merge=Merge.ONE,
     steps="steps since the start, from 1",
     traps=("the rate is that of the whole job",),
+    dlperf_steps=(20, 120),
 )
 
 FORMATS = (

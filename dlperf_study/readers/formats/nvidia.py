@@ -140,6 +140,7 @@ NVIDIA_DLL = Format(
         Fact("amp", r"(?<!float16  )amp : (\w+)"),
         Fact("data_backend", r"data_backend : (\S+)"),
     ),
+    dlperf_steps=(20, 120),
 )
 
 HUGECTR = Format(

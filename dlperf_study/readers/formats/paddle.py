@@ -161,6 +161,7 @@ PADDLE_RESNET50 = Format(
         Fact("use_fp16", r"use_fp16\s*[:=]\s*(\w+)"),
         Fact("use_dali", r"use_dali\s*[:=]\s*(\w+)"),
     ),
+    dlperf_steps=(20, 120),
 )
 
 _BERT_SPEED = PrintedMetric("steps_per_second", "steps/s", MetricScope.JOB)
@@ -192,6 +193,7 @@ PADDLE_BERT = Format(
         Fact("trainers", r"trainers_num:?\s*(\d+)"),
         Fact("batch_size", r"batch_size\s*[:=]\s*(\d+)"),
     ),
+    dlperf_steps=(20, 120),
 )
 
 _CLAS_NUMBERS = (Field(LOSS, " loss"), *COSTS)

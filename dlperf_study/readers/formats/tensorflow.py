@@ -75,6 +75,8 @@ TF2_TIMEHISTORY = Format(
     steps="steps since the start; the number is the last step of the interval",
     traps=("the rate is that of the whole job", "the first interval includes the start-up: about a third of the rate"),
     facts=(Fact("batch_size", r"'batch_size': (\d+)"), Fact("devices_per_node", r"'num_gpus': ([1-9]\d*)")),
+    # The five lines of 100 steps after the first.
+    dlperf_steps=(101, 601),
 )
 
 #: Tensorpack: one throughput an epoch.

@@ -120,10 +120,9 @@ def computation_notes(dataset: Dataset) -> tuple[str, ...]:
 
 
 #: What is known of an ingested run: its rates, and about them.
-PRINTED_RATES = (
-    *("throughput", "mean_of_rates", "wall_throughput"),
-    *("fixed_window_throughput", "fixed_window_mean_of_rates"),
-)
+PRINTED_RATES = ("throughput", "mean_of_rates", "wall_throughput")
+#: What is known only of logs that DLPerf has an extractor for.
+OF_FIXED_WINDOW = ("fixed_window_throughput", "fixed_window_mean_of_rates", "fixed_window")
 PRINTED = ("printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour")
 _VARIATION = (
     *("step_variation", "warmup_slowdown", "steadiness"),
@@ -154,8 +153,7 @@ def stability(dataset: Dataset) -> Table:
     if dataset.plan.ingested_from:
         sources = [name for name in ("log_format", "printed_rate") if dataset.runs[name].nunique() > 1]
         rates = context.known_rates(dataset.runs, PRINTED_RATES)
-        windows = ("fixed_window",) if "fixed_window_throughput" in rates else ()
-        columns = (*sources, *rates, *windows, *PRINTED)
+        columns = (*sources, *rates, *context.known_columns(dataset.runs, OF_FIXED_WINDOW), *PRINTED)
         notes = (*map(defined, columns), context.merging(dataset))
     else:
         limited = LIMITED if dataset.runs[list(LIMITED)].notna().any(axis=None) else ()
