@@ -5,7 +5,7 @@ import pytest
 from dlperf_study.audit.published import load_source
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.dataset.ingestion.like_dlperf import RATE, defects, results_of, runs_by_case, write_like_dlperf
-from tests.ingest.conftest import write_docs_format, write_docs_log
+from tests.ingest.conftest import declare, write_docs_format, write_docs_log
 
 
 def results(paths, name="bz128_result.json"):
@@ -85,9 +85,12 @@ def test_a_run_that_stopped_early_and_ten_nodes_are_named(ingested, write_log):
 
 #: Lines of a run of TensorFlow 2's official models, as DLPerf published its log: the first includes the start-up.
 TIME_HISTORY = (
-    *("116.24 seconds, 110.12 examples/second between steps 0 and 100", "39.13 seconds, 327.08 examples/second"),
-    *("39.40 seconds, 324.90 examples/second", "39.10 seconds, 327.40 examples/second"),
-    *("40.18 seconds, 318.56 examples/second", "39.81 seconds, 321.57 examples/second"),
+    "116.24 seconds, 110.12 examples/second between steps 0 and 100",
+    "39.13 seconds, 327.08 examples/second between steps 100 and 200",
+    "39.40 seconds, 324.90 examples/second between steps 200 and 300",
+    "39.10 seconds, 327.40 examples/second between steps 300 and 400",
+    "40.18 seconds, 318.56 examples/second between steps 400 and 500",
+    "39.81 seconds, 321.57 examples/second between steps 500 and 600",
 )
 
 
@@ -97,9 +100,7 @@ def test_logs_of_tensorflow_2_have_the_window_of_their_own_extractor(ingested, f
         log = folder / case / "r50_b128_fp32_1.log"
         log.parent.mkdir(parents=True)
         prefix = "I0826 15:12:50.113950 140405777909504 keras_utils.py:133] TimeHistory: "
-        lines = [TIME_HISTORY[0]]
-        lines += [f"{text} between steps {step} and {step + 100}" for step, text in enumerate_steps(TIME_HISTORY[1:])]
-        log.write_text("".join(f"{prefix}{line}\n" for line in lines))
+        log.write_text("".join(f"{prefix}{line}\n" for line in TIME_HISTORY))
     dataset = ingested()
     assert set(dataset.runs["fixed_window"]) == {"101 to 600"}
     messages = write_like_dlperf(paths)
@@ -107,14 +108,10 @@ def test_logs_of_tensorflow_2_have_the_window_of_their_own_extractor(ingested, f
     assert not [message for message in messages if "mean of rates" in message]
 
 
-def enumerate_steps(texts):
-    return ((100 * number, text) for number, text in enumerate(texts, 1))
-
-
 def test_logs_that_dlperf_has_no_extractor_for_are_refused(ingested, folder, paths):
     write_docs_format(folder)
-    for repetition in (1, 2, 3):
-        write_docs_log(folder, repetition)
+    write_docs_log(folder / "logs" / "run_1.log")
+    declare(folder / "logs", framework="mine", model="r50")
     dataset = ingested()
     assert dataset.runs[RATE].isna().all()
     assert not dataset.diagnostics["subject"].str.startswith("fixed_window").any()
