@@ -119,7 +119,9 @@ def study(options: argparse.Namespace) -> int:
     code, name = _measure(options, options.again)
     paths = StudyPaths.of(name)
     if is_report_current(paths):
-        print_answer(paths, getattr(options, "export_markdown", None))
+        # Of hundreds of configurations the answer takes seconds; who asks again for nothing new wants the place.
+        if markdown := getattr(options, "export_markdown", None):
+            print_answer(paths, markdown)
         print_line(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")
     else:
         report(options)
