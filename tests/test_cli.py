@@ -111,12 +111,18 @@ def test_a_plan_reads_no_training_library_and_no_plotting():
     assert {"paddle", "matplotlib", "papermill", "pandas"} & set(done.stdout.split()) == set()
 
 
-@pytest.mark.parametrize("arguments", [[], ["plan"], ["nothing", "quickstart"], ["plan", "quickstart", "--fast"]])
+@pytest.mark.parametrize("arguments", [["plan"], ["nothing", "quickstart"], ["plan", "quickstart", "--fast"]])
 def test_a_wrong_call_shows_the_usage(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
     assert "usage: python -m dlperf_study" in capsys.readouterr().err
+
+
+def test_without_a_command_all_are_listed(capsys):
+    assert main([]) == 2
+    errors = capsys.readouterr().err
+    assert {"study", "plan", "measure", "audit"} <= set(re.findall(r"^    (\w+) ", errors, re.MULTILINE))
 
 
 def test_help_lists_the_commands(capsys):

@@ -66,8 +66,8 @@ def _answer(dataset: Dataset) -> _Answer:
     headings = ["", unit.symbol, *(unit_in(dataset.configurations, name).label for name in ratios)]
     cells = []
     for row in rows[:MOST_ROWS]:
-        numbers = [_printed(row, dataset.rate, unit.size), *(_printed(row, name) for name in ratios)]
-        cells.append([names.of_configuration(row), *numbers])
+        printed = [_printed(row, dataset.rate, unit.size), *(_printed(row, name) for name in ratios)]
+        cells.append([names.of_configuration(row), *printed])
     more = counted(len(rows) - MOST_ROWS, "further configuration")
     left_out = f"{more}: see the report" if len(rows) > MOST_ROWS else ""
     opening = sentences.summary(dataset).sentences

@@ -187,8 +187,8 @@ def _share(given: object) -> object:
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
     if not percentage:
         number_format = closest(given, COMPUTED_IN)
-        other = f"; for a number format put it under fixed: {number_format}" if number_format else ""
-        raise ValueError(f"write a percentage, as in precision: 2 %{other.rstrip()}")
+        remedy = f"; for a number format put it under fixed: {number_format}" if number_format else ""
+        raise ValueError(f"write a percentage, as in precision: 2 %{remedy.rstrip()}")
     share = float(percentage[1]) / 100
     if not SMALLEST_PRECISION <= share <= LARGEST_PRECISION:
         raise ValueError(

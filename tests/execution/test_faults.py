@@ -78,7 +78,7 @@ def assert_refused_meanwhile(driver: "subprocess.Popen[str]", place: Workplace, 
     assert second.returncode == 1
     assert second.stderr == (
         f"error: process {driver.pid} is measuring study tiny on this machine; "
-        "two at once would spoil each other. Wait for it to end, or end it.\n"
+        "two at once would spoil each other. Wait for it to end, as --wait does (WAIT=1 with make), or end it.\n"
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from dlperf_study.commands.reading import print_answer
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import sentences
+from dlperf_study.report.formatting import format_column
 from dlperf_study.report.terminal_answer import BAR_WIDTH, CERTAIN, MOST_ROWS, UNCERTAIN, in_markdown, in_terminal
 from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_study
 
@@ -27,7 +28,7 @@ def test_it_says_what_the_first_page_says(paths):
     for sentence in opening:
         assert f"- {sentence}" in text.splitlines()
     for row in dataset.configurations.dropna(subset="throughput").itertuples():
-        rate = f"{row.throughput:.0f}"
+        rate = " ".join(format_column(row, "throughput"))
         assert any(rate in line for line in text.splitlines())
         assert any(rate in line for line in markdown.splitlines() if line.startswith("| "))
 

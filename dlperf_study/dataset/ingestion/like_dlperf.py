@@ -44,13 +44,13 @@ def write_like_dlperf(paths: StudyPaths) -> list[str]:
     runs = runs_by_case(Dataset.load(paths))
     extracted = [format_.name for format_ in all_formats() if format_.dlperf_steps]
     is_extracted = runs["log_format"].isin(extracted)
-    others = sorted(set(runs.loc[~is_extracted, "log_format"].dropna()))
+    unextracted = sorted(set(runs.loc[~is_extracted, "log_format"].dropna()))
     if not is_extracted.any():
         raise EvidenceError(
-            f"--like-dlperf: {', '.join(others)}: {NO_EXTRACTOR}; it extracts results from {', '.join(extracted)}"
+            f"--like-dlperf: {', '.join(unextracted)}: {NO_EXTRACTOR}; it extracts results from {', '.join(extracted)}"
         )
     runs = runs[is_extracted | runs["log_format"].isna()]
-    messages = [f"not in its results: {', '.join(others)}: {NO_EXTRACTOR}"] if others else []
+    messages = [f"not in its results: {', '.join(unextracted)}: {NO_EXTRACTOR}"] if unextracted else []
     is_single_kind = runs["kind"].nunique() == 1
     shutil.rmtree(paths.like_dlperf, ignore_errors=True)
     for (batch, kind), group in runs.groupby(["batch_per_device", "kind"], sort=False):
