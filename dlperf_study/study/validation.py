@@ -87,7 +87,8 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
         value = f"{value[:MAX_CHARACTERS]}…"
     message = MESSAGES.get(error["type"], "is {value}; pydantic says: {message}")
     details = {"value": value, "message": error["msg"], **error.get("ctx", {})}
-    choices = re.findall("'([^']*)'", str(details.get("expected", "")))
+    # Records are written by programs, which do not misspell.
+    choices = re.findall("'([^']*)'", str(details.get("expected", ""))) if keys else []
     details["suggestion"] = closest(str(error["input"]), choices)
     return f"{key_path(location)} {message.format(**details)}{_remedy(error['type'], error['input'])}"
 
