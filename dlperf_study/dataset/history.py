@@ -280,17 +280,6 @@ class MeasurementComparison:
         return [identity for identity in self.after.throughputs if identity not in self.before.throughputs]
 
 
-def last_comparison(measurements: Sequence[Measurement]) -> MeasurementComparison:
-    """Return what changed from the last but one of the measurements of a study to the last one.
-
-    Raises EvidenceError where there is only one.
-    """
-    if len(measurements) < 2:
-        name = measurements[-1].name
-        raise EvidenceError(f"study {name} was measured once: `study {name} --again` measures it at another date")
-    return compare_measurements(*measurements[-2:])
-
-
 def compare_measurements(
     before: Measurement, after: Measurement, earlier: Sequence[Measurement] | None = None
 ) -> MeasurementComparison:

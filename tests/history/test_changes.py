@@ -25,12 +25,13 @@ from dlperf_study.report.tables.history_tables import (
     change_sentences,
     condition_changes,
     dates,
+    last_comparison,
     speedup_changes,
     throughput_changes,
 )
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Plan
-from tests.evidence_factory import Planned, Recipe, configuration, write_study
+from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_study
 from tests.study.examples import cluster
 
 ONE, TWO = (configuration(devices_per_node=count) for count in (1, 2))
@@ -224,3 +225,10 @@ def test_a_change_of_nccl_is_a_difference_and_what_one_did_not_record_is_none(tm
     [change] = compare_measurements(before, after).conditions
     assert (change.column, change.before, change.after) == ("exchange_library", ("NCCL 2.25.1",), ("NCCL 2.27.5",))
     assert not compare_measurements(older, after).conditions
+
+
+def test_a_study_that_was_measured_once_has_no_last_change(tmp_path, monkeypatch):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    example_study(StudyPaths.of("example"))
+    with pytest.raises(EvidenceError, match=r"study example was measured once: `study example --again` measures it"):
+        last_comparison(measurements_of("example"))

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
+from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, first_of, level
 from dlperf_study.dataset.history import (
     Change,
     Measurement,
     MeasurementComparison,
+    compare_measurements,
     differences_of_most_similar,
 )
 from dlperf_study.metrics.columns import COLUMNS
@@ -251,6 +253,17 @@ def _counts(changes: Sequence[Change]) -> str:
     if count := verdicts.count(None):
         counts.append(f"{count} {'has' if count == 1 else 'have'} no verdict")
     return listed(counts) or "none can be compared"
+
+
+def last_comparison(measurements: Sequence[Measurement]) -> MeasurementComparison:
+    """Return what changed from the last but one of the measurements of a study to the last one.
+
+    Raises EvidenceError where there is only one.
+    """
+    if len(measurements) < 2:
+        name = measurements[-1].name
+        raise EvidenceError(f"study {name} was measured once: `study {name} --again` measures it at another date")
+    return compare_measurements(measurements[-2], measurements[-1])
 
 
 def describe(comparison: MeasurementComparison) -> str:
