@@ -119,7 +119,7 @@ def study(options: argparse.Namespace) -> int:
     code, name = _measure(options, options.again)
     paths = StudyPaths.of(name)
     if is_report_current(paths):
-        # Of hundreds of configurations the answer takes seconds; who asks again for nothing new wants the place.
+        # The answer takes seconds where there are hundreds of configurations; who asks again needs the path.
         if markdown := getattr(options, "export_markdown", None):
             print_answer(paths, markdown)
         print_line(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")

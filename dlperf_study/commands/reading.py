@@ -39,6 +39,7 @@ def report(options: argparse.Namespace) -> int:
     page = build(name, print_aside if as_json else print_line)
     paths = StudyPaths.of(name)
     if as_json:
+        write_markdown(paths, getattr(options, "export_markdown", None))
         print_json({"study": name, "report": page, "dataset": paths.dataset, "summary": dataset_summary(paths)})
         return 0
     print_answer(paths, getattr(options, "export_markdown", None))
@@ -49,15 +50,23 @@ def report(options: argparse.Namespace) -> int:
 
 def print_answer(paths: StudyPaths, markdown: Path | None) -> None:
     """Print what the first page of a report says first; and write it as Markdown into a file, if one is given."""
+    from dlperf_study.dataset.dataset import up_to_date
+    from dlperf_study.report.terminal_answer import in_terminal
+
+    print_line(in_terminal(up_to_date(paths)))
+    if markdown:
+        write_markdown(paths, markdown)
+        print_line(f"Markdown: {markdown}")
+
+
+def write_markdown(paths: StudyPaths, file: Path | None) -> None:
+    """Write the answer of a report as Markdown into a file, if one is given."""
     from dlperf_study.core.writing import write_atomically
     from dlperf_study.dataset.dataset import up_to_date
-    from dlperf_study.report.terminal_answer import in_markdown, in_terminal
+    from dlperf_study.report.terminal_answer import in_markdown
 
-    dataset = up_to_date(paths)
-    print_line(in_terminal(dataset))
-    if markdown:
-        write_atomically(markdown, in_markdown(dataset))
-        print_line(f"Markdown: {markdown}")
+    if file:
+        write_atomically(file, in_markdown(up_to_date(paths)))
 
 
 def compare(options: argparse.Namespace) -> int:

@@ -34,6 +34,8 @@ _PROGRAM_RANK_LINE, _PROGRAM_END_LINE = TypeAdapter(ProgramRankLine), TypeAdapte
 _INCOMPLETE_LINE = TypeAdapter(IncompleteLine)
 #: By how much the steps of a window may exceed it: the clocks of a device and of its host differ a little.
 CLOCK_TOLERANCE = 0.01
+#: Seconds of the unit of that clock.
+NANO = 1e-9
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from dlperf_study.study.validation import object_of, text_of
 
 #: The names of tasks that are one rank each.
 _TASK_OF_RANK = re.compile(r"(?:rank|trainer)-(\d+)")
+#: What a version ends with that names its build: 2.13.0+cpu, 2.4.2.post112.
+_BUILD = re.compile(r"\+.*|\.post\d+$")
 #: By how much the clocks of two machines may differ.
 CLOCKS_APART = timedelta(minutes=1)
 #: What no processor does, by device: FLOP/s of a core, and of a GPU, in any number format.
@@ -46,11 +48,12 @@ def check_record(
 
 def _contradictory_outcome(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
     if facts["reason"]:
-        yield f"it says completed, and has a reason why it did not: {facts['reason']}"
+        yield f"outcome is completed in run.json, but reason is {facts['reason']!r}"
     # A round measures the repetition of its own number, once; beside it may be runs that are not measured.
     is_measured = paths.folder.parents[1] == paths.home.folder
     if is_measured and facts["round"] not in (None, facts["repetition"]):
-        yield f"it says that round {facts['round']} measured it, but its round is that of its repetition"
+        own_round = facts["repetition"]
+        yield f"round is {facts['round']} in run.json, but round {own_round} measures repetition {own_round}"
 
 
 def _contradictory_ranks(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
@@ -67,18 +70,19 @@ def _contradictory_exit_codes(facts: Mapping[str, Any]) -> Iterator[str]:
         task: code for task, code in facts["exit_codes"].items() if not task.startswith((TaskRole.SERVER, PRODUCER))
     }
     if failed := ", ".join(f"{task}: {code}" for task, code in trainers.items() if code != 0):
-        yield f"it says completed, but has exit codes of trainers other than 0 ({failed})"
+        yield f"outcome is completed in run.json, but exit codes of trainers are not 0 ({failed})"
     matches = filter(None, map(_TASK_OF_RANK.fullmatch, trainers))
     ranks = sorted(int(match[1]) for match in matches)
     if not trainers or (ranks and ranks != list(range(facts["ranks_expected"]))):
         with_code = ", ".join(trainers) or "none"
-        yield f"it says completed, but not every trainer has an exit code (those of {with_code})"
+        yield f"outcome is completed in run.json, but not every trainer has an exit code (those of {with_code})"
 
 
 def _contradictory_time(facts: Mapping[str, Any]) -> Iterator[str]:
     end = datetime.fromisoformat(str(facts["started"])).timestamp() + (facts["seconds"] or 0.0)
     if end > (datetime.now(UTC) + CLOCKS_APART).timestamp():
-        yield f"it lasted {facts['seconds']:.4g} s since {facts['started']}, which is not over yet"
+        lasted = f"it lasted {facts['seconds']:.4g} s since {facts['started']}, which is not over yet"
+        yield f"{lasted}: set the clock of its first node, or run.json was changed"
 
 
 def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
@@ -95,7 +99,8 @@ def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> I
     """Yield the ranks that ran on other hosts, or with other versions of a library, than their nodes reported."""
     reports = dict(enumerate(facts["nodes"]))
     for log in logs:
-        report = reports.get(log.facts["node"], {})
+        # A program may be in a container, its launcher may number the nodes, and the driver writes what it printed.
+        report = {} if log.is_of_program else reports.get(log.facts["node"], {})
         host, reported_host = log.facts["host"], report.get("hardware", {}).get("host")
         if reported_host not in (None, host):
             yield f"rank {log.rank} ran on {host}, but its node is {reported_host}"
@@ -103,14 +108,14 @@ def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> I
         # A program may train with another Python than the one whose packages are in the record.
         versions = [] if log.is_of_program else _versions_of(library, facts["environment"]["software"])
         # Horovod's names that of its framework too: 0.28.1 with torch 2.13.0.
-        if versions and version.split()[0].partition("+")[0] not in versions:
+        if versions and _BUILD.sub("", version.partition(" ")[0]) not in versions:
             yield f"rank {log.rank} trained with {library} {version}, but run.json says {', '.join(versions)}"
 
 
 def _versions_of(library: str, software: Mapping[str, str]) -> list[str]:
     """Return the versions of the packages that can be a library, as ``paddlepaddle-gpu`` can be paddle."""
     package = re.compile(rf"{re.escape(library)}(?:{re.escape(library)})?(?:-gpu|-cpu)?")
-    return [version.partition("+")[0] for name, version in software.items() if package.fullmatch(name)]
+    return [_BUILD.sub("", version) for name, version in software.items() if package.fullmatch(name)]
 
 
 def _impossible_work(logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:

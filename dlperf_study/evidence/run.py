@@ -97,8 +97,9 @@ def run_of(facts: RunRecord, paths: RunPaths) -> Run:
     ranks: list[RankLog] = []
     if outcome is Outcome.COMPLETED:
         ranks, problem = complete_logs(paths, configuration.world_size)
-        changed = "; ".join(changed_files(facts, paths))
-        reason = problem or contradiction(ranks, facts, configuration, paths) or changed
+        reason = "; ".join(changed_files(facts, paths))
+        reason = f"{paths.folder}: {reason}" if reason else problem
+        reason = reason or contradiction(ranks, facts, configuration, paths)
         if reason:
             outcome, ranks = Outcome.FAILED, []
     identity, repetition = facts["configuration_identity"], facts["repetition"]

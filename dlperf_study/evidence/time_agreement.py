@@ -11,11 +11,10 @@ from dlperf_study.evidence.lines import (
     TRAINING,
     WARMUP,
 )
-from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, RankLog, Window
+from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, NANO, RankLog, Window
 
 #: In this order windows are measured; exchanges of more bytes after those of fewer.
 ORDER = (WARMUP, COMPUTATION_BEFORE, TRAINING, COMPUTATION_AFTER, EXCHANGE, INPUT)
-NANO = 1e-9
 
 
 def contradictory_times(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:

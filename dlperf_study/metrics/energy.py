@@ -7,6 +7,7 @@ from statistics import fmean
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.evidence.lines import TRAINING, GpuFacts, GpuSample, NodeSample
+from dlperf_study.evidence.rank_log import NANO
 from dlperf_study.evidence.run import Run
 from dlperf_study.evidence.telemetry import NodeTelemetry
 from dlperf_study.metrics.metric import DEVICE_PAGES, MAYBE_INT, RC, STRING, Gap, Metric, R, Summary, once_per_run
@@ -14,7 +15,6 @@ from dlperf_study.metrics.throughput import throughput
 
 #: Fewer samples of a window say too little of its power.
 MINIMUM_SAMPLES = 3
-NANO = 1e-9
 GPU_BOARDS, CPU_PACKAGES = "GPU boards", "CPU packages"
 #: A power limit that is lower than this share of the default is diagnosed.
 LOWERED_LIMIT = 0.99

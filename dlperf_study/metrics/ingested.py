@@ -6,6 +6,7 @@ fit: between ordinary lines they must give the rate that was printed there.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dlperf_study.metrics.metric import (
     RC,
     STRING,
     C,
+    Gap,
     Metric,
     R,
     Shown,
@@ -86,6 +88,19 @@ def _usual_rate(distances: Integers, seconds: Floats) -> float:
 
 #: Why a number of DLPerf's window is missing.
 NO_EXTRACTOR = "DLPerf has no extractor for such logs, or one with a rule of its own"
+NO_LINE = "no line of the log with samples/s is in DLPerf's window"
+
+
+def no_fixed_window(gap: Gap) -> str:
+    """Return why a configuration has no number of DLPerf's window."""
+    return NO_LINE if gap.runs["fixed_window"].notna().any() else NO_EXTRACTOR
+
+
+def no_fixed_window_of_run(row: Any) -> str:
+    """Return why a run has no number of DLPerf's window."""
+    return NO_LINE if isinstance(row.fixed_window, str) else NO_EXTRACTOR
+
+
 METRICS = (
     Metric("log_format", "Format", "of ingested logs: the format they are in", R, dtype=STRING),
     Metric(
@@ -161,8 +176,8 @@ METRICS = (
         RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens, NO_EXTRACTOR),
-        missing_of_run=NO_EXTRACTOR,
+        missing=(only_in_tokens, no_fixed_window),
+        missing_of_run=no_fixed_window_of_run,
     ),
     Metric(
         "fixed_window_mean_of_rates",
@@ -171,7 +186,7 @@ METRICS = (
         RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens, NO_EXTRACTOR),
-        missing_of_run=NO_EXTRACTOR,
+        missing=(only_in_tokens, no_fixed_window),
+        missing_of_run=no_fixed_window_of_run,
     ),
 )

@@ -39,7 +39,8 @@ def in_terminal(dataset: Dataset) -> str:
     if answer.rows:
         rows = [[*row[:2], bar, *row[2:]] for row, bar in zip(answer.rows, answer.bars, strict=True)]
         headings = [*answer.headings[:2], "", *answer.headings[2:]]
-        lines += ["", text_table(headings, rows), *filter(None, (answer.left_out, _LEGEND))]
+        legend = _LEGEND if any(UNCERTAIN in bar for bar in answer.bars) else ""
+        lines += ["", text_table(headings, rows), *filter(None, (answer.left_out, legend))]
     return "\n".join(["", answer.title, *lines, ""])
 
 
@@ -68,8 +69,8 @@ def _answer(dataset: Dataset) -> _Answer:
     for row in rows[:MOST_ROWS]:
         printed = [_printed(row, dataset.rate, unit.size), *(_printed(row, name) for name in ratios)]
         cells.append([names.of_configuration(row), *printed])
-    more = counted(len(rows) - MOST_ROWS, "further configuration")
-    left_out = f"{more}: see the report" if len(rows) > MOST_ROWS else ""
+    further = len(rows) - MOST_ROWS
+    left_out = f"{counted(further, 'further configuration')}: see the report" if further > 0 else ""
     opening = sentences.summary(dataset).sentences
     return _Answer(dataset.plan.title, opening, headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)
 

@@ -186,9 +186,9 @@ def _share(given: object) -> object:
         return given
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
     if not percentage:
-        number_format = closest(given, COMPUTED_IN)
-        remedy = f"; for a number format put it under fixed: {number_format}" if number_format else ""
-        raise ValueError(f"write a percentage, as in precision: 2 %{remedy.rstrip()}")
+        is_format = given in COMPUTED_IN or bool(closest(given, COMPUTED_IN))
+        remedy = "; the number format is a parameter, precision below fixed or factors" if is_format else ""
+        raise ValueError(f"write a percentage, as in precision: 2 %{remedy}")
     share = float(percentage[1]) / 100
     if not SMALLEST_PRECISION <= share <= LARGEST_PRECISION:
         raise ValueError(

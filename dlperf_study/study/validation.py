@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, Validat
 from pydantic_core import from_json
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
-from dlperf_study.core.wording import as_yaml, closest, first_of
+from dlperf_study.core.wording import as_yaml, closest, first_of, level
 from dlperf_study.study.strict_yaml import NEEDS_QUOTES, Location, key_path
 
 #: What a message says after the key, by pydantic's type of error.
@@ -42,6 +42,8 @@ MESSAGES = {
 }
 #: How many errors one message names, and how many characters of a wrong value.
 MAX_ERRORS, MAX_CHARACTERS = 20, 200
+#: What is a number of these types without its quotes.
+_UNQUOTED = {"int_type": r"[-+]?[0-9]+", "float_type": r"[-+]?[0-9]+(\.[0-9]+)?"}
 NO_KEYS: Mapping[str, Collection[str]] = {}
 
 M = TypeVar("M", bound=BaseModel)
@@ -97,9 +99,11 @@ def _remedy(kind: str, given: Any) -> str:
     """Return how to write a value that is of another type only because of how it is written; or nothing."""
     if kind == "string_type" and isinstance(given, (dict, list)):
         return f"; {NEEDS_QUOTES}"
+    if len(str(given)) > MAX_CHARACTERS:
+        return ""
     if kind == "list_type" and isinstance(given, (str, int, float)):
-        return f"; write [{given}]"
-    if kind in ("int_type", "float_type") and isinstance(given, str) and re.fullmatch(r"[-+]?\d+(\.\d+)?", given):
+        return f"; write [{level(given)}]"
+    if kind in _UNQUOTED and isinstance(given, str) and re.fullmatch(_UNQUOTED[kind], given):
         return f"; write {given} without quotes"
     return ""
 

@@ -88,10 +88,10 @@ def test_windows_count_in_the_order_in_which_they_are_measured_only(paths):
         ({"exit_codes": {}}, "not every trainer has an exit code (those of none)"),
         ({"exit_codes": {"server-0": None}}, "not every trainer has an exit code (those of none)"),
         ({"exit_codes": {"rank-0": 0}}, "not every trainer has an exit code (those of rank-0)"),
-        ({"exit_codes": {"rank-0": 0, "rank-1": None}}, "exit codes of trainers other than 0 (rank-1: None)"),
+        ({"exit_codes": {"rank-0": 0, "rank-1": None}}, "exit codes of trainers are not 0 (rank-1: None)"),
         ({"seconds": 1e9}, "it lasted 1e+09 s since 2024-05-01T10:01:00+00:00, which is not over yet"),
-        ({"reason": "rank-1 exited with code 1"}, "it says completed, and has a reason why it did not: rank-1 exited"),
-        ({"round": 7}, "it says that round 7 measured it, but its round is that of its repetition"),
+        ({"reason": "rank-1 exited with code 1"}, "outcome is completed in run.json, but reason is 'rank-1 exited"),
+        ({"round": 7}, "round is 7 in run.json, but round 1 measures repetition 1"),
     ],
 )
 def test_a_record_that_contradicts_itself_does_not_count(paths, values, message):
@@ -152,3 +152,35 @@ def test_a_record_of_an_earlier_version_counts_without_digests(paths):
     del facts["digest"], facts["files"]
     paths.run_file.write_text(json.dumps(facts))
     assert read_run(paths).completed
+
+
+@pytest.mark.parametrize("scope", ["rank", "job"])
+def test_a_program_may_run_in_a_container_and_its_log_be_read_by_the_driver(paths, scope):
+    """Then the host of its log is that of the container, or of the driver, and no node's."""
+    files = sorted(paths.folder.glob("rank-*.jsonl"))
+    for file in files:
+        first, *lines = [json.loads(line) for line in file.read_text().splitlines()]
+        log = {"recorded_by": "log" if scope == "job" else "recorder", "scope": scope, "host": "a-container"}
+        write_lines(file, [first | log, *lines])
+    if scope == "job":
+        files[1].unlink()
+        change(paths, ranks_seen=[0])
+    assert read_run(paths).reason == ""
+
+
+@pytest.mark.parametrize(
+    ("printed", "package", "counts"),
+    [
+        ("2.4.2", "2.4.2.post112", True),
+        ("2.13.0+cpu", "2.13.0", True),
+        ("2.13.0", "2.13.0+cu126", True),
+        ("0.28.1 with torch 2.13.0", "0.28.1", True),
+        ("2.4.2", "2.4.20", False),
+        ("", "2.4.2", False),
+    ],
+)
+def test_a_library_has_its_version_in_any_build(paths, printed, package, counts):
+    environment = json.loads(paths.run_file.read_text())["environment"]
+    change(paths, environment=environment | {"software": {"paddlepaddle-gpu": package}})
+    edit_logs(paths, set_value("library_version", printed), 0)
+    assert read_run(paths).completed == counts

@@ -243,9 +243,9 @@ def test_wrong_types_in_a_record_are_one_message(paths, values):
         ({"ranks_seen": [0]}, "expects 2 ranks and saw [0], but has the logs of ranks [0, 1]"),
         ({"ranks_seen": [0, 1, 2]}, "saw [0, 1, 2]"),
         ({"ranks_expected": 3}, "expects 3 ranks"),
-        ({"exit_codes": {"trainer-0": 0, "trainer-1": 1}}, "exit codes of trainers other than 0 (trainer-1: 1)"),
-        ({"exit_codes": {"node-0": -9}}, "exit codes of trainers other than 0 (node-0: -9)"),
-        ({"exit_codes": {"node-0": None}}, "exit codes of trainers other than 0 (node-0: None)"),
+        ({"exit_codes": {"trainer-0": 0, "trainer-1": 1}}, "exit codes of trainers are not 0 (trainer-1: 1)"),
+        ({"exit_codes": {"node-0": -9}}, "exit codes of trainers are not 0 (node-0: -9)"),
+        ({"exit_codes": {"node-0": None}}, "exit codes of trainers are not 0 (node-0: None)"),
     ],
 )
 def test_a_completed_run_whose_record_says_otherwise_is_not_counted(paths, values, message):

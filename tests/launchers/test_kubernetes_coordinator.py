@@ -162,3 +162,14 @@ def test_silent_clients_delay_a_command_and_do_not_fill_the_memory(certificates)
         assert run(certificates[0], "echo", "reached") == ("reached\n", "", 0)
         assert time.monotonic() - begin < 4 * PROOF_SECONDS
         assert process.memory_info().rss - before < MOST_UNPROVED * 2**20
+
+
+def test_a_command_that_prints_after_its_client_has_gone_ends(certificates):
+    """As a guard does, which then ends its processes and sends what they wrote."""
+    with serving(certificates[0]) as server:
+        command = remote_exec("run", certificates[0], ADDRESS, "sh", "-c", "echo begun; cat; head -c 3000000 /dev/zero")
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+            assert client.stdout
+            assert client.stdout.readline() == b"begun\n"
+            client.kill()
+        assert server.wait(30) == 0

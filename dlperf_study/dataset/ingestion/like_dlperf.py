@@ -46,9 +46,8 @@ def write_like_dlperf(paths: StudyPaths) -> list[str]:
     is_extracted = runs["log_format"].isin(extracted)
     unextracted = sorted(set(runs.loc[~is_extracted, "log_format"].dropna()))
     if not is_extracted.any():
-        raise EvidenceError(
-            f"--like-dlperf: {', '.join(unextracted)}: {NO_EXTRACTOR}; it extracts results from {', '.join(extracted)}"
-        )
+        names = ", ".join(unextracted) or "logs of no known format"
+        raise EvidenceError(f"--like-dlperf: {names}: {NO_EXTRACTOR}; it extracts results from {', '.join(extracted)}")
     runs = runs[is_extracted | runs["log_format"].isna()]
     messages = [f"not in its results: {', '.join(unextracted)}: {NO_EXTRACTOR}"] if unextracted else []
     is_single_kind = runs["kind"].nunique() == 1

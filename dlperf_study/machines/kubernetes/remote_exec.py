@@ -34,7 +34,7 @@ BACKLOG = 64
 #: How many connections may be there that have not proved yet that they belong to the run, each of which costs 0.3 MB,
 #: and for how long: one that is silent is closed then.
 MOST_UNPROVED, PROOF_SECONDS = 256, 5.0
-#: How long a client waits until it is accepted, and has its answer.
+#: How long a client waits until the server, which may have many before it, has proved who it is.
 ANSWER_SECONDS = 60.0
 #: The exit codes of ssh and of shells: the connection was lost, and the command could not be started.
 LOST, NOT_STARTED = 255, 127
@@ -123,7 +123,13 @@ class Server:
     async def _accept(self, listener: socket.socket) -> None:
         while True:
             await self._unproved.acquire()
-            connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+            except OSError:
+                # That connection is gone, or no descriptor is free.
+                self._unproved.release()
+                await asyncio.sleep(POLL_SECONDS)
+                continue
             self._add_task(self._answer(connection))
 
     async def _answer(self, connection: socket.socket) -> None:
@@ -166,8 +172,9 @@ async def _run_command(argv: list[str], reader: StreamReader, writer: StreamWrit
         return
     passing = asyncio.create_task(_pass_input(reader, process))
     assert process.stdout
-    with suppress(OSError):
-        while output := await process.stdout.read(CHUNK_BYTES):
+    while output := await process.stdout.read(CHUNK_BYTES):
+        # Read on when the client has gone: a command that can't print does not end.
+        with suppress(OSError):
             await send(writer, output)
     code = await process.wait()
     passing.cancel()
@@ -202,8 +209,8 @@ def main() -> None:
     """Serve the address of this pod, or run one command at the address of another."""
     program, certificate_file, address, *argv = sys.argv[1:]
     if program == "serve":
-        # The first process of a container has no signal handlers: without one, it would ignore SIGTERM. At once: the
-        # end of asyncio would kill the commands, which end in order when their input closes.
+        # The first process of a container has no signal handlers: without one, it would ignore SIGTERM. Its end is
+        # that of the container and its commands, so that there is nothing to wait for.
         signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
         has_served = asyncio.run(_serve(certificate_file, address))
         sys.exit(0 if has_served else "no command came")

@@ -251,8 +251,7 @@ _SPECIAL_COLUMNS = {
 def noticeable(rows: Sequence[Any], name: str, cells: Sequence[Sequence[Cell]]) -> tuple[int, ...]:
     """Return the positions of the rows that a reader looks for first among many, in their order.
 
-    Those with the largest and the smallest values of a column, and those of which a cell has a footnote that others
-    have not: something is unexpected there.
+    Those with the largest and the smallest values of a column, and those with a footnote that few other rows have.
     """
     values = pd.Series([getattr(row, name, None) for row in rows], dtype="object")
     numbers = pd.to_numeric(values, errors="coerce").dropna()

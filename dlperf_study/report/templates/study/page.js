@@ -106,13 +106,13 @@ function allRows(name, rows, footnotes) {
   // A copy: what sorted the few rows that were there belongs to the old one.
   const table = printed.cloneNode(true);
   table.classList.remove("sorted");
-  table.tHead.innerHTML = figure.dataset.head;
+  if (table.tHead) table.tHead.innerHTML = figure.dataset.head;
   table.tBodies[0].innerHTML = rows;
   printed.replaceWith(table);
   for (const old of figure.querySelectorAll(".further, .footnotes, input[type=search]")) old.remove();
   table.closest(".scroll").insertAdjacentHTML("afterend", footnotes);
   prepare(table);
-  findRow();
+  if (figure.contains(document.getElementById(location.hash.slice(1)))) findRow();
 }
 
 /** Load all rows of the long tables whose buttons are given. */
@@ -129,11 +129,13 @@ function loadRows(buttons) {
 const buttons = document.querySelectorAll("button[data-rows]");
 for (const button of buttons) {
   const figure = button.closest("figure");
-  figure.dataset.head = figure.querySelector("thead").innerHTML;
+  figure.dataset.head = figure.querySelector("thead")?.innerHTML ?? "";
   button.addEventListener("click", () => loadRows([button]));
 }
 for (const table of document.querySelectorAll("figure.table table")) prepare(table);
-addEventListener("hashchange", () => findRow() || loadRows(document.querySelectorAll("button[data-rows]:enabled")));
+addEventListener("hashchange", () => {
+  if (location.hash && !findRow()) loadRows(document.querySelectorAll("button[data-rows]:enabled"));
+});
 if (location.hash && !findRow()) loadRows(buttons);
 // Paper can't unfold anything.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => (details.open = true)));
