@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 import sys
 import uuid
 from collections.abc import Iterator
@@ -105,6 +106,14 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     made.first = made.command("run", SECRET_TOKEN=SECRET)
     assert made.first.returncode == 0, made.first.stderr
     return made
+
+
+@pytest.fixture
+def hangup_is_not_ignored() -> Iterator[None]:
+    """Let what a test starts take SIGHUP, also where the tests themselves were started by ``nohup``."""
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, earlier)
 
 
 @pytest.fixture(scope="session")

@@ -46,14 +46,6 @@ def assert_completed(place: Workplace, part: str, done: "subprocess.CompletedPro
             assert missing_runs(measured, load_cluster(measured.cluster)) == []
 
 
-@pytest.fixture
-def hangup_is_not_ignored() -> Iterator[None]:
-    """Let what a test starts take SIGHUP, also where the tests themselves were started by ``nohup``."""
-    earlier = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, earlier)
-
-
 @pytest.mark.usefixtures("hangup_is_not_ignored")
 def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(measured, tmp_path):
     place = measured.copy(tmp_path / "one", without=ONE)
