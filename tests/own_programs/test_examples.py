@@ -26,7 +26,8 @@ NEEDS = {
 }
 
 #: Compiles what DeepSpeed exchanges with on CPUs, as its first start on a machine does: 30 s idle, minutes beside other
-#: tests. A start that is killed meanwhile leaves a lock, for which every later one waits without end.
+#: tests. A start that is killed meanwhile leaves a lock, for which every later one waits without end: each test has a
+#: folder of its own. A ninja of another version, as another PATH finds, compiles all again.
 COMPILE_DEEPSPEED = "from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder; ShareMemCommBuilder().load()"
 
 
@@ -45,9 +46,6 @@ def test_an_example_can_be_planned(study):
 @pytest.mark.parametrize("name", NEEDS)
 def test_two_processes_of_an_example_train_together(name, tmp_path):
     need(*NEEDS[name])
-    if name == "deepspeed":
-        environment = {**os.environ, "DS_ACCELERATOR": "cpu"}
-        subprocess.run([sys.executable, "-c", COMPILE_DEEPSPEED], env=environment, check=True, timeout=540)
     run = example(name, tmp_path / "study", devices_per_node=2)
     if name == "accelerate":
         # Without GPUs it starts one process unless it is told to start several.
@@ -55,6 +53,10 @@ def test_two_processes_of_an_example_train_together(name, tmp_path):
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     variables = {"PATH": path_with(bin_folder), "DS_ACCELERATOR": "cpu", **AS_ROOT}
+    if name == "deepspeed":
+        variables["TORCH_EXTENSIONS_DIR"] = str(tmp_path / "extensions")
+        environment = {**os.environ, **variables}
+        subprocess.run([sys.executable, "-c", COMPILE_DEEPSPEED], env=environment, check=True, timeout=540)
     folder = tmp_path / "runs" / "1"
     [result] = local.execute([rendered(run, CLUSTER, folder, **variables)], CLUSTER, 120)
     logs = check_recorded(folder, run, result)
