@@ -211,13 +211,25 @@ def test_what_launchers_and_terminals_add_changes_no_rate(name, prefix, tmp_path
     assert job_series([read_text(tmp_path, printed.encode())], job).rate.tolist() == expected.rate.tolist()
 
 
-def test_rates_of_devices_are_copies_and_a_running_mean_counts_for_the_last_long_epoch():
+def test_rates_of_devices_are_copies_of_one_number():
     """Two of four ranks print; the first step has a rate with two commas. A batch, of the clock, is in samples."""
     rates = job_rates("torchtitan_two_ranks_constructed.log", (1, 4, 1))
     assert (rates.unit, rates.rate.tolist(), rates.wall) == ("tokens/s", [4 * 1034697, 4 * 34880], None)
+
+
+def test_of_means_of_epochs_all_complete_ones_but_the_first_count_by_their_steps(tmp_path):
+    """Of timm's log one epoch of three is complete and has no start-up, then one more; the last has just begun."""
+    text = (TODAY / "timm_constructed.log").read_text()
     window = job_rates("timm_constructed.log", (1, 8, 128)).steady.window
     assert np.flatnonzero(window.kept).tolist() == [1]
-    assert window.reasons[0].endswith(": 3200, 4000, 512")
+    assert window.reasons[0].endswith("1 epoch of these: 3200, 4000, 512")
+    further = text.splitlines()[3].replace("Train: 1 ", "Train: 2 ").replace("4000.00/s", "2000.00/s")
+    log = read_text(tmp_path, f"{text}{further}\n{text.splitlines()[4].replace('Train: 2 ', 'Train: 3 ')}\n")
+    rates = rates_of([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
+    assert np.flatnonzero(rates.steady.window.kept).tolist() == [1, 2]
+    # 1250 steps at 4000, then 1250 at 2000, in samples/s.
+    assert rates.steady.window.wall_rate == pytest.approx(2 / (1 / 4000 + 1 / 2000))
+    assert rates.step.tolist() == [1250, 2500, 3750, 3750]
 
 
 def test_ranks_that_all_print_the_rate_of_the_job_are_not_summed(tmp_path):

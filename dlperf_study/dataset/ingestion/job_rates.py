@@ -13,7 +13,7 @@ from dlperf_study.core.errors import LogError
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.ingested import WallRate, wall_rate
 from dlperf_study.metrics.rate_series import RateWindow, SteadyPart, fixed_window, steady_part
-from dlperf_study.metrics.steady_state import Answer, Steadiness
+from dlperf_study.metrics.steady_state import Answer, Steadiness, steadiness_of_usual
 from dlperf_study.readers.blocks import LogSource
 from dlperf_study.readers.log_checks import exceeds_chance
 from dlperf_study.readers.metadata import Extras
@@ -23,9 +23,9 @@ from dlperf_study.readers.records import merge_records
 
 #: Why one line of a running mean counts.
 _LAST_LINE = "a running mean: the last line covers all before it, including the start-up"
-_EPOCH_LINE = "a running mean of each epoch: the last line of the last epoch counts, of epochs with these rates: "
-#: A shorter part of the longest epoch is not its mean.
-_SHORTEST_EPOCH, _SHOWN_EPOCHS = 0.25, 20
+_EPOCH_LINES = "a running mean of each epoch: its last line counts, of"
+#: An epoch is complete from this part of the longest on; where only the first is, a shorter one tells its rate better.
+_COMPLETE_EPOCH, _SHORTEST_EPOCH, _SHOWN_EPOCHS = 0.95, 0.25, 20
 _SAMPLES, _TOKENS = "samples/s", "tokens/s"
 #: From fewer means no rate of their later half is worked out.
 _FEWEST_MEANS = 4
@@ -72,7 +72,7 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
     samples, unit = _samples_per_unit(series.unit, extras, logs[0].source)
     rate = elements(series.rate, usable)
     rate = rate if samples == 1 else rate * samples
-    step = cumulative_steps(elements(series.step, usable))
+    step = _steps_until_line(series, elements(series.step, usable))
     devices = extras.devices_per_process or 1
     fixed_steps = logs[0].format.dlperf_steps
     steady = _part_that_counts(series, usable, step, rate)
@@ -99,8 +99,16 @@ def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Flo
     if not series.metric.cumulative:
         return steady_part(step, rate)
     if series.metric.restarts_each_epoch:
-        return _last_epoch(rate, elements(series.step, usable))
-    return _one_line(rate, rate.size - 1, _LAST_LINE)
+        return _complete_epochs(rate, elements(series.step, usable))
+    last = np.arange(rate.size) == rate.size - 1
+    return _of_lines(rate, constant(1.0, rate.size), last, _LAST_LINE)
+
+
+def _steps_until_line(series: JobSeries, steps: Integers) -> Integers:
+    """Return the number of steps until each line; a mean of each epoch is on the last line of it."""
+    if series.metric.restarts_each_epoch and (steps >= 0).all():
+        return np.cumsum(steps)
+    return cumulative_steps(steps)
 
 
 def mean_since_start(series: JobSeries, rates: Rates) -> str:
@@ -169,19 +177,27 @@ def _samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[flo
     raise LogError(f"{source}: prints {unit} and not samples/s; state samples_per_epoch if you know it")
 
 
-def _last_epoch(rate: Floats, steps: Integers) -> SteadyPart:
-    """Return a window of the last epoch that is not much shorter than the others, given one line of each."""
-    long_enough = np.flatnonzero(steps >= _SHORTEST_EPOCH * steps.max())
+def _complete_epochs(rate: Floats, steps: Integers) -> SteadyPart:
+    """Return a window of all complete epochs but the first, which has the start-up, given one line of each.
+
+    Where there is none, it is of the last one that is not much shorter than the first.
+    """
+    share = steps / max(1, int(steps.max()))
+    kept = share >= _COMPLETE_EPOCH
+    kept[0] = False
+    if not kept.any():
+        kept[np.flatnonzero(share >= _SHORTEST_EPOCH)[-1]] = True
     shown = ", ".join(f"{value:.6g}" for value in rate[-_SHOWN_EPOCHS:])
-    return _one_line(rate, int(long_enough[-1]), _EPOCH_LINE + shown)
+    count = counted(int(kept.sum()), "epoch")
+    return _of_lines(rate, steps.astype(np.float64), kept, f"{_EPOCH_LINES} {count} of these: {shown}")
 
 
-def _one_line(rate: Floats, line: int, reason: str) -> SteadyPart:
-    """Return a window of one line only, which is a mean over those before it."""
-    kept = np.zeros(rate.size, dtype=bool)
-    kept[line] = True
-    window = RateWindow(kept, float(rate[line]), float(rate[line]), (reason,))
-    return SteadyPart(window, startup=0, stalls=(), steadiness=_ONE_LINE, behaviour=None, levels=())
+def _of_lines(rate: Floats, weights: Floats, kept: Mask, reason: str) -> SteadyPart:
+    """Return a window of some lines, each a mean over those before it of as many steps as its weight."""
+    rates, steps = elements(rate, kept), np.maximum(1.0, elements(weights, kept))
+    window = RateWindow(kept, float(steps.sum() / (steps / rates).sum()), float(rates.mean()), (reason,))
+    steadiness = steadiness_of_usual(1 / rates) if rates.size > 1 else _ONE_LINE
+    return SteadyPart(window, startup=0, stalls=(), steadiness=steadiness, behaviour=None, levels=())
 
 
 def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:
