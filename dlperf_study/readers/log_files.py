@@ -49,14 +49,12 @@ def find_log_files(path: Path) -> list[LogFile]:
     Links to nothing, pipes and sockets are included, so that reading them reports that they can't be read.
 
     Raises:
-        LogError: there is no such folder or file, it is a damaged archive, or a folder below it can't be listed.
+        LogError: there is no such folder or file, an archive is damaged, or a folder can't be listed.
 
     """
     path = path.resolve()
     if not path.exists():
         raise LogError(f"{path}: there is no such folder or file")
-    if _is_damaged_archive(path):
-        raise LogError(f"{path}: can't be read as an archive: it is damaged or incomplete")
 
     def refuse(error: OSError) -> None:
         raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
@@ -78,7 +76,7 @@ def stem(name: str) -> str:
 
 
 def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
-    """Yield a file, or the members of an archive."""
+    """Yield a file, or the members of an archive; raises LogError if that is damaged."""
     names = (root.name, *file.relative_to(root).parts)
     # Bytes that are not UTF-8 appear as their codes.
     above = tuple(os.fsencode(name).decode("utf-8", "backslashreplace") for name in names)
@@ -86,6 +84,8 @@ def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
         size = file.stat().st_size if file.is_file() else 0
         yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)
         return
+    if _is_damaged_archive(file):
+        raise LogError(f"{file}: can't be read as an archive: it is damaged or incomplete")
     sizes = {}
     # A file that is no archive, in spite of its name, is a log itself.
     if zipfile.is_zipfile(file):

@@ -105,7 +105,7 @@ class _LogReader:
         self._records = GrowingRecords()
         self._unusable, self._nan_lines = _LineExamples(), _LineExamples()
         self._usual_metrics: dict[int, set[str]] = {}
-        self._is_cut = False
+        self._is_cut = self._has_started = False
 
     def add(self, block: Block) -> None:
         """Read a block; those before the first line of training only have facts."""
@@ -124,9 +124,14 @@ class _LogReader:
         is_unused = np.zeros(block.ends.size, dtype=bool)
         is_unused[of_all_kinds.candidates] = True
         is_unused[of_all_kinds.used] = False
+        if self._format is not self._source.own_format:
+            # Before training, programs print their configuration or code, which may have the same words.
+            used = of_all_kinds.used if not self._has_started else [0]
+            is_unused[: used[0] if len(used) else None] = False
         self._is_cut = block.is_cut and bool(is_unused.any())
         self._unusable.add(block, np.flatnonzero(is_unused).tolist())
         self._nan_lines.add(block, of_all_kinds.nan_lines.tolist())
+        self._has_started = self._has_started or bool(of_all_kinds.used.size)
 
     def _detect_format(self, block: Block) -> None:
         """Detect the format; raises LogError if there is a second one in the block."""

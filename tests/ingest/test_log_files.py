@@ -44,8 +44,9 @@ def test_a_folder_that_cannot_be_listed_is_an_error(half_closed):
 def test_an_archive_that_cannot_be_read_is_an_error(tmp_path, content):
     archive = tmp_path / "logs.zip"
     archive.write_bytes(content)
-    with pytest.raises(LogError, match=r"logs\.zip: .*damaged or incomplete"):
-        identify_logs(archive)
+    for path in (archive, tmp_path):
+        with pytest.raises(LogError, match=r"logs\.zip: .*damaged or incomplete"):
+            identify_logs(path)
 
 
 def test_event_files_of_one_folder_are_no_ranks_and_their_last_number_is_no_repetition(folder, ingested, refused):

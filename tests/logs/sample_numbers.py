@@ -75,6 +75,7 @@ RATES = {
     "detectron2_metrics_real.json": ((1, 1, 2), 2 / 1.265, 0.02, "s of the job"),
     # 285 to 319 words/s, 16384 words and 8 sequences per update.
     "fairseq_real.log": ((1, 1, 8), 8 * 305 / 16384, 0.03, "samples/s of the job"),
+    "fairseq_hydra_constructed.log": ((1, 4, 20), 80 * 8000 / 4000, 1e-9, "samples/s of the job"),
     "fairseq_text_constructed.log": ((1, 2, 8), 16.0, 1e-9, "tokens/s of the job"),
     # 100 steps of 24 samples in 425.43 s.
     "huggingface_trainer_real.log": ((2, 12, 1), 100 * 24 / 425.43, 1e-3, "samples/s of the job" + MEAN),
@@ -93,6 +94,8 @@ RATES = {
     "mmengine_scalars_constructed.json": ((1, 2, 4), 8 / 0.375, 1e-9, "s of the job"),
     # "step_avg 142.01 ms" of the whole run, 512 sequences of 1024 tokens.
     "modded_nanogpt_real.log": ((1, 8, 64), 512 / 0.142, 0.05, "s of the job"),
+    # 63 ms between two lines.
+    "modded_nanogpt_2026_constructed.log": ((1, 8, 16), 128 / 0.063, 1e-9, "s of the job"),
     # Epochs of 507 s: 2306 images per second of the job, 288.3 printed.
     "mllog_ssd_real.log": ((1, 8, 32), 2306, 0.01, "a rate of no stated unit of each device"),
     # "about 560 ms per iteration", 12 × 5 × 8 sequences.
@@ -104,6 +107,8 @@ RATES = {
     # 11.327 steps/s × 8, against 9.061 printed.
     "paddlenlp_real.log": ((1, 1, 8), 90.6, 0.06, "steps/s of the job"),
     "paddlenlp_tokens_real.log": ((1, 1, 1), 2 / (1.1518 + 0.2556), 1e-3, "steps/s of the job"),
+    "paddleseg_constructed.log": ((1, 2, 4), 8 / 0.2, 1e-9, "s of one process"),
+    "paddleseg_2_0_constructed.log": ((1, 2, 4), 8 / 0.6, 1e-9, "s of one process"),
     "paddleclas_2_6_constructed.log": ((1, 8, 256), 2048 / 0.785, 0.01, "s of one process"),
     # Written as 350 + sin(step).
     "tensorboard_constructed.out.tfevents.1795407924": ((1, 1, 128), 350.0, 0.002, "samples/s of the job"),

@@ -1,6 +1,7 @@
 """What is read from logs that are not as they should be."""
 
 import gzip
+import re
 import time
 import zipfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from dlperf_study.readers import blocks, formats
 from dlperf_study.readers.blocks import LogSource, log_sources
 from dlperf_study.readers.log_reader import read_log
 from tests.logs.plain_reader import plain_rows
+from tests.logs.sample_numbers import TODAY
 from tests.logs.small_logs import described, elapse, errors, ips, messages, read_text, write_and_read
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -99,6 +101,15 @@ def test_a_rate_that_is_a_part_of_its_number_is_not_used(tmp_path, printed):
 def test_a_step_that_no_program_reaches_is_not_used(tmp_path, digits):
     text = elapse(1) + elapse(2).replace("batch 2", f"batch 1{'0' * digits}") + elapse(3)
     assert read_text(tmp_path, text).records.step.tolist() == [1, 3]
+
+
+def test_what_a_program_echoes_before_it_trains_is_no_line_that_is_lost(tmp_path):
+    """modded-nanogpt prints its own code, others their configuration; a line that differs later is reported."""
+    text = (TODAY / "modded_nanogpt_2026_constructed.log").read_text()
+    code = text[: text.index("step:0/")]
+    assert {"val_loss", "train_time"} <= set(re.findall(r"\w+", code))
+    assert messages(read_text(tmp_path, code * 20 + text)) == ""
+    assert "2 lines look like its format" in messages(read_text(tmp_path, text + code))
 
 
 @pytest.mark.parametrize("noise", [b"\x00\xff\xfe" * 30, b"\0" * 4096], ids=["binary", "zero"])

@@ -145,7 +145,8 @@ FAIRSEQ = Format(
     title="fairseq",
     program="facebookresearch/fairseq, logging/progress_bar.py",
     lines=(
-        JsonLine(("| train_inner | ",), _fairseq_record, metrics=(JOB_RATE, LOSS)),
+        # The second is hydra's.
+        JsonLine(("| train_inner | ", "[train_inner][INFO] - "), _fairseq_record, metrics=(JOB_RATE, LOSS)),
         Line(
             ("wps=",),
             rf"\btrain_inner \| epoch \d+:.*?\bloss={number('loss')},.*?\bwps={number('token_throughput')}, "
@@ -195,6 +196,8 @@ MODDED_NANOGPT = Format(
     lines=(
         Line(("train_loss:",), _MODDED_POSITION, (Field(LOSS, "train_loss"), _TRAIN_TIME)),
         Line(("val_loss:",), _MODDED_POSITION, (Field(LOSS, "val_loss"), _TRAIN_TIME), window=VALIDATION),
+        # Since 2025 without a loss.
+        Line(("train_time:",), rf"{_MODDED_POSITION}(?=train_time:)", (_TRAIN_TIME,)),
     ),
     rates=("step_seconds",),
     merge=Merge.ONE,

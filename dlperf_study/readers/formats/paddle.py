@@ -232,6 +232,23 @@ PADDLECLAS = Format(
     facts=(Fact("batch_size", TRAIN_BATCH),),
 )
 
+PADDLESEG = Format(
+    name="paddleseg",
+    title="PaddleSeg",
+    program="PaddlePaddle/PaddleSeg 2.x, paddleseg/core/train.py",
+    lines=(
+        Line(
+            ("[TRAIN] epoch",),
+            rf"\[TRAIN\] epoch[:=]\s*{integer('epoch')}, iter[:=]\s*{integer('step')}/\d+",
+            (Field(LOSS, " loss"), *COSTS),
+        ),
+    ),
+    rates=("step_seconds", "throughput"),
+    merge=Merge.SLOWEST,
+    steps="iterations since the start, from 1; a line is of those since the line before",
+    traps=("ips is that of one rank, and versions before 2021 print none; only rank 0 prints",),
+)
+
 #: PaddleDetection, and PaddleX with it.
 PADDLEDETECTION = Format(
     name="paddledetection",
@@ -303,6 +320,7 @@ FORMATS = (
     PADDLE_RESNET50,
     PADDLE_BERT,
     PADDLECLAS,
+    PADDLESEG,
     PADDLEDETECTION,
     PADDLENLP,
 )
