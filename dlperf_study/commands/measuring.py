@@ -1,7 +1,6 @@
 """Commands that measure, and those about what measures: plan, run, study, selftest, check, data."""
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,25 +13,25 @@ from dlperf_study.study.grid import DENOMINATORS
 
 if TYPE_CHECKING:
     from dlperf_study.study.plan import Plan
+    from dlperf_study.study.plan_description import EarlierRuns
 
 
 def plan(options: argparse.Namespace) -> int:
     """Print the configurations of a study, how long they take, and those that can't run here, each with its reason."""
     from dlperf_study.execution.batch_trials import batch_searches
-    from dlperf_study.execution.pending import out_of_memory_reasons, unmeasured_runs
+    from dlperf_study.execution.pending import done_and_not_fitting, unmeasured_runs
     from dlperf_study.execution.planning import make_plan
     from dlperf_study.execution.progress import earlier_run_seconds
-    from dlperf_study.study.plan_description import describe
+    from dlperf_study.study.plan_description import EarlierRuns, describe
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
     _require_names_of_their_own(planned)
-    not_fitting = out_of_memory_reasons(planned, cluster)
-    searches = batch_searches(planned, cluster)
+    earlier_runs = EarlierRuns(earlier_run_seconds(planned), *done_and_not_fitting(planned, cluster))
     if options.json:
-        print_json(_plan_content(planned, not_fitting, earlier_run_seconds(planned)))
+        print_json(_plan_content(planned, earlier_runs))
     else:
-        unmeasured = unmeasured_runs(planned, cluster)
-        print_line(describe(planned, earlier_run_seconds(planned), not_fitting, searches, unmeasured, options.all))
+        searches, unmeasured = batch_searches(planned, cluster), unmeasured_runs(planned, cluster)
+        print_line(describe(planned, earlier_runs, searches, unmeasured, options.all))
     return 0
 
 
@@ -51,14 +50,15 @@ def _require_names_of_their_own(planned: "Plan") -> None:
         )
 
 
-def _plan_content(planned: "Plan", not_fitting: Mapping[str, str], run_seconds: Mapping[str, float]) -> dict[str, Any]:
+def _plan_content(planned: "Plan", earlier_runs: "EarlierRuns") -> dict[str, Any]:
     """Return the plan with a mapping for each configuration, also of those that can't run here."""
     configurations = []
     for entry in planned.entries:
         identity = entry.configuration.identity
         references: dict[str, str | None] = {kind: entry.denominator(kind) for kind in DENOMINATORS}
-        obstacle = entry.unsupported or not_fitting.get(identity)
-        measured = {"repeats": entry.configuration.repeats, "earlier_run_seconds": run_seconds.get(identity)}
+        obstacle = entry.unsupported or earlier_runs.not_fitting.get(identity)
+        runs = {"repeats": entry.configuration.repeats, "done": earlier_runs.done.get(identity, 0)}
+        measured = {**runs, "earlier_run_seconds": earlier_runs.run_seconds.get(identity)}
         configurations.append(
             {"identity": identity, "why_not": obstacle, **references, **measured, "parameters": entry.parameters}
         )

@@ -21,6 +21,7 @@ from dlperf_study.programs.image_sets import decode_some, open_image_set
 from dlperf_study.programs.program_files import keep
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
+from dlperf_study.study.plan_description import EarlierRuns, describe_reuse
 
 if TYPE_CHECKING:
     from dlperf_study.execution.measurement import Measurements
@@ -56,16 +57,13 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
         keep(plan.program, paths)
     plan.write(paths.plan_file)
     pending = pending_of(plan, cluster)
-    fitting = [
-        entry.configuration for entry in plan.runnable if entry.configuration.identity not in pending.out_of_memory
-    ]
-    requested = sum(configuration.repeats for configuration in fitting)
-    already_measured = requested - sum(execution.repetitions for execution in pending.executions)
-    result = StudyResult(already_measured=already_measured, out_of_memory=pending.out_of_memory)
+    result = StudyResult(already_measured=sum(pending.done.values()), out_of_memory=pending.out_of_memory)
     has_trials_left = any(bounds.trials_left for bounds in batch_searches(plan, cluster).values())
     if pending.executions or has_trials_left or too_wide(plan):
         _decode_images(plan, cluster)
         with study_lock(plan.study, cluster):
+            if pending.executions and result.already_measured:
+                say(describe_reuse(plan, EarlierRuns(earlier_run_seconds(plan), pending.done, pending.out_of_memory)))
             _measure(plan, cluster, pending, too_wide, result, say)
     return result
 

@@ -1,7 +1,7 @@
 """Which executions of a plan are still to be done, and which of their runs missed their round."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,11 +51,13 @@ class Pending:
     """The executions that a plan still needs, and the last turn in rounds that was measured before.
 
     ``out_of_memory``: why configurations do not fit in memory, by identity; they need no further execution.
+    ``done``: how many of its planned runs each configuration that fits has completed, by identity.
     """
 
     executions: list[PendingExecution]
     last_measured: RoundPosition
     out_of_memory: dict[str, str] = field(default_factory=dict)
+    done: dict[str, int] = field(default_factory=dict)
 
 
 def unmeasured_runs(plan: Plan, cluster: Cluster) -> Counter[str]:
@@ -75,11 +77,14 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
     """
     missing: dict[str, list[RequestedRun]] = {}
     out_of_memory: dict[str, str] = {}
+    done: dict[str, int] = {}
     last_measured = NOTHING_MEASURED
     for identity, states in _states(plan.runnable, _begun_repetitions(plan), cluster):
         missing[identity] = missing_of(states)
         if reason := out_of_memory_reason(states):
             out_of_memory[identity] = reason
+        else:
+            done[identity] = _done(plan, identity, states)
         for state in states:
             if state.run not in missing[identity]:
                 last_measured = max(last_measured, _round_position(state.facts))
@@ -89,7 +94,7 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
             turn = _turn_now(planned, last_measured)
             runs_now = tuple(replace(run, turn=turn) for run in runs)
             executions.append(PendingExecution(planned.configuration, runs_now))
-    return Pending(executions, last_measured, out_of_memory)
+    return Pending(executions, last_measured, out_of_memory, done)
 
 
 def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
@@ -109,15 +114,25 @@ def _states(
         yield identity, states_of(requested_runs(entry.configuration, cluster, begun.get(identity, ())))
 
 
-def out_of_memory_reasons(plan: Plan, cluster: Cluster) -> dict[str, str]:
-    """Return why configurations do not fit in memory, by identity, as runs of this code showed."""
+def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], dict[str, str]]:
+    """Return what ``pending_of`` returns as ``done`` and ``out_of_memory``, of the configurations that were begun."""
     begun = _begun_repetitions(plan)
     entries = [entry for entry in plan.runnable if begun.get(entry.configuration.identity)]
-    reasons: dict[str, str] = {}
+    done: dict[str, int] = {}
+    not_fitting: dict[str, str] = {}
     for identity, states in _states(entries, begun, cluster):
         if reason := out_of_memory_reason(states):
-            reasons[identity] = reason
-    return reasons
+            not_fitting[identity] = reason
+        else:
+            done[identity] = _done(plan, identity, states)
+    return done, not_fitting
+
+
+def _done(plan: Plan, identity: str, states: Sequence[RunState]) -> int:
+    """Return how many planned runs of a configuration are completed; runs of added rounds are not planned."""
+    repeats = plan.by_identity[identity].configuration.repeats
+    completed = [state.run for state in states if state.run.is_measured and state.is_completed]
+    return sum(run.repetition <= repeats for run in completed)
 
 
 def added_round(

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 from types import MappingProxyType
 
 from dlperf_study.core.terminal import text_table
@@ -19,38 +21,51 @@ MOST_UNSUPPORTED = 12
 NO_SEARCH: Mapping[str, BatchSearch] = MappingProxyType({})
 #: Whose devices train: a study made for GPUs may be planned where there are none.
 _DEVICES = {"cpu": "the CPUs of ", "gpu": "the GPUs of "}
-NOTHING: Mapping[str, str] = MappingProxyType({})
 NOTHING_UNMEASURED: Mapping[str, int] = MappingProxyType({})
 #: What a configuration has no value of where its baseline or reference can't run.
 _COMPARED: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
 
 
+@dataclass(frozen=True)
+class EarlierRuns:
+    """What earlier runs show of a plan, by the identity of a configuration.
+
+    ``run_seconds``: the mean seconds of a run here. ``done``: how many of the planned runs are completed.
+    ``not_fitting``: why a configuration does not fit in memory.
+    """
+
+    run_seconds: Mapping[str, float] = field(default_factory=dict)
+    done: Mapping[str, int] = field(default_factory=dict)
+    not_fitting: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_EARLIER_RUNS = EarlierRuns()
+
+
 def describe(
     plan: Plan,
-    run_seconds: Mapping[str, float],
-    not_fitting: Mapping[str, str] = NOTHING,
+    earlier_runs: EarlierRuns = NO_EARLIER_RUNS,
     searches: Mapping[str, BatchSearch] = NO_SEARCH,
     unmeasured: Mapping[str, int] = NOTHING_UNMEASURED,
     complete: bool = False,
 ) -> str:
     """Return the plan as text.
 
-    ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration. ``not_fitting``: why
-    a configuration does not fit in memory, as an earlier run showed, by identity. ``searches``: what is known of the
-    largest batches, by identity. ``unmeasured``: how many runs no number comes from, by what they are for.
+    ``searches``: what is known of the largest batches, by identity. ``unmeasured``: how many runs no number comes from,
+    by what they are for.
     ``complete``: list every configuration. Without it, of more than LONGEST_LIST only the first and the last are
     listed, and of more than MOST_UNSUPPORTED that can't run how many there are for each reason.
     """
-    parts = [_head(plan, run_seconds, not_fitting)]
+    parts = [_head(plan, earlier_runs)]
     if unmeasured:
         names = " and ".join(f"{count} {purpose}" for purpose, count in unmeasured.items())
         parts[0] += f"\nNot in these runs, nor in their time: {names}, which give no number."
     if plan.why_not_gpu:
         parts.append(f"Note: {plan.why_not_gpu}.")
     if plan.runnable:
-        parts.append(_runnable(plan, complete))
-    if not_fitting:
-        table = _numbered_table(plan, "reason", not_fitting, complete)
+        parts.append(_runnable(plan, earlier_runs.done, complete))
+    if earlier_runs.not_fitting:
+        table = _numbered_table(plan, "reason", earlier_runs.not_fitting, complete)
         parts.append(f"Does not fit in memory, and is not run again:\n{table}")
     if searches:
         bounds_by_identity = {identity: bounds.description for identity, bounds in searches.items()}
@@ -61,9 +76,33 @@ def describe(
     return "\n\n".join(parts)
 
 
-def _head(plan: Plan, run_seconds: Mapping[str, float], not_fitting: Mapping[str, str]) -> str:
+def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
+    """Return how many of its runs a study has already, how many are to do, and how long these take."""
+    fitting = [entry for entry in plan.runnable if entry.configuration.identity not in earlier_runs.not_fitting]
+    planned = sum(entry.configuration.repeats for entry in fitting)
+    count = sum(earlier_runs.done.values())
+    if count == planned:
+        return f"All {counted(planned, 'run')} are done." + (" Nothing is to do." if plan.precision is None else "")
+    left = counted(planned - count, "run")
+    return f"Done: {count} of {counted(planned, 'run')}. To do: {left}{_time_left(fitting, earlier_runs)}."
+
+
+def _time_left(entries: Sequence[Entry], earlier_runs: EarlierRuns) -> str:
+    """Return how long the runs that are to do take; those of a configuration without one as long as those of others."""
+    if not earlier_runs.run_seconds:
+        return ""
+    mean = fmean(earlier_runs.run_seconds.values())
+    seconds = 0.0
+    for entry in entries:
+        identity = entry.configuration.identity
+        left = entry.configuration.repeats - earlier_runs.done.get(identity, 0)
+        seconds += left * earlier_runs.run_seconds.get(identity, mean)
+    return f", about {duration(seconds)} if they take as long as those that are done"
+
+
+def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
     runnable = plan.runnable
-    fitting = [entry for entry in runnable if entry.configuration.identity not in not_fitting]
+    fitting = [entry for entry in runnable if entry.configuration.identity not in earlier_runs.not_fitting]
     runs = sum(entry.configuration.repeats for entry in fitting)
     lines = [
         plan.title,
@@ -74,7 +113,8 @@ def _head(plan: Plan, run_seconds: Mapping[str, float], not_fitting: Mapping[str
         of_source = len(plan.entries) - extras
         lines.append(f"{of_source} of them are in the published tables; {counted(extras, 'extra')} are not.")
     if fitting:
-        lines.append(_time(fitting, run_seconds))
+        is_begun = any(earlier_runs.done.values())
+        lines.append(describe_reuse(plan, earlier_runs) if is_begun else _time(fitting, earlier_runs.run_seconds))
         if plan.precision is not None:
             lines.append(_further_runs(plan))
         if plan.order == BLOCKS:
@@ -82,19 +122,32 @@ def _head(plan: Plan, run_seconds: Mapping[str, float], not_fitting: Mapping[str
     return "\n".join(lines)
 
 
-def _runnable(plan: Plan, complete: bool) -> str:
-    """Return a row for each configuration that can run: its levels, its global batch, and what it is compared with."""
+def _runnable(plan: Plan, done: Mapping[str, int], complete: bool) -> str:
+    """Return a row for each configuration that can run: its levels, its global batch, and what it is compared with.
+
+    Where any of the runs is done, a row says how many of its own are.
+    """
     kinds = [kind for kind in DENOMINATORS if plan.declares(kind)]
-    headings = ("#", *plan.factors, GLOBAL_BATCH.name, *kinds)
+    headings = ["#", *plan.factors, GLOBAL_BATCH.name, *kinds]
     entries, row_numbers = plan.runnable, _row_numbers(plan)
     is_whole = complete or len(entries) <= LONGEST_LIST
     listed = entries if is_whole else (*entries[:ENDS], *entries[-ENDS:])
     rows = [_row(plan, entry, kinds, row_numbers) for entry in listed]
+    if any(done.values()):
+        headings.append("done")
+        rows = [(*row, _done_of(entry, done)) for row, entry in zip(rows, listed, strict=True)]
     if is_whole:
         return text_table(headings, rows)
     rows.insert(ENDS, ("…",) * len(headings))
     omitted = f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them."
     return "\n".join([text_table(headings, rows), omitted, *_missing_ratios(entries, kinds, row_numbers)])
+
+
+def _done_of(entry: Entry, done: Mapping[str, int]) -> str:
+    """Return how many runs of a configuration are done; nothing of one that does not fit in memory."""
+    configuration = entry.configuration
+    count = done.get(configuration.identity)
+    return "" if count is None else f"{count} of {configuration.repeats}"
 
 
 def _row_numbers(plan: Plan) -> dict[str | None, int]:

@@ -60,6 +60,15 @@ def test_rounds_are_added_for_what_is_too_wide_until_nothing_is(plan, measured):
     assert "round 5 is added for 2 configurations: the study asks for a precision" in printed
 
 
+def test_a_study_that_grew_says_what_is_done_and_how_long_the_rest_takes(plan, measured, snapshot):
+    _, at_first = run(replace(plan, entries=plan.entries[:2]), lambda _: set())
+    _, printed = run(plan, lambda _: set())
+    assert not any(line.startswith("Done") for line in at_first)
+    assert printed[0] == snapshot
+    assert len(measured) == 9
+    assert run(plan, lambda _: set())[1] == []
+
+
 def test_no_more_rounds_are_added_than_the_study_allows(plan, measured):
     first, _, _ = names(plan)
     _, printed = run(plan, lambda _: {first}, max_repeats=5)

@@ -32,7 +32,7 @@ def _two_a100(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_plan_for_any_device_is_for_the_cpu_and_says_why_once():
     plan, cluster = make_plan("quickstart", "local", quick=False)
     assert (cluster.device, plan.unsupported) == ("cpu", ())
-    text = describe(plan, {})
+    text = describe(plan)
     assert text.count("\nNote: this machine has 2 × NVIDIA A100-SXM4-80GB, but runs are measured on its CPU: ") == 1
     assert text.count("`make gpu PADDLE_INDEX=ADDRESS` installs") == 1
 

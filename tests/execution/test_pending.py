@@ -53,6 +53,19 @@ def test_an_execution_measures_the_run_of_its_round_and_records_its_turn(plan, m
     assert not any(run.paths.folder.exists() for each in executions[4:] for run in each.runs)
 
 
+def test_how_many_runs_of_each_configuration_are_done(plan, monkeypatch):
+    cluster = load_cluster(plan.cluster)
+    identities = {entry.configuration.identity for entry in plan.entries}
+    assert pending_of(plan, cluster).done == dict.fromkeys(identities, 0)
+    executions = pending(plan)
+    perform(executions, monkeypatch)
+    perform(added_round(plan, cluster, identities, 4, (3, 3)), monkeypatch)
+    assert pending_of(plan, cluster).done == dict.fromkeys(identities, 3)
+    shutil.rmtree(executions[4].runs[0].paths.folder)
+    of_removed = {executions[4].configuration.identity: 2}
+    assert pending_of(plan, cluster).done == dict.fromkeys(identities, 3) | of_removed
+
+
 def test_an_interrupted_study_goes_on_within_its_round(plan, monkeypatch):
     executions = pending(plan)
     perform(executions[:5], monkeypatch)

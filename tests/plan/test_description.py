@@ -6,7 +6,7 @@ from dlperf_study.study.batch_search import BatchSearch
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.plan import Plan, build_plan
-from dlperf_study.study.plan_description import ENDS, LONGEST_LIST, describe
+from dlperf_study.study.plan_description import ENDS, LONGEST_LIST, EarlierRuns, describe, describe_reuse
 from tests.study.examples import anything_goes, cluster, study
 
 
@@ -23,30 +23,54 @@ def test_a_plan_shows_what_runs_and_what_cannot(snapshot):
         exclude=({"compiler": ["xla"], "devices_per_node": [4]},),
         measurement={"repeats": 5},
     )
-    assert describe(build_plan(example, cluster(1, 2), refuse), {}) == snapshot
+    assert describe(build_plan(example, cluster(1, 2), refuse)) == snapshot
 
 
 def test_the_time_is_that_of_earlier_runs(snapshot):
     plan = two_sizes()
     small, large = (entry.configuration.identity for entry in plan.entries)
-    assert describe(plan, {small: 30, large: 90}) == snapshot
-    text = describe(plan, {large: 100})
+    assert describe(plan, EarlierRuns({small: 30, large: 90})) == snapshot
+    text = describe(plan, EarlierRuns({large: 100}))
+    assert text == snapshot
+
+
+def test_what_is_done_is_counted_and_only_the_rest_takes_time(snapshot):
+    plan = two_sizes()
+    small, large = (entry.configuration.identity for entry in plan.entries)
+    repeats = plan.entries[0].configuration.repeats
+    text = describe(plan, EarlierRuns({small: 30, large: 90}, {small: repeats, large: repeats - 1}))
+    assert text == snapshot
+    assert "about 2 min" in describe_reuse(plan, EarlierRuns({large: 100}, {small: repeats, large: repeats - 1}))
+    all_done = dict.fromkeys((small, large), repeats)
+    assert describe_reuse(plan, EarlierRuns(done=all_done)) == snapshot
+    assert "Nothing" not in describe_reuse(two_sizes(precision=0.02, max_repeats=7), EarlierRuns(done=all_done))
+
+
+def test_a_configuration_that_does_not_fit_has_no_runs_to_do(snapshot):
+    plan = two_sizes()
+    small, large = (entry.configuration.identity for entry in plan.entries)
+    text = describe(plan, EarlierRuns({small: 30}, {small: 1}, {large: "MemoryError"}))
+    assert "To do: 2 runs, about 1 min" in text
     assert text == snapshot
 
 
 def test_precision_blocks_and_what_gives_no_number_are_said(snapshot):
     plan = two_sizes(precision=0.02, max_repeats=7, time_budget_minutes=30.0)
-    assert describe(plan, {}) == snapshot
-    assert "Rounds are added" not in describe(two_sizes(), {})
-    text = describe(two_sizes(), {}, unmeasured={"NCCL-reported": 2, "traced": 1})
+    assert describe(plan) == snapshot
+    assert "Rounds are added" not in describe(two_sizes())
+    text = describe(two_sizes(), unmeasured={"NCCL-reported": 2, "traced": 1})
     assert text == snapshot
-    assert "nor in their time" not in describe(two_sizes(), {})
+    assert "nor in their time" not in describe(two_sizes())
 
 
 def test_what_does_not_fit_is_numbered_and_not_counted(snapshot):
     plan = two_sizes()
     small, large = (entry.configuration.identity for entry in plan.entries)
-    text = describe(plan, {}, {large: "MemoryError"}, {small: BatchSearch(512), large: BatchSearch(512, 224, 225, 10)})
+    text = describe(
+        plan,
+        EarlierRuns(not_fitting={large: "MemoryError"}),
+        {small: BatchSearch(512), large: BatchSearch(512, 224, 225, 10)},
+    )
     runs = plan.entries[0].configuration.repeats
     assert f"in {runs} runs." in text
     assert text == snapshot
@@ -54,15 +78,15 @@ def test_what_does_not_fit_is_numbered_and_not_counted(snapshot):
 
 def test_a_plan_in_blocks_says_what_its_ratios_lack():
     sentence = "Runs are measured in blocks: ratios have neither an interval nor a verdict."
-    assert sentence in describe(two_sizes(order="blocks"), {})
-    assert sentence not in describe(two_sizes(), {})
+    assert sentence in describe(two_sizes(order="blocks"))
+    assert sentence not in describe(two_sizes())
 
 
 def test_a_configuration_whose_baseline_cannot_run_is_marked(snapshot):
     def refuse(configuration: Configuration) -> str | None:
         return "refused" if configuration.world_size == 1 else None
 
-    text = describe(build_plan(study(factors={"devices_per_node": [1, 2]}), cluster(), refuse), {})
+    text = describe(build_plan(study(factors={"devices_per_node": [1, 2]}), cluster(), refuse))
     assert text.splitlines() == snapshot
 
 
@@ -77,7 +101,7 @@ def test_references_are_named_and_so_are_those_that_cannot_run(snapshot):
         baseline=(DenominatorRule({"devices_per_node": 1}),),
         reference=(DenominatorRule({"framework": "paddle_ps"}),),
     )
-    lines = describe(build_plan(example, cluster(), refuse), {}).splitlines()
+    lines = describe(build_plan(example, cluster(), refuse)).splitlines()
     assert lines == snapshot
 
 
@@ -97,15 +121,15 @@ def many(can_run: Callable[[Configuration], bool], count: int = LONGEST_LIST + 1
 
 def test_a_list_that_is_not_too_long_is_complete():
     plan = many(lambda _: True, LONGEST_LIST)
-    text = describe(plan, {})
+    text = describe(plan)
     assert len(text.split("\n\n")[1].splitlines()) == 1 + LONGEST_LIST
-    assert text == describe(plan, {}, complete=True)
+    assert text == describe(plan, complete=True)
 
 
 def test_of_a_longer_list_the_first_and_the_last_rows_are_shown_and_the_rest_on_request(snapshot):
     plan = many(lambda _: True)
-    table = describe(plan, {}).split("\n\n")[1].splitlines()
-    complete = describe(plan, {}, complete=True).split("\n\n")[1].splitlines()
+    table = describe(plan).split("\n\n")[1].splitlines()
+    complete = describe(plan, complete=True).split("\n\n")[1].splitlines()
     assert len(complete) == 1 + LONGEST_LIST + 1
     assert table[1 : 1 + ENDS] == complete[1 : 1 + ENDS]
     assert table[1 + ENDS].split() == ["…"] * 4
@@ -114,15 +138,15 @@ def test_of_a_longer_list_the_first_and_the_last_rows_are_shown_and_the_rest_on_
 
 
 def test_a_shortened_list_says_how_many_configurations_have_no_ratio(snapshot):
-    text = describe(many(lambda configuration: configuration.seed > 0, LONGEST_LIST + 2), {})
+    text = describe(many(lambda configuration: configuration.seed > 0, LONGEST_LIST + 2))
     assert text.splitlines() == snapshot
 
 
 def test_many_that_can_not_run_are_counted_by_reason(snapshot):
     plan = many(lambda configuration: configuration.seed % 30 == 0, 301)
-    lines = describe(plan, {}).split("Can't run here:\n")[1].splitlines()
+    lines = describe(plan).split("Can't run here:\n")[1].splitlines()
     assert lines[0].split() == ["configurations", "reason"]
     assert lines[1].split(maxsplit=1) == snapshot
     assert lines[-2].split(maxsplit=1) == [str(9 * 10), "9 other reasons"]
     assert lines[-1] == snapshot
-    assert describe(plan, {}, complete=True).count("is not built") == 290
+    assert describe(plan, complete=True).count("is not built") == 290

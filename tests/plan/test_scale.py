@@ -8,7 +8,7 @@ import yaml
 
 from benchmarks.large_plan import STUDY
 from dlperf_study.core.paths import OUTPUTS_VARIABLE
-from dlperf_study.execution.pending import out_of_memory_reasons
+from dlperf_study.execution.pending import done_and_not_fitting
 from dlperf_study.execution.planning import make_plan
 from dlperf_study.execution.progress import earlier_run_seconds
 
@@ -30,7 +30,7 @@ def calls_of_plan(folder: Path, batches: int) -> int:
     sys.setprofile(count)
     try:
         plan, cluster = make_plan(str(study), "local", quick=False)
-        out_of_memory_reasons(plan, cluster)
+        done_and_not_fitting(plan, cluster)
         earlier_run_seconds(plan)
     finally:
         sys.setprofile(None)
