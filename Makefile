@@ -23,7 +23,7 @@ MINUTES     ?= 20
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow test test-fast check bench fuzz clean active-environment
+.PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow docs test test-fast check bench fuzz clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -71,6 +71,13 @@ horovod: torch ## build Horovod for that PyTorch, 2-5 minutes once, and check it
 
 horovod-tensorflow: $(READY) ## build Horovod for TensorFlow 2.15 in an environment of its own, 2-5 minutes once
 	@$(PYTHON) -m tools.install_horovod_tensorflow
+
+# The theme says at every build what will become of MkDocs.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(READY) ## build the pages of docs/ as a site with a search, build/docs; a link that leads nowhere fails
+	@$(PYTHON) -m tools.install_docs
+	@$(PYTHON) -m mkdocs build --strict
+	@echo "docs: build/docs/index.html"
 
 # What all workers import is compiled once, and kept for what they start.
 test test-fast: export PYTHONDONTWRITEBYTECODE :=

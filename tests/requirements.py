@@ -45,6 +45,7 @@ PACKAGES = {
     "horovod": "make horovod",
     "tensorflow": "make tensorflow",
     "nvidia.dali": "make dali",
+    "material": "make docs",
     "transformers": "pip install transformers accelerate",
     "lightning": "pip install lightning",
     "xarray": "pip install xarray",

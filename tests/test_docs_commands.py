@@ -14,6 +14,7 @@ from tests.docs import PAGES, blocks
 #: Commands that take long or write into the project, and the step of CI or the test that runs what they run.
 RUN_ELSEWHERE = {
     r"make test(-fast)?": (".ci/run", "make test"),
+    r"make docs": (".ci/run", "make docs"),
     r"make dali": ("Makefile", "-m tools.install_dali"),
     r"make (torch|horovod)( .*)?": ("Makefile", "-m tools.install_torch"),
     r"make horovod-tensorflow": ("Makefile", "-m tools.install_horovod_tensorflow"),

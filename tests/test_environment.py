@@ -20,6 +20,7 @@ from dlperf_study.core.paths import PROJECT
 from tests.package_files import FILES, nodes
 from tools import horovod_build, install_horovod_tensorflow, installer
 from tools.install_dali import DALI
+from tools.install_docs import SITE
 from tools.install_tensorflow import TENSORFLOW
 from tools.install_torch import TORCH
 
@@ -97,10 +98,11 @@ def test_horovod_for_tensorflow_is_pinned_by_a_lock_of_its_own():
     assert f"/{install_horovod_tensorflow.ENVIRONMENT.name}/" in (PROJECT / ".gitignore").read_text(encoding="utf-8")
 
 
-def test_dali_is_pinned_the_same_everywhere():
-    """It shares packages with TensorFlow, and may be installed beside it."""
-    pinned = pins(DALI.lock)
-    assert [str(requirement) for requirement in EXTRAS["dali"]] == [f"{DALI.package}=={pinned[DALI.package]}"]
+@pytest.mark.parametrize(("extra", "library"), [("dali", DALI), ("docs", SITE)])
+def test_what_shares_packages_with_tensorflow_is_pinned_the_same_everywhere(extra, library):
+    """It may be installed beside TensorFlow."""
+    pinned = pins(library.lock)
+    assert [str(requirement) for requirement in EXTRAS[extra]] == [f"{library.package}=={pinned[library.package]}"]
     assert not set(pinned) & set(pins())
     for lock in LOCKS:
         assert {name: pin for name, pin in pins(lock).items() if pinned.get(name, pin) != pin} == {}
