@@ -1,7 +1,7 @@
 """Every file that is made from declarations: ``python -m dlperf_study.generated`` writes them all.
 
 They are the JSON Schemas of study and cluster files, for editors; ``docs/columns.md``; the tables of parameters in
-``docs/study-files.md``; the list of log formats in ``docs/ingest.md``; and the ``parameters`` cell of
+``docs/study-files.md``; the list of log formats in ``docs/log-formats.md``; and the ``parameters`` cell of
 ``notebooks/run_configuration.ipynb``.
 """
 
@@ -29,7 +29,7 @@ from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.study_file import StudyFile
 
 COLUMNS_PAGE = PROJECT / "docs" / "columns.md"
-INGEST_PAGE = PROJECT / "docs" / "ingest.md"
+LOG_FORMATS_PAGE = PROJECT / "docs" / "log-formats.md"
 STUDY_FILES_PAGE = PROJECT / "docs" / "study-files.md"
 RUN_NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
 #: The values in the notebook that are not defaults: a small configuration that runs anywhere.
@@ -92,9 +92,9 @@ def study_files_page() -> str:
     return between_markers(page, "measurement", parameter_table(parameters_of(Scope.MEASUREMENT)))
 
 
-def ingest_page() -> str:
-    """Return ``docs/ingest.md`` with its list of log formats generated again; the rest is unchanged."""
-    return between_markers(INGEST_PAGE.read_text(encoding="utf-8"), "formats", format_table(all_formats()))
+def log_formats_page() -> str:
+    """Return ``docs/log-formats.md`` with its list of log formats generated again; the rest is unchanged."""
+    return between_markers(LOG_FORMATS_PAGE.read_text(encoding="utf-8"), "formats", format_table(all_formats()))
 
 
 def format_table(formats: Sequence[Format]) -> str:
@@ -140,7 +140,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
     ),
     COLUMNS_PAGE: columns_page,
     STUDY_FILES_PAGE: study_files_page,
-    INGEST_PAGE: ingest_page,
+    LOG_FORMATS_PAGE: log_formats_page,
     RUN_NOTEBOOK: run_notebook,
 }
 

@@ -37,7 +37,7 @@ STEADY_SHARE, LONG_SHARE = 0.25, 0.2
 
 
 class Behaviour(StrEnum):
-    """What the rate of a program does over its log; ``docs/ingest.md`` defines the four words."""
+    """What the rate of a program does over its log; ``docs/log-formats.md`` defines the four words."""
 
     FLAT = "flat"
     WARM_UP = "warm-up"

@@ -94,7 +94,7 @@ def guess_steps(scripts: Sequence[Path]) -> tuple[str, str]:
     for script in scripts:
         if script.is_file() and _RECORDER.search(_source(script)):
             return RECORDER, f"step times come from the recorder in {script.name}"
-    return LOG, "step times come from what it prints, if a known format has that: see docs/ingest.md"
+    return LOG, "step times come from what it prints, if a known format has that: see docs/log-formats.md"
 
 
 def guess_environment(command: str, factors: Collection[str]) -> tuple[dict[str, str], str]:

@@ -174,7 +174,7 @@ class _LogReader:
             return f"the format {self._format.name}" + (f"; {similar}" if similar else "")
         formats = formats_with_its_words(self._first_block) if self._first_block else []
         shared = f"some words are those of {', '.join(formats)}" if formats else "no word is that of a format"
-        remedy = "docs/ingest.md lists all formats, and shows how to declare your own"
+        remedy = "docs/log-formats.md lists all formats, and shows how to declare your own"
         return f"a known format; {similar or shared}; {remedy}"
 
     def _unlike_own_format(self, format_: Format) -> str:

@@ -116,7 +116,7 @@ def speedometer(rates):
     return "".join(f"Epoch[0] Batch [{20 * k}]\tSpeed: {rate:.2f} samples/sec\n" for k, rate in enumerate(rates, 1))
 
 
-DOCS = (PROJECT / "docs" / "ingest.md").read_text()
+DOCS = (PROJECT / "docs" / "log-formats.md").read_text()
 #: The format of the docs, and the line of a log that it is for.
 DOCS_FORMAT = re.search(r"<!-- own format: .*?```yaml\n(.*?)```", DOCS, re.DOTALL)[1]
 [_LINE] = re.findall(r"```text\n(.*?)\n```", DOCS[: DOCS.index(DOCS_FORMAT)].rpartition("## A format of your own")[2])
