@@ -22,11 +22,14 @@ def plan(options: argparse.Namespace) -> int:
     from dlperf_study.execution.pending import done_and_not_fitting, unmeasured_runs
     from dlperf_study.execution.planning import make_plan
     from dlperf_study.execution.progress import earlier_run_seconds
+    from dlperf_study.execution.reuse import not_counted
     from dlperf_study.study.plan_description import EarlierRuns, describe
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
     _require_names_of_their_own(planned)
-    earlier_runs = EarlierRuns(earlier_run_seconds(planned), *done_and_not_fitting(planned, cluster))
+    done, not_fitting = done_and_not_fitting(planned, cluster)
+    sentences = not_counted(planned, cluster, done)
+    earlier_runs = EarlierRuns(earlier_run_seconds(planned), done, not_fitting, sentences)
     if options.json:
         print_json(_plan_content(planned, earlier_runs))
     else:
@@ -63,7 +66,7 @@ def _plan_content(planned: "Plan", earlier_runs: "EarlierRuns") -> dict[str, Any
             {"identity": identity, "why_not": obstacle, **references, **measured, "parameters": entry.parameters}
         )
     head = {name: getattr(planned, name) for name in ("study", "cluster", "title", "scaling", "quick", "factors")}
-    return {**head, "configurations": configurations}
+    return {**head, "not_counted": earlier_runs.not_counted, "configurations": configurations}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from dlperf_study.execution.pending import Pending, PendingExecution, added_roun
 from dlperf_study.execution.planning import NO_IMAGES
 from dlperf_study.execution.progress import Progress, earlier_run_seconds
 from dlperf_study.execution.repetitions import missing_runs
+from dlperf_study.execution.reuse import not_counted
 from dlperf_study.execution.study_result import StudyResult
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.supervision.locks import study_lock
@@ -62,10 +63,18 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
     if pending.executions or has_trials_left or too_wide(plan):
         _decode_images(plan, cluster)
         with study_lock(plan.study, cluster):
-            if pending.executions and result.already_measured:
-                say(describe_reuse(plan, EarlierRuns(earlier_run_seconds(plan), pending.done, pending.out_of_memory)))
+            if pending.executions:
+                _say_what_is_reused(plan, cluster, pending, say)
             _measure(plan, cluster, pending, too_wide, result, say)
     return result
+
+
+def _say_what_is_reused(plan: Plan, cluster: Cluster, pending: Pending, say: Say) -> None:
+    """Print how many runs are done and how many to do, and which runs of the study do not count."""
+    if any(pending.done.values()):
+        say(describe_reuse(plan, EarlierRuns(earlier_run_seconds(plan), pending.done, pending.out_of_memory)))
+    for sentence in not_counted(plan, cluster, pending.done):
+        say(f"note: {sentence}")
 
 
 def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:

@@ -31,12 +31,14 @@ class EarlierRuns:
     """What earlier runs show of a plan, by the identity of a configuration.
 
     ``run_seconds``: the mean seconds of a run here. ``done``: how many of the planned runs are completed.
-    ``not_fitting``: why a configuration does not fit in memory.
+    ``not_fitting``: why a configuration does not fit in memory. ``not_counted``: which runs of the study do not count
+    for this plan, and why, a sentence each.
     """
 
     run_seconds: Mapping[str, float] = field(default_factory=dict)
     done: Mapping[str, int] = field(default_factory=dict)
     not_fitting: Mapping[str, str] = field(default_factory=dict)
+    not_counted: Sequence[str] = ()
 
 
 NO_EARLIER_RUNS = EarlierRuns()
@@ -62,8 +64,9 @@ def describe(
         parts[0] += f"\nNot in these runs, nor in their time: {names}, which give no number."
     if plan.why_not_gpu:
         parts.append(f"Note: {plan.why_not_gpu}.")
+    parts.extend(f"Note: {sentence}." for sentence in earlier_runs.not_counted)
     if plan.runnable:
-        parts.append(_runnable(plan, earlier_runs.done, complete))
+        parts.append(_runnable(plan, earlier_runs, complete))
     if earlier_runs.not_fitting:
         table = _numbered_table(plan, "reason", earlier_runs.not_fitting, complete)
         parts.append(f"Does not fit in memory, and is not run again:\n{table}")
@@ -122,7 +125,7 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
     return "\n".join(lines)
 
 
-def _runnable(plan: Plan, done: Mapping[str, int], complete: bool) -> str:
+def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
     """Return a row for each configuration that can run: its levels, its global batch, and what it is compared with.
 
     Where any of the runs is done, a row says how many of its own are.
@@ -133,9 +136,9 @@ def _runnable(plan: Plan, done: Mapping[str, int], complete: bool) -> str:
     is_whole = complete or len(entries) <= LONGEST_LIST
     listed = entries if is_whole else (*entries[:ENDS], *entries[-ENDS:])
     rows = [_row(plan, entry, kinds, row_numbers) for entry in listed]
-    if any(done.values()):
+    if any(earlier_runs.done.values()):
         headings.append("done")
-        rows = [(*row, _done_of(entry, done)) for row, entry in zip(rows, listed, strict=True)]
+        rows = [(*row, _done_of(entry, earlier_runs)) for row, entry in zip(rows, listed, strict=True)]
     if is_whole:
         return text_table(headings, rows)
     rows.insert(ENDS, ("…",) * len(headings))
@@ -143,11 +146,10 @@ def _runnable(plan: Plan, done: Mapping[str, int], complete: bool) -> str:
     return "\n".join([text_table(headings, rows), omitted, *_missing_ratios(entries, kinds, row_numbers)])
 
 
-def _done_of(entry: Entry, done: Mapping[str, int]) -> str:
+def _done_of(entry: Entry, earlier_runs: EarlierRuns) -> str:
     """Return how many runs of a configuration are done; nothing of one that does not fit in memory."""
-    configuration = entry.configuration
-    count = done.get(configuration.identity)
-    return "" if count is None else f"{count} of {configuration.repeats}"
+    identity, repeats = entry.configuration.identity, entry.configuration.repeats
+    return "" if identity in earlier_runs.not_fitting else f"{earlier_runs.done.get(identity, 0)} of {repeats}"
 
 
 def _row_numbers(plan: Plan) -> dict[str | None, int]:

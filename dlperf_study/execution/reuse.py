@@ -1,0 +1,118 @@
+"""What was measured of a study before: what of it counts for a plan, and what does not, each with the reason."""
+
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dlperf_study.core.errors import StudyFileError
+from dlperf_study.core.paths import RunPaths, StudyPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.evidence.run_record import read
+from dlperf_study.execution.repetitions import requested_runs
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.study.batch_search import searched, trial
+from dlperf_study.study.configuration import Configuration, cluster_title
+from dlperf_study.study.job import Outcome
+from dlperf_study.study.plan import Plan
+
+
+@dataclass
+class _OtherRuns:
+    """Completed runs that do not count for a plan; ``is_here``: the cluster is this machine, as is that of the plan."""
+
+    count: int = 0
+    is_here: bool = False
+
+
+def not_counted(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> list[str]:
+    """Return a sentence for each kind of runs of the study that do not count for this plan, and why.
+
+    ``done``: how many planned runs of each configuration are completed.
+    """
+    return [*_of_other_code(plan, cluster, done), *_of_other_configurations(plan, cluster)]
+
+
+def _of_other_code(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Iterator[str]:
+    """Yield how many completed runs were measured with something else that numbers depend on."""
+    count = 0
+    begun_runs = StudyPaths.of(plan.study).begun_runs()
+    for entry in plan.runnable:
+        configuration = entry.configuration
+        repetitions = [paths.repetition for paths in begun_runs.get(configuration.identity, ())]
+        if len(repetitions) > done.get(configuration.identity, 0):
+            for run in requested_runs(configuration, cluster, repetitions):
+                facts = read(run.paths) if run.is_measured else None
+                count += facts is not None and _is_completed(facts) and facts["fingerprint"] != run.fingerprint
+    if count:
+        verb = "was" if count == 1 else "were"
+        reason = "other measuring code, another version of the library or another Python"
+        yield f"{counted(count, 'run')} of this plan {verb} measured with {reason}, and {_verb(count)} not count"
+
+
+def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
+    """Yield how many runs are of other clusters, and how many of configurations that the study has no more."""
+    clusters: dict[str, _OtherRuns] = {}
+    removed: list[int] = []
+    for configuration, records in _other_configurations(plan):
+        if replace(configuration, cluster=plan.cluster).identity in plan.by_identity:
+            of_cluster = clusters.setdefault(configuration.cluster, _OtherRuns())
+            of_cluster.count += len(records)
+            of_cluster.is_here = of_cluster.is_here or _is_same_machine(records[-1], cluster)
+        else:
+            removed.append(len(records))
+    for name, of_cluster in clusters.items():
+        yield _of_cluster(name, of_cluster, plan)
+    if removed:
+        count, configurations = sum(removed), counted(len(removed), "configuration")
+        yield f"{counted(count, 'run')} {_verb(count)} not count, of {configurations} that the study has no more"
+
+
+def _other_configurations(plan: Plan) -> Iterator[tuple[Configuration, list[dict[str, Any]]]]:
+    """Yield each measured configuration that is not in the plan, and no trial of it, with its completed runs."""
+    for identity, runs in StudyPaths.of(plan.study).begun_runs().items():
+        if identity not in plan.by_identity and (records := _completed_records(runs)):
+            configuration = _configuration_of(records[0])
+            if configuration and not _is_trial(plan, configuration):
+                yield configuration, records
+
+
+def _of_cluster(name: str, runs: _OtherRuns, plan: Plan) -> str:
+    """Return how many runs are of another cluster, and with which option they count."""
+    here = ", although both are this machine" if runs.is_here else ""
+    sentence = f"{counted(runs.count, 'run')} of cluster {cluster_title(name)} {_verb(runs.count)} not count"
+    return f"{sentence} on cluster {cluster_title(plan.cluster)}{here}; with --cluster {name} they do"
+
+
+def _verb(count: int) -> str:
+    return "does" if count == 1 else "do"
+
+
+def _completed_records(runs: list[RunPaths]) -> list[dict[str, Any]]:
+    records = [read(paths) for paths in runs]
+    return [facts for facts in records if facts and _is_completed(facts)]
+
+
+def _is_completed(facts: Mapping[str, Any]) -> bool:
+    outcome: str = facts["outcome"]
+    return outcome == Outcome.COMPLETED
+
+
+def _configuration_of(facts: Mapping[str, Any]) -> Configuration | None:
+    """Return the configuration of a record; None where an earlier version wrote parameters that there are no more."""
+    try:
+        return Configuration.from_mapping(facts["configuration"])
+    except StudyFileError:
+        return None
+
+
+def _is_trial(plan: Plan, configuration: Configuration) -> bool:
+    """Return whether a configuration is the trial of a batch, which gives no number but the largest batch."""
+    trials = (trial(first, configuration.batch_per_device) for first in searched(plan).values())
+    return any(configuration.identity == each.identity for each in trials)
+
+
+def _is_same_machine(facts: Mapping[str, Any], cluster: Cluster) -> bool:
+    """Return whether a run of another cluster was measured on this machine, which is all of this cluster."""
+    host: str | None = facts["environment"]["hardware"].get("host")
+    return cluster.is_this_machine and host == socket.gethostname()
