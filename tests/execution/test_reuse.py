@@ -61,7 +61,7 @@ def test_runs_of_other_code_are_counted(plan, monkeypatch, snapshot):
 
 
 def test_runs_of_removed_configurations_are_counted_but_no_trials(plan, monkeypatch, snapshot):
-    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:4], monkeypatch)
+    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:3], monkeypatch)
     smaller = replace(plan, entries=plan.entries[:1])
     kept = smaller.entries[0].configuration
     said = sentences(smaller)
