@@ -130,9 +130,14 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw:
 
 
 def _omission(dataset: Dataset, name: str, series: list[Series]) -> str:
-    """Return the sentence on the configurations that a figure leaves out; empty where it shows all."""
-    if name not in _LEFT_OUT:
+    """Return the sentence on the configurations or lines that a figure leaves out; empty where it shows all."""
+    if name == "scaling":
+        nouns, criterion = "lines", "whose last efficiencies are the largest and the smallest"
+        count, shown = sum(len(line.measured) > 0 for line in series), drawings.most_lines(dataset)
+    elif name in _LEFT_OUT:
+        most, criterion = _LEFT_OUT[name]
+        nouns, count = "configurations", sum(len(line.measured) for line in series)
+        shown = drawings.most_of_model(dataset, most)
+    else:
         return ""
-    most, criterion = _LEFT_OUT[name]
-    count, shown = sum(len(line.measured) for line in series), drawings.most_of_model(dataset, most)
-    return f"Of {count} configurations the {shown} {criterion} are shown." if count > shown else ""
+    return f"Of {count} {nouns} the {shown} {criterion} are shown." if count > shown else ""

@@ -139,7 +139,7 @@ def configuration_rows(series: list[Series]) -> pd.DataFrame:
 
 def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
     """Draw the rate, speedup and efficiency against devices, one line per series."""
-    lines = [line for line in series if len(line.measured)]
+    lines = _most_unlike(dataset, [line for line in series if len(line.measured)])
     devices = sorted({size for line in lines for size in line.measured["world_size"]})
     if len(devices) < 2:
         return None
@@ -159,6 +159,32 @@ def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | N
         block.name_lines(panels)
     legend_below(drawing, drawing.axes, width, named=names)
     return drawing
+
+
+#: How many lines over the number of devices a page has, all models together.
+MOST_LINES = 24
+
+
+def most_lines(dataset: Dataset) -> int:
+    """Return how many lines of a model are drawn: an even number, for as many of both ends."""
+    return most_of_model(dataset, MOST_LINES) // 2 * 2
+
+
+def _most_unlike(dataset: Dataset, lines: list[Series]) -> list[Series]:
+    """Return the lines whose last efficiencies are the largest and the smallest, as many of both, in their order."""
+    half = most_lines(dataset) // 2
+    if len(lines) <= 2 * half:
+        return lines
+    efficiencies = pd.Series([_last_efficiency(line) for line in lines])
+    # What has none is neither large nor small.
+    ordered = efficiencies.fillna(efficiencies.median()).argsort(kind="stable").to_numpy()
+    return [lines[index] for index in sorted((*ordered[:half], *ordered[-half:]))]
+
+
+def _last_efficiency(line: Series) -> float:
+    """Return the efficiency with the most devices; NaN where a line has none."""
+    efficiencies = line.measured["efficiency"].dropna()
+    return float(efficiencies.iloc[-1]) if len(efficiencies) else math.nan
 
 
 def _draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> None:

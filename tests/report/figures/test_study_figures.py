@@ -12,7 +12,7 @@ from dlperf_study.metrics.drift import round_effects
 from dlperf_study.report import figures, tables
 from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import factors, style
-from dlperf_study.report.figures.drawings import MOST_PANELS, MOST_ROWS, STEP_PIECES
+from dlperf_study.report.figures.drawings import MOST_LINES, MOST_PANELS, MOST_ROWS, STEP_PIECES
 from dlperf_study.report.figures.line_charts import BOUND, IDEAL
 from dlperf_study.report.figures.style import PAGE, WIDTHS
 from tests.evidence_factory import Planned, Recipe, configuration
@@ -219,6 +219,22 @@ def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel():
     expected = [f"Batch per device {batch}\n1 device" for batch in counts if batch not in (2, 5)]
     assert titles == expected
     assert f"Of {len(counts)} configurations the {MOST_PANELS} " in figure.caption
+
+
+@pytest.mark.parametrize("has_baselines", [True, False])
+def test_of_many_lines_those_that_scale_best_and_worst_are_drawn(has_baselines):
+    planned = []
+    for batch in range(1, MOST_LINES + 3):
+        exposed = {2: 0.001, 5: 0.002}.get(batch, 0.0 if batch % 2 else 0.02)
+        for devices in (1, 2):
+            baseline = configuration(batch_per_device=batch) if has_baselines else None
+            recipe = Recipe(0.08, exposed_seconds=exposed * (devices - 1))
+            planned.append(Planned(configuration(batch_per_device=batch, devices_per_node=devices), recipe, 1, baseline))
+    figure = only(figures.scaling(study(*planned)))
+    names = {text.get_text().split("\n")[0] for panel in axes_of(figure) for text in panel.texts}
+    left_out = {f"Batch per device {batch}" for batch in range(1, MOST_LINES + 3)} - names
+    assert left_out == {"Batch per device 2", "Batch per device 5"} if has_baselines else len(left_out) == 2
+    assert f"Of {MOST_LINES + 2} lines the {MOST_LINES} " in figure.caption
 
 
 def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row():
