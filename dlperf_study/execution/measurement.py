@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -67,7 +67,7 @@ class Measurement:
         self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
         code = driver_code_of(missing[0].code.roots)
-        request = driver_request(missing, cluster.device)
+        request = driver_request(missing, cluster)
         environment = {DRIVER_CODE_VARIABLE: code, REQUEST_VARIABLE: request, PARTS_VARIABLE: parts_value()}
         parameters = configuration.as_dict()
         self.process = NotebookProcess(
@@ -102,6 +102,12 @@ class Measurement:
                     self._reported_waits.add((run.paths.waiting, line))
                     news.append(line)
         return news
+
+    @property
+    def waited_in_vain(self) -> bool:
+        """Whether the nodes of its last run that has a record were still busy after the wait for idle ones."""
+        cores = [facts["load"]["busy_cores_before"] for run in self._missing if (facts := read(run.paths))]
+        return bool(cores) and (cores[-1] or 0.0) > self._cluster.idle_max_busy_cores
 
     def finish(self) -> None:
         """End the notebook; record the runs that it began and could not record because its kernel died."""
@@ -176,6 +182,7 @@ class Measurements:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._idle_wait_seconds = cluster.idle_wait_seconds
         self.running: list[Measurement] = []
 
     def __enter__(self) -> Self:
@@ -200,7 +207,8 @@ class Measurements:
 
     def start(self, configuration: Configuration, missing: Sequence[RequestedRun]) -> None:
         """Start the notebook of a configuration."""
-        self.running.append(Measurement(configuration, self._cluster, missing))
+        cluster = replace(self._cluster, idle_wait_seconds=self._idle_wait_seconds)
+        self.running.append(Measurement(configuration, cluster, missing))
 
     def finish_one(self, seconds: float) -> Measurement | None:
         """Finish a measurement that has ended or is late, and return it; None if none ends within ``seconds``."""
@@ -209,8 +217,16 @@ class Measurements:
             if measurement.process is ended or measurement.is_late:
                 measurement.finish()
                 self.running.remove(measurement)
+                self._adapt_idle_wait(measurement.waited_in_vain)
                 return measurement
         return None
+
+    def _adapt_idle_wait(self, was_in_vain: bool) -> None:
+        """Halve the wait for idle nodes after each run that waited in vain; allow all of it after any other.
+
+        What keeps nodes busy for the whole study is then not waited for before each of its runs.
+        """
+        self._idle_wait_seconds = self._idle_wait_seconds / 2 if was_in_vain else self._cluster.idle_wait_seconds
 
 
 def _is_completed(facts: dict[str, Any] | None) -> bool:

@@ -113,11 +113,14 @@ def run_names(runs: Sequence[RequestedRun]) -> str:
     return " and ".join([names, *(f"the {purpose} one" for purpose in unmeasured)])
 
 
-def driver_request(runs: Sequence[RequestedRun], device: str) -> str:
-    """Return the request of a driver that these runs of one turn, and no others, are performed now on this device."""
+def driver_request(runs: Sequence[RequestedRun], cluster: Cluster) -> str:
+    """Return the request of a driver that these runs of one turn, and no others, are performed now on this cluster.
+
+    Its device and its wait for idle nodes may be others than a kernel would read from its file.
+    """
     repetitions, unmeasured = _repetitions_and_purposes(runs)
-    turn = asdict(runs[0].turn)
-    return json.dumps({"repetitions": repetitions, "unmeasured": unmeasured, "turn": turn, "device": device})
+    request = {"repetitions": repetitions, "unmeasured": unmeasured, "turn": asdict(runs[0].turn)}
+    return json.dumps(request | {"device": cluster.device, "idle_wait_seconds": cluster.idle_wait_seconds})
 
 
 def _repetitions_and_purposes(runs: Sequence[RequestedRun]) -> tuple[list[int], list[str]]:
@@ -153,6 +156,7 @@ class ConfigurationRuns:
             reason = f": {self._cluster.why_not_gpu}" if self._cluster.why_not_gpu else ""
             planned = f"the study was planned for device {request['device']}"
             raise RunError(f"{planned}, but now it is {self._cluster.device}{reason}")
+        self._cluster = replace(self._cluster, idle_wait_seconds=request["idle_wait_seconds"])
         repetitions, turn = request["repetitions"], Turn(**request["turn"])
         self._requested = requested_runs(configuration, self._cluster, repetitions)
         self._now = []

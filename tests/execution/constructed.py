@@ -9,6 +9,7 @@ from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution import measurement
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.pending import PendingExecution
+from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRuns, driver_request, require_no_failure
 from dlperf_study.machines.supervision.processes import DRIVER_MARK
 from dlperf_study.study.configuration import Configuration
@@ -17,7 +18,8 @@ from dlperf_study.study.configuration import Configuration
 def perform(executions: Sequence[PendingExecution], monkeypatch: pytest.MonkeyPatch) -> None:
     """Perform executions as the notebook does."""
     for execution in executions:
-        monkeypatch.setenv(REQUEST_VARIABLE, driver_request(execution.runs, "cpu"))
+        cluster = load_cluster(execution.configuration.cluster)
+        monkeypatch.setenv(REQUEST_VARIABLE, driver_request(execution.runs, cluster))
         require_no_failure(ConfigurationRuns(execution.configuration).perform())
         monkeypatch.delenv(REQUEST_VARIABLE)
 

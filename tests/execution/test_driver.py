@@ -1,19 +1,24 @@
 """What the driver of a study prints, and what it starts at once."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
-from dlperf_study.evidence.run_record import RequestedRun
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths, StudyPaths
+from dlperf_study.evidence.run_record import RequestedRun, read
 from dlperf_study.execution import measurement, progress
 from dlperf_study.execution.measurement import Measurement, Measurements
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.progress import Progress
+from dlperf_study.execution.repetitions import REQUEST_VARIABLE
 from dlperf_study.machines.launchers import slurm
+from dlperf_study.machines.supervision.notebook import Execution
 from dlperf_study.study.configuration import Configuration
+from tests.evidence_factory import change, write_run
 from tests.frameworks.launching import CLUSTER, configuration
 
 SMALL, LARGE = configuration(), configuration(devices_per_node=2)
@@ -126,3 +131,26 @@ def test_what_a_run_waits_for_is_told_once(tmp_path, monkeypatch):
     run.paths.waiting.write_text("waits until this machine is quiet\n")
     assert measured.news() == ["waits until this machine is quiet"]
     assert measured.news() == []
+
+
+def test_runs_that_wait_in_vain_let_the_next_wait_half_as_long(tmp_path, monkeypatch):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    requests: list[dict[str, Any]] = []
+
+    class Ended:
+        def __init__(self, execution: Execution) -> None:
+            requests.append(json.loads(execution.environment[REQUEST_VARIABLE]))
+
+    monkeypatch.setattr(measurement, "NotebookProcess", Ended)
+    monkeypatch.setattr(measurement, "first_done", lambda processes, seconds: processes[0])
+    monkeypatch.setattr(Measurement, "finish", lambda measured: None)
+    cluster = replace(CLUSTER, idle_max_busy_cores=0.5, idle_wait_seconds=20.0)
+    measurements = Measurements(cluster)
+    for repetition, busy_cores in enumerate((2.0, 0.6, 0.4, 2.0, 0.0), start=1):
+        paths = write_run(StudyPaths(tmp_path), SMALL, repetition)
+        facts = read(paths)
+        assert facts
+        change(paths, load=facts["load"] | {"busy_cores_before": busy_cores})
+        measurements.start(SMALL, [RequestedRun(SMALL, repetition, "", paths)])
+        measurements.finish_one(0)
+    assert [request["idle_wait_seconds"] for request in requests] == [20.0, 10.0, 5.0, 20.0, 10.0]

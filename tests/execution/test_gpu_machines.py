@@ -64,8 +64,9 @@ def test_the_device_depends_on_the_frameworks_of_the_study(tmp_path):
 def test_a_run_on_another_device_than_planned_is_refused(three_runs, tmp_path, monkeypatch):
     file = write(tmp_path, ON_GPUS.replace("device: gpu", "device: auto"), "any")
     wanted = replace(three_runs, cluster=str(file))
-    runs = requested_runs(wanted, load_cluster(file, [wanted.framework]))
-    monkeypatch.setenv(REQUEST_VARIABLE, driver_request(runs, "gpu"))
+    cluster = load_cluster(file, [wanted.framework])
+    request = driver_request(requested_runs(wanted, cluster), replace(cluster, device="gpu"))
+    monkeypatch.setenv(REQUEST_VARIABLE, request)
     with pytest.raises(RunError, match=f"planned for device gpu, but now it is cpu: this machine has 2 × {A100}"):
         ConfigurationRuns(wanted)
 

@@ -61,8 +61,9 @@ def test_a_driver_computes_one_fingerprint_and_reads_each_rank_log_once(three_ru
 
 @pytest.mark.parametrize(("performed", "are_last"), [(slice(0, 1), False), (slice(1, 2), False), (slice(2, 3), True)])
 def test_a_notebook_knows_whether_others_of_its_configuration_follow(three_runs, monkeypatch, performed, are_last):
-    runs = requested_runs(three_runs, planning.load_cluster(three_runs.cluster))[performed]
-    monkeypatch.setenv(REQUEST_VARIABLE, driver_request(runs, "cpu"))
+    cluster = planning.load_cluster(three_runs.cluster)
+    runs = requested_runs(three_runs, cluster)[performed]
+    monkeypatch.setenv(REQUEST_VARIABLE, driver_request(runs, cluster))
     assert ConfigurationRuns(three_runs).are_last is are_last
 
 

@@ -229,7 +229,9 @@ def test_of_many_lines_those_that_scale_best_and_worst_are_drawn(has_baselines):
         for devices in (1, 2):
             baseline = configuration(batch_per_device=batch) if has_baselines else None
             recipe = Recipe(0.08, exposed_seconds=exposed * (devices - 1))
-            planned.append(Planned(configuration(batch_per_device=batch, devices_per_node=devices), recipe, 1, baseline))
+            planned.append(
+                Planned(configuration(batch_per_device=batch, devices_per_node=devices), recipe, 1, baseline)
+            )
     figure = only(figures.scaling(study(*planned)))
     names = {text.get_text().split("\n")[0] for panel in axes_of(figure) for text in panel.texts}
     left_out = {f"Batch per device {batch}" for batch in range(1, MOST_LINES + 3)} - names
