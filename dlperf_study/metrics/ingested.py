@@ -37,17 +37,24 @@ MISFIT, PIECES = 0.1, 20
 
 @dataclass(frozen=True)
 class WallRate:
-    """Samples/s by the times of the lines, or, if these don't fit what was printed, why there is none."""
+    """Samples/s by the times of the lines, or, if these don't fit what was printed, why there is none.
+
+    ``ordinary``: samples/s between ordinary lines, where they don't.
+    """
 
     rate: float
     misfit: str = ""
+    ordinary: float = np.nan
 
 
-def wall_rate(steps: Integers, times: Floats, steady: SteadyPart, global_batch: int) -> WallRate | None:
+def wall_rate(
+    steps: Integers, times: Floats, steady: SteadyPart, global_batch: int, epochs: Integers | None = None
+) -> WallRate | None:
     """Return the rate after the start-up by the times of lines; None if few have one, or it is too coarse.
 
     Args:
         steps: the step of each line, increasing; shape (lines,)
+        epochs: the epoch of each line, if steps start over with it: not all of them are known from one to the next
         times: in seconds, of each line, NaN if it has none; shape (lines,)
         steady: the steady part of the rates of these lines
         global_batch: samples per step
@@ -59,6 +66,8 @@ def wall_rate(steps: Integers, times: Floats, steady: SteadyPart, global_batch: 
     distances, seconds = np.diff(steps[lines]), _between(times[lines])
     resolution = 1.0 if (np.round(seconds) == seconds).all() else 0.001
     both_usual = steady.window.kept[lines[:-1]] & steady.window.kept[lines[1:]]
+    if epochs is not None:
+        both_usual &= epochs[lines[:-1]] == epochs[lines[1:]]
     if min(seconds.sum(), seconds[both_usual].sum()) < RESOLUTIONS * resolution:
         return None
     if (seconds < 0).any():
@@ -66,7 +75,7 @@ def wall_rate(steps: Integers, times: Floats, steady: SteadyPart, global_batch: 
     usual = global_batch * _usual_rate(distances[both_usual], seconds[both_usual])
     if abs(usual / steady.window.wall_rate - 1) > MISFIT:
         printed = f"{steady.window.wall_rate:.6g} samples/s are printed"
-        return WallRate(np.nan, f"between ordinary lines times give {usual:.6g} samples/s where {printed}")
+        return WallRate(np.nan, f"between ordinary lines times give {usual:.6g} samples/s where {printed}", usual)
     return WallRate(float(global_batch * distances.sum() / seconds.sum()))
 
 

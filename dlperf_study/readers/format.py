@@ -173,6 +173,7 @@ class Format:
     ``rates``: the metrics from which the job's rate can be computed, the best first.
     ``steps``: what a step number counts. ``traps``: what readers got wrong, or may.
     ``synchronous``: every rank takes the same step together, so that one rank's time is the job's.
+    ``counts_updates``: whether a step is known to be an update of the model, as it is in most programs.
     ``carries_steps``: some lines have no step of their own and belong to the step of the line before.
     ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like lines of training.
     ``synthetic_data_only``: the program trains on data that it makes itself, and on no other.
@@ -196,6 +197,7 @@ class Format:
     traps: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     synchronous: bool = True
+    counts_updates: bool = True
     carries_steps: bool = False
     zero_in_evaluation: str = ""
     synthetic_data_only: bool = False

@@ -63,6 +63,13 @@ def read_log(source: LogSource | Path, format_name: str = "") -> ParsedLog:
     return reader.parsed_log(blocks)
 
 
+def other_formats(log: ParsedLog) -> list[Format]:
+    """Return the formats of other lines near the start of a log that was read by a format that its user named."""
+    with log.source.open() as file:
+        block = next(iter(Blocks(as_lines(str(log.source), file))), None)
+    return other_formats_at_start(block, log.format) if block else []
+
+
 def _format_to_read(source: LogSource, name: str) -> Format | None:
     """Return the format of a name, or the declared one; None if it must be detected."""
     own_format = source.own_format

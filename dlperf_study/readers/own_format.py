@@ -134,6 +134,7 @@ class OwnFormat(Section):
             rates=tuple(dict.fromkeys(rates)),
             merge=self._merge(),
             steps="as the program counts",
+            counts_updates=False,
             synchronous=self.ranks_step_together,
         )
 

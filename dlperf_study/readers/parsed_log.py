@@ -167,11 +167,14 @@ class ParsedLog:
 
 
 def cumulative_steps(steps: Integers) -> Integers:
-    """Return the number of steps until each line; where steps start over, the usual distance is assumed."""
+    """Return the number of steps until each line; where steps start over, the usual distance is assumed.
+
+    Where all lines do, each is the only one of its epoch, and of all its steps.
+    """
     distances = np.diff(steps)
     if (distances > 0).all():
         return steps
-    usual = median(distances[distances > 0]) if (distances > 0).any() else 1
+    usual = median(distances[distances > 0]) if (distances > 0).any() else max(1, int(steps.max()))
     distances = np.where(distances > 0, distances, usual).astype(np.int64)
     positions: Integers = np.concatenate((steps[:1], steps[:1] + np.cumsum(distances)))
     return positions

@@ -55,14 +55,14 @@ class JobSeries:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def job_series(logs: Sequence[ParsedLog], job: JobSize) -> JobSeries:
-    """Return the job's rate at every step in its logs, each log that of some ranks.
+def job_series(logs: Sequence[ParsedLog], job: JobSize, name: str = "") -> JobSeries:
+    """Return the job's rate at every step in its logs, each log that of some ranks, by the best or the named metric.
 
     Raises:
         LogError: the logs are of different formats, have no rate, or too few ranks printed to know the job's.
 
     """
-    format_, name = common_format(logs), common_rate(logs)
+    format_, name = common_format(logs), name or common_rate(logs)
     refuse_several_runs(logs)
     metric = _rescope(format_.metrics.get(name, PrintedMetric(name, "", MetricScope.JOB)), logs[0])
     parts = []

@@ -1,6 +1,6 @@
 """The rows of one ingested run in the tables of runs and steps, and its diagnostics."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, windows_of
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
+from dlperf_study.dataset.ingestion.self_comparison import BY_CLOCK
 from dlperf_study.metrics.columns import Source, values_of
 from dlperf_study.metrics.rate_series import LONG_STARTUP, RateWindow
 from dlperf_study.metrics.steady_state import Answer, WindowSteadiness
@@ -114,12 +115,13 @@ def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
     if run.refusal:
         diagnostics.insert(0, Diagnostic("outcome", f"not counted: {run.refusal}", Severity.ERROR))
     elif run.rates:
-        diagnostics += _rate_diagnostics(run.rates)
+        diagnostics += _rate_diagnostics(run.rates, {diagnostic.subject for diagnostic in diagnostics})
     for diagnostic in diagnostics:
         yield replace(diagnostic, identity=entry.configuration.identity, repetition=run.repetition)
 
 
-def _rate_diagnostics(rates: Rates) -> Iterator[Diagnostic]:
+def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
+    """Yield what may be wrong with rates; ``subjects``: those of which something has been said."""
     reasons = "; ".join(rates.steady.window.reasons)
     if rates.steady.steadiness.answer is Answer.NOT_STEADY:
         yield Diagnostic("steadiness", f"no steady state: {reasons}")
@@ -128,8 +130,8 @@ def _rate_diagnostics(rates: Rates) -> Iterator[Diagnostic]:
     if rates.steady.startup > LONG_STARTUP * rates.rate.size:
         startup = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
         yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")
-    if rates.wall and rates.wall.misfit:
-        yield Diagnostic("wall_throughput", f"no rate by the clock: {rates.wall.misfit}", Severity.NOTE)
+    if rates.wall and rates.wall.misfit and BY_CLOCK not in subjects:
+        yield Diagnostic(BY_CLOCK, f"no rate by the clock: {rates.wall.misfit}", Severity.NOTE)
     if rates.counts_tokens:
         remedy = "state tokens_per_sample to compare it with samples/s, and to know the time of a step"
         yield Diagnostic("token_throughput", f"the rate is in tokens/s; {remedy}", Severity.NOTE)

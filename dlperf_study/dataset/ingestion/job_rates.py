@@ -69,7 +69,7 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
     usable = _is_usable(series)
     if not usable.any():
         raise LogError(f"{logs[0].source}: no {series.metric.name} is a number above 0")
-    samples, unit = _samples_per_unit(series.unit, extras, logs[0].source)
+    samples, unit = samples_per_unit(series.unit, extras, logs[0].source)
     rate = elements(series.rate, usable)
     rate = rate if samples == 1 else rate * samples
     step = _steps_until_line(series, elements(series.step, usable))
@@ -78,7 +78,8 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
     steady = _part_that_counts(series, usable, step, rate)
     # The batch is in samples.
     has_samples = unit == _SAMPLES
-    wall = wall_rate(step, elements(series.time_seconds, usable), steady, global_batch) if has_samples else None
+    times, epochs = (elements(column, usable) for column in (series.time_seconds, series.epoch))
+    wall = wall_rate(step, times, steady, global_batch, _interrupted(series, epochs)) if has_samples else None
     return Rates(
         unit=unit,
         tokens=1 if not has_samples else extras.tokens_per_sample or float("nan"),
@@ -92,6 +93,12 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
         fixed=fixed_window(step, rate, *fixed_steps) if fixed_steps else None,
         fixed_steps=fixed_steps,
     )
+
+
+def _interrupted(series: JobSeries, epochs: Integers) -> Integers | None:
+    """Return the epochs if steps start over with each, so that how many are between two of them is not known."""
+    starts_over = not series.metric.restarts_each_epoch and (np.diff(series.step) <= 0).any()
+    return epochs if starts_over else None
 
 
 def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> SteadyPart:
@@ -161,7 +168,7 @@ def _is_usable(series: JobSeries) -> Mask:
     return np.isfinite(series.rate) & (series.rate > 0)
 
 
-def _samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[float, str]:
+def samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[float, str]:
     """Return the factor that makes a printed rate one of samples, and the unit of the result: tokens/s if none does."""
     if unit == _SAMPLES:
         return 1, _SAMPLES

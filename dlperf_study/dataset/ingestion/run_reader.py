@@ -18,6 +18,7 @@ import numpy as np
 from dlperf_study.core.errors import Diagnostic, LogError, Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.ingestion.job_rates import Rates, mean_since_start, rate_problems, rates_of
+from dlperf_study.dataset.ingestion.self_comparison import self_contradictions
 from dlperf_study.readers.blocks import LogSource, no_text_reason
 from dlperf_study.readers.json_lines import is_tracker_file
 from dlperf_study.readers.log_checks import contradictions, unstated_data, untrained
@@ -113,6 +114,13 @@ def read_printed_run(task: RunToRead) -> PrintedRun:
         return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
     refusals, diagnostics = _check_logs(task, logs, unreadable)
     rates, rate_diagnostics, rate_refusals = _job_rates(task, logs)
+    if rates and not refusals:
+        # With wrong metadata, numbers contradict each other that don't in the log.
+        for contradiction in self_contradictions(logs, task.metadata, rates):
+            if contradiction.severity is Severity.ERROR:
+                refusals.append(contradiction.message)
+            else:
+                diagnostics.append(contradiction)
     return PrintedRun(
         repetition=task.run.repetition,
         logs=task.run.logs,

@@ -87,6 +87,7 @@ HOROVOD_SYNTHETIC = Format(
     rates=("throughput", "overall_throughput"),
     merge=Merge.SUM,
     steps="measurements of some batches each, from 0",
+    counts_updates=False,
     closing_metric=JOB_TOTAL.name,
     traps=("a rate is that of rank 0; the total is the number of devices × rank 0's mean, not a sum over the ranks",),
     facts=(
@@ -147,6 +148,7 @@ MLLOG = Format(
     rates=("throughput", "train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts, if it prints one",
+    counts_updates=False,
     device_rate_facts={"submission_benchmark": ("ssd", "retinanet")},
     traps=(
         "a throughput among tracked_stats is that of the whole job, but in SSD (RetinaNet) that of each device",

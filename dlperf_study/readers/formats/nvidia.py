@@ -80,6 +80,7 @@ DLLOGGER = Format(
     rates=("throughput", "overall_throughput", "train_throughput", "overall_train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts: a number, or [epoch, step]",
+    counts_updates=False,
     traps=(
         "units are in METADATA lines, if the program wrote any",
         "train_throughput counts samples in one program and tokens in another: it says neither",

@@ -26,6 +26,7 @@ def _scalar_format(name: str, title: str, program: str, marker: str, *traps: str
         rates=RATE_NAMES,
         merge=Merge.ONE,
         steps="what the program gives as its step",
+        counts_updates=False,
         traps=(_TRAP, *traps),
     )
 

@@ -139,6 +139,8 @@ COMPOSER = Format(
     carries_steps=True,
 )
 
+#: The global batch divided by the time of an iteration, which has all that the timer leaves out.
+_DEEPSPEED_ITERATION = PrintedMetric("iteration_throughput", "samples/s", MetricScope.JOB)
 _DEEPSPEED_MEAN = PrintedMetric("running_throughput", "samples/s", MetricScope.JOB, cumulative=True)
 
 #: DeepSpeed's timer of throughput.
@@ -149,19 +151,26 @@ DEEPSPEED = Format(
     lines=(
         Line(
             ("RunningAvgSamplesPerSec=",),
-            rf"epoch={integer('epoch')}/micro_step=\d+/global_step={integer('step')}, ",
+            rf"epoch=\d+/micro_step=\d+/global_step={integer('step')}, ",
             (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(JOB_RATE, "CurrSamplesPerSec")),
         ),
         Line(
             ("RunningAvgSamplesPerSec=",),
-            rf"(?<![=\w]){integer('epoch')}/{integer('step')}, ",
+            rf"(?<![=\w])\d+/{integer('step')}, ",
             (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(JOB_RATE, "CurrSamplesPerSec")),
         ),
+        Line(
+            (" iter time (s): ",),
+            rf"\bsteps: {integer('step')} loss: {number('loss')} iter time \(s\): [\d.]+ ",
+            (Field(_DEEPSPEED_ITERATION, "samples/sec"),),
+            (LOSS,),
+        ),
     ),
-    rates=("throughput", "running_throughput"),
+    rates=("iteration_throughput", "throughput", "running_throughput"),
     merge=Merge.COPIES,
     steps="updates since the start",
     traps=(
+        "pipelines print samples/sec of whole iterations, which is used where it is",
         "the running average keeps the slow first steps for ever: the rate of the last step is used instead",
         "the timer leaves out loading data and all work between steps: compare it with the rate by the clock",
     ),

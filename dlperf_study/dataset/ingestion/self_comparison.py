@@ -1,0 +1,102 @@
+"""A log against itself: its rates, times and clocks must give one rate of the job.
+
+No pandas: worker processes import this.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlperf_study.core.arrays import Floats, median
+from dlperf_study.core.errors import Diagnostic, LogError, Severity
+from dlperf_study.dataset.ingestion.job_rates import Rates, samples_per_unit
+from dlperf_study.readers.log_reader import other_formats, read_log
+from dlperf_study.readers.metadata import LogMetadata
+from dlperf_study.readers.parsed_log import ParsedLog
+from dlperf_study.readers.rank_merge import job_series
+
+#: By which factor what a log states twice may differ, and from which on it is no log of one run.
+_NOTICED, _REFUSED = 1.1, 1.5
+#: The subject of a diagnostic about the rate by the clock.
+BY_CLOCK = "wall_throughput"
+#: Means of an epoch have its first steps, which other numbers may leave out.
+_OF_EPOCHS = "epoch_"
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A rate of the job, what says so, and the rate of all lines, with the start-up and the stalls in it.
+
+    ``subject``: that of a diagnostic about it.
+    """
+
+    rate: float
+    origin: str
+    with_stalls: float
+    subject: str = "throughput"
+
+    def factor_to(self, other: "_Statement") -> float:
+        """Return by which factor both differ that neither start-up nor stalls explain; 1 or less if these do."""
+        lowest, other_lowest = min(self.rate, self.with_stalls), min(other.rate, other.with_stalls)
+        highest, other_highest = max(self.rate, self.with_stalls), max(other.rate, other.with_stalls)
+        return max(lowest / other_highest, other_lowest / highest)
+
+
+def self_contradictions(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: Rates) -> Iterator[Diagnostic]:
+    """Yield which number of its logs most contradicts the rate: an error where nobody can tell which one is true.
+
+    What start-up and stalls explain is no contradiction.
+    """
+    used = _Statement(rates.steady.window.wall_rate, f"what is used, {rates.printed}", _of_all(rates.rate))
+    second_rates = [*_by_clock(logs, metadata, rates), *_by_other_numbers(logs, metadata, rates)]
+    worst = max(second_rates, key=used.factor_to, default=used)
+    factor = used.factor_to(worst)
+    if factor > _NOTICED:
+        both = "; ".join(f"{entry.rate:.6g} {rates.unit} by {entry.origin}" for entry in (worst, used))
+        severity = Severity.ERROR if factor > _REFUSED else Severity.WARNING
+        yield Diagnostic(worst.subject, f"the log contradicts itself: {both}", severity)
+
+
+def _of_all(rates: Floats) -> float:
+    return float(rates.size / (1 / rates).sum())
+
+
+def _by_clock(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: Rates) -> Iterator[_Statement]:
+    """Yield the rate between the times of ordinary lines, where it differs and steps are known to be updates."""
+    if logs[0].format.counts_updates and rates.wall and np.isfinite(rates.wall.ordinary):
+        origin = f"the times of ordinary lines, with {metadata.global_batch} samples a step"
+        yield _Statement(rates.wall.ordinary, origin, rates.wall.ordinary, BY_CLOCK)
+
+
+def _by_other_numbers(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: Rates) -> Iterator[_Statement]:
+    """Yield the rates by all other numbers of which the format, or a second one of these logs, makes one."""
+    first = logs[0].format
+    # A worker of servers, or a trainer that doesn't wait for others, prints what it does itself.
+    # What a mean has of the start-up is not known of another.
+    used = first.metrics.get(logs[0].rate_metric)
+    if metadata.parameters["servers"] or not first.synchronous or (used and used.cumulative):
+        return
+    for name in first.rates:
+        is_comparable = name != logs[0].rate_metric and not name.startswith(_OF_EPOCHS)
+        if is_comparable and all(len(log.series(name)) for log in logs):
+            yield from _statement(logs, metadata, rates, name)
+    # Where no format is named, a log of several is refused.
+    is_named = metadata.extras.format or logs[0].source.own_format
+    for format_ in other_formats(logs[0]) if is_named else ():
+        with suppress(LogError):
+            same_logs = [read_log(log.source, format_.name) for log in logs]
+            yield from _statement(same_logs, metadata, rates, "")
+
+
+def _statement(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: Rates, name: str) -> Iterator[_Statement]:
+    """Yield the rate by one metric, or by the best of a second format; nothing if it has no rate of the job."""
+    with suppress(LogError):
+        series = job_series(logs, metadata.job_size, name)
+        samples, unit = samples_per_unit(series.unit, metadata.extras, logs[0].source)
+        usable = series.rate[np.isfinite(series.rate) & (series.rate > 0)] * samples
+        if unit == rates.unit and usable.size and not series.metric.restarts_each_epoch:
+            rate = float(usable[-1]) if series.metric.cumulative else median(usable)
+            origin = f"{series.metric.printed} ({logs[0].format.title}, {series.metric.name})"
+            yield _Statement(rate, origin, rate if series.metric.cumulative else _of_all(usable))
