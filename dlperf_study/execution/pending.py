@@ -16,6 +16,7 @@ from dlperf_study.execution.repetitions import (
     requested_runs,
     run_names,
     states_of,
+    unmeasured_purposes,
 )
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
@@ -64,7 +65,7 @@ def unmeasured_runs(plan: Plan, cluster: Cluster) -> Counter[str]:
     """Return how many runs a plan requests from which no number comes, by what they are for."""
     purposes: Counter[str] = Counter()
     for entry in plan.runnable:
-        purposes.update(run.purpose for run in requested_runs(entry.configuration, cluster) if not run.is_measured)
+        purposes.update(unmeasured_purposes(entry.configuration, cluster))
     return purposes
 
 

@@ -64,17 +64,25 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
 
     repetitions = sorted({*range(1, configuration.repeats + 1), *further})
     runs = [RequestedRun(configuration, each, digest, paths.run(each), code) for each in repetitions]
-    if exchanges_with_nccl(configuration, cluster):
+    purposes = unmeasured_purposes(configuration, cluster)
+    if NCCL_REPORT in purposes:
         reported = configuration.reported
         home = paths.nccl_report(reported.identity)
         variables = nccl_report.VARIABLES
         runs.insert(0, RequestedRun(reported, 1, fingerprint(reported, cluster), home, code, variables, NCCL_REPORT))
-    tracing = {} if configuration.own_program else frameworks.load(configuration.framework).tracing
-    if tracing and configuration.trace_steps and configuration.world_size > 1:
-        traced = configuration.traced
+    if TRACE in purposes:
+        traced, tracing = configuration.traced, frameworks.load(configuration.framework).tracing
         home = paths.trace(traced.identity)
         runs.append(RequestedRun(traced, 1, fingerprint(traced, cluster), home, code, tracing, TRACE))
     return runs
+
+
+def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[str]:
+    """Return what the unmeasured runs of a configuration are for."""
+    purposes = [NCCL_REPORT] if exchanges_with_nccl(configuration, cluster) else []
+    if configuration.trace_steps and configuration.world_size > 1 and not configuration.own_program:
+        purposes += [TRACE] if frameworks.load(configuration.framework).tracing else []
+    return purposes
 
 
 def exchanges_with_nccl(configuration: Configuration, cluster: Cluster) -> bool:
