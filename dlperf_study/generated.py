@@ -1,7 +1,7 @@
 """Every file that is made from declarations: ``python -m dlperf_study.generated`` writes them all.
 
-They are the JSON Schemas of study and cluster files, for editors; the tables of ``docs/columns.md``; those of parameters
-in ``docs/study-files.md``; the list of log formats in ``docs/log-formats.md``; and the ``parameters`` cell of
+They are the JSON Schemas of study and cluster files, for editors; the tables of columns in ``docs/columns.md``, of
+parameters in ``docs/study-files.md`` and of log formats in ``docs/log-formats.md``; and the ``parameters`` cell of
 ``notebooks/run_configuration.ipynb``.
 """
 

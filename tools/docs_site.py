@@ -23,8 +23,8 @@ PAGES = {
 #: Those that a page leads to, and no shelf.
 NOT_ON_A_SHELF = ("tests/golden_study/README.md",)
 _PATHS = {place: path for path, place in PAGES.items()}
-#: By which the search works where a page is opened as a file, and its place in the site.
-SEARCH = ("tools/iframe-worker.js", "assets/iframe-worker.js")
+#: The style of tables, and by what the search works where a page is opened as a file; with their places in the site.
+ASSETS = {"tools/docs_site.css": "assets/docs_site.css", "tools/iframe-worker.js": "assets/iframe-worker.js"}
 _LINK = re.compile(r"\]\((?!https?://|#)([^)\s#]+)(#[^)\s]*)?\)")
 #: A comment directly above a table, which Python's Markdown would take as its first line.
 _COMMENT_ABOVE_TABLE = re.compile(r"^(<!--.*-->)\n(?=\|)", re.MULTILINE)
@@ -70,7 +70,8 @@ def on_config(config: Any) -> None:
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages outside of docs/, and the files to which pages link."""
-    _add(files, config, *SEARCH)
+    for path, place in ASSETS.items():
+        _add(files, config, path, place)
     for path, place in PAGES.items():
         _add(files, config, path, place, is_on_shelf=path not in NOT_ON_A_SHELF)
     for page in files.documentation_pages():
