@@ -38,6 +38,7 @@ from dlperf_study.readers.line_template import (
     template_problems,
 )
 from dlperf_study.readers.log_files import LogFile
+from dlperf_study.readers.mlflow_database import MlflowDatabaseRun
 from dlperf_study.readers.records import POSITION_COLUMNS
 from dlperf_study.readers.tracker_files import MlflowRun
 from dlperf_study.study.strict_yaml import MAX_BYTES, parse_mapping
@@ -282,7 +283,7 @@ def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
 def _assign_nearest(file: LogFile, formats: dict[tuple[str, ...], Format]) -> LogFile:
     folders = [file.parts[:end] for end in range(len(file.parts))]
     nearest = next(filter(formats.__contains__, reversed(folders)), None)
-    if nearest is None or is_tracker_file(file.name) or isinstance(file.source, MlflowRun):
+    if nearest is None or is_tracker_file(file.name) or isinstance(file.source, MlflowRun | MlflowDatabaseRun):
         return file
     return replace(file, source=replace(file.source, own_format=formats[nearest]))
 

@@ -1,8 +1,8 @@
 """The files of trackers of experiments: which of them are one log, which are none, which names a tracker made up.
 
-A run in the file store of MLflow is a folder with a file ``meta.yaml`` and a folder ``metrics`` with a file per metric,
-in folders for a name with slashes. Each line of it is a time in milliseconds, a value and a step. As a log, it has one
-JSON object per value.
+A run of MLflow is in its database, or in its file store. There it is a folder with a file ``meta.yaml`` and a folder
+``metrics`` with a file per metric, in folders for a name with slashes. Each line of it is a time in milliseconds, a
+value and a step. As a log, a run has one JSON object per value.
 """
 
 import heapq
@@ -22,11 +22,16 @@ from dlperf_study.core.errors import LogError
 from dlperf_study.readers.blocks import DAMAGE, LogSource
 from dlperf_study.readers.event_files import is_event_file
 from dlperf_study.readers.log_files import CONFIGURATION_FILE, LogFile
+from dlperf_study.readers.mlflow_database import (
+    ARTIFACTS,
+    DATABASE,
+    METRIC_ROW,
+    require_finished,
+    runs_in_database,
+)
 from dlperf_study.readers.scalar_rows import Scalars, scalar_rows
 from dlperf_study.readers.wandb_files import is_wandb_file
 
-#: What is before the scalars of a line.
-METRIC_ROW = "MLflow row: "
 #: The name of the file that states what MLflow knows of a run, and of the folder of its metrics.
 META_FILE, METRICS_FOLDER = "meta.yaml", "metrics"
 _STATUS = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
@@ -71,8 +76,7 @@ class MlflowRun(LogSource):
             status, stage = _STATUS[meta["status"]], meta["lifecycle_stage"]
         except (yaml.YAMLError, KeyError, TypeError) as error:
             raise LogError(f"{meta_file}: does not state status and lifecycle_stage of a run of MLflow") from error
-        if (status, stage) != ("FINISHED", "active"):
-            raise LogError(f"{self}: the run is not FINISHED and active in MLflow, but {status} and {stage}")
+        require_finished(str(self), status, stage)
 
     def _values(self, name: str, source: LogSource) -> Iterator[Scalars]:
         for line_number, line in enumerate(_text(source).splitlines(keepends=True), 1):
@@ -101,12 +105,17 @@ def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
     TensorBoard and Weights & Biases keep a run in one file.
     """
     runs = _mlflow_runs(files)
+    artifacts = {(*file.parts[:-1], ARTIFACTS) for file in files if file.name == DATABASE}
     wandb_folders = {file.parts[:-1] for file in files if is_wandb_file(file.name)}
     logs = []
     for file in _remove_copies_of_links(files):
         if file.name == META_FILE and file.parts[:-1] in runs:
             logs.append(runs[file.parts[:-1]])
-        elif not _is_for_itself(file, runs, wandb_folders):
+        elif file.name == DATABASE:
+            logs += runs_in_database(file)
+        elif not any(file.parts[: len(folder)] == folder for folder in artifacts) and not _is_for_itself(
+            file, runs, wandb_folders
+        ):
             logs.append(file)
     return logs
 
@@ -142,6 +151,8 @@ def names_by_people(parts: Sequence[str]) -> Sequence[str]:
         return folders
     if is_wandb_file(name):
         return _remove_last(folders, _WANDB_RUN)
+    if folders and folders[-1] == DATABASE:
+        return folders[:-1]
     if name == METRICS_FOLDER and folders and _MLFLOW_RUN.fullmatch(folders[-1]):
         return _remove_last(folders[:-1], _MLFLOW_EXPERIMENT)
     return parts

@@ -2,14 +2,16 @@
 
 import math
 import shutil
+import sqlite3
 import zipfile
+from contextlib import closing
 
 import pytest
 
-from dlperf_study.core.errors import MetadataError
+from dlperf_study.core.errors import LogError, MetadataError
 from dlperf_study.readers.identification import identify_logs
 from dlperf_study.readers.tracker_files import names_by_people
-from tests.ingest.conftest import SAMPLES, declare, refusals
+from tests.ingest.conftest import REQUIRED_METADATA, SAMPLES, declare, refusals
 
 #: MLflow's names of an experiment and of runs; the last ends in what could be the number of a repetition.
 EXPERIMENT, FIRST, SECOND = "387317719080420083", "6e9fbf7d8d964eae8de3201ab497532f", "6e9fbf7d8d964eae8de3201ab4975327"
@@ -51,6 +53,73 @@ def test_a_run_of_mlflow_is_one_log(folder, mlruns, ingested):
     assert (run.repetition, run.outcome) == (1, "completed")
     assert run.throughput == pytest.approx(350, rel=0.002)
     assert not dataset.diagnostics["message"].str.contains("of no run").any()
+
+
+@pytest.fixture
+def database(folder):
+    """Write a database with two runs, in the tables and columns of MLflow 3 that are read, and what lies next to it."""
+    path = folder / "mlflow.db"
+    with closing(sqlite3.connect(path)) as written, written:
+        written.execute("CREATE TABLE runs (run_uuid TEXT, status TEXT, start_time INT, lifecycle_stage TEXT)")
+        written.execute(
+            "CREATE TABLE metrics (key TEXT, value FLOAT, timestamp INT, run_uuid TEXT, step INT, is_nan BOOLEAN)"
+        )
+        for index, name in enumerate((FIRST, SECOND)):
+            written.execute("INSERT INTO runs VALUES (?, 'FINISHED', ?, 'active')", (name, index))
+            for step in range(40):
+                values = (350 + index + math.sin(step), 1795407925000 + 365 * step, name, step)
+                written.execute("INSERT INTO metrics VALUES ('throughput/samples_per_sec', ?, ?, ?, ?, 0)", values)
+            written.execute("INSERT INTO metrics VALUES ('loss', 0, 1795407925000, ?, 0, 1)", (name,))
+    artifact = folder / "mlruns" / EXPERIMENT / FIRST / "artifacts" / "model.log"
+    artifact.parent.mkdir(parents=True)
+    artifact.write_text("masked-lark-877")
+    return path
+
+
+def write_identity_of_database(folder):
+    """Say which run is which repetition: the names that MLflow makes up do not."""
+    configuration = ", ".join(f"{name}: {value}" for name, value in REQUIRED_METADATA.items())
+    runs = "".join(
+        f"  - {{repetition: {number}, logs: [mlflow.db/{name}]}}\n" for number, name in enumerate((FIRST, SECOND), 1)
+    )
+    head = "confirmed: true\nstudy: logs\nscaling: weak\nbaseline: {}\nconfigurations:\n"
+    entries = configuration.replace(", ", "\n  ")
+    (folder / "identity.yaml").write_text(f"{head}- {entries}\n  runs:\n{runs}")
+
+
+def test_the_runs_in_the_database_of_mlflow_are_logs(folder, database, ingested):
+    write_identity_of_database(folder)
+    dataset = ingested()
+    assert dataset.runs["outcome"].tolist() == ["completed"] * 2
+    assert dataset.runs["throughput"].tolist() == pytest.approx([350, 351], rel=0.002)
+    assert not dataset.diagnostics["message"].str.contains("of no run").any()
+
+
+def test_one_run_in_a_database_in_an_archive_needs_no_name(folder, database, ingested, tmp_path):
+    with closing(sqlite3.connect(database)) as changed, changed:
+        changed.execute("DELETE FROM runs WHERE run_uuid = ?", (SECOND,))
+    declare(folder)
+    archive = tmp_path / "runs.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for path in (database, folder / "configuration.json"):
+            packed.write(path, path.name)
+    assert ingested(identify_logs(archive, accept=True)).runs["outcome"].tolist() == ["completed"]
+
+
+def test_a_run_in_a_database_that_did_not_finish_is_refused(folder, database, ingested):
+    with closing(sqlite3.connect(database)) as changed, changed:
+        changed.execute("UPDATE runs SET status = 'RUNNING' WHERE run_uuid = ?", (SECOND,))
+    write_identity_of_database(folder)
+    [reason] = refusals(ingested()).values()
+    assert reason.endswith("the run is not FINISHED and active in MLflow, but RUNNING and active")
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and no more", b"step 1\n"])
+def test_a_database_that_cannot_be_read_is_an_error(folder, content):
+    (folder / "mlflow.db").write_bytes(content)
+    declare(folder)
+    with pytest.raises(LogError, match=r"mlflow\.db: can't be read as a database of MLflow"):
+        identify_logs(folder)
 
 
 def test_a_run_of_mlflow_in_an_archive_is_the_same(folder, mlruns, tmp_path):

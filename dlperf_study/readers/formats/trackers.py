@@ -5,8 +5,8 @@ from typing import Any
 
 from dlperf_study.readers.event_files import EVENT_ROW
 from dlperf_study.readers.format import LOSS, Format, JsonLine, JsonRecord, Merge
+from dlperf_study.readers.mlflow_database import METRIC_ROW
 from dlperf_study.readers.scalar_rows import RATE_NAMES, RATES, tag_meaning
-from dlperf_study.readers.tracker_files import METRIC_ROW
 from dlperf_study.readers.wandb_files import HISTORY_ROW
 
 _TRAP = (
@@ -59,11 +59,11 @@ WANDB = _scalar_format(
     "where every rank calls wandb.init, each has a run of its own, which its name does not tell",
 )
 
-#: Runs in the file store of MLflow, whichever program recorded them.
+#: Runs in the database or the file store of MLflow, whichever program recorded them.
 MLFLOW = _scalar_format(
     "mlflow",
     "MLflow",
-    "mlflow/mlflow, the folder mlruns/EXPERIMENT/RUN of a run of any program",
+    "mlflow/mlflow, its database mlflow.db, or the folder mlruns/EXPERIMENT/RUN of a run of any program",
     METRIC_ROW,
     "a program that gives no step has recorded everything at step 0",
 )
