@@ -29,8 +29,9 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 	@echo "  variables           STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (the short form of a study, not for publication)"
 
-study: $(READY) ## measure a study and build its report; AGAIN=1 measures anew and keeps the last one, WAIT=1 waits for others
-	@$(PYTHON) -m dlperf_study study $(OPTIONS) $(if $(filter-out 0,$(AGAIN)),--again) $(if $(filter-out 0,$(WAIT)),--wait)
+study: $(READY) ## measure a study and build its report; AGAIN=1 measures anew and keeps the last one, WAIT=1 waits for others, WATCH=1 shows what is known so far
+	@$(PYTHON) -m dlperf_study study $(OPTIONS) $(if $(filter-out 0,$(AGAIN)),--again) $(if $(filter-out 0,$(WAIT)),--wait) \
+	  $(if $(filter-out 0,$(WATCH)),--watch)
 
 plan: $(READY) ## list what of a study a cluster can run, and why not the rest; starts nothing
 	@$(PYTHON) -m dlperf_study plan $(OPTIONS)

@@ -1,6 +1,7 @@
 """Commands that measure, and those about what measures: plan, run, study, selftest, check, data."""
 
 import argparse
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from dlperf_study.core.user_commands import make_command
 from dlperf_study.study.grid import DENOMINATORS
 
 if TYPE_CHECKING:
+    from dlperf_study.execution.progress import Watch
     from dlperf_study.study.plan import Plan
     from dlperf_study.study.plan_description import EarlierRuns
 
@@ -94,12 +96,13 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
 
         earlier = put_aside(planned, cluster)
         print_line(f"kept as an earlier measurement: {earlier.folder}" if earlier else "nothing was measured before")
-    if planned.precision is None:
-        result = run_study(planned, cluster, print_line)
-    else:
-        from dlperf_study.dataset.wanted_precision import configurations_too_wide
+    with _watched(planned, options) as watch:
+        if planned.precision is None:
+            result = run_study(planned, cluster, print_line, watch=watch)
+        else:
+            from dlperf_study.dataset.wanted_precision import configurations_too_wide
 
-        result = run_study(planned, cluster, print_line, configurations_too_wide)
+            result = run_study(planned, cluster, print_line, configurations_too_wide, watch)
     if not result.measured and not result.failures:
         print_line(f"nothing to do: {counted(result.already_measured, 'run')}, all measured already")
     for identity, reason in result.out_of_memory.items():
@@ -107,6 +110,17 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
     for failure in result.failures:
         print_aside(f"failed: {failure}")
     return 1 if result.failures else 0, planned.study
+
+
+def _watched(planned: "Plan", options: argparse.Namespace) -> "AbstractContextManager[Watch]":
+    """Return what is to be done after each execution: with ``--watch``, showing what is known so far."""
+    from dlperf_study.execution.progress import unwatched
+
+    if not getattr(options, "watch", False):
+        return nullcontext(unwatched)
+    from dlperf_study.commands.watching import Watcher, watched
+
+    return watched(Watcher(StudyPaths.of(planned.study), planned.title))
 
 
 def _why(planned: "Plan") -> str:
@@ -128,7 +142,17 @@ def study(options: argparse.Namespace) -> int:
         print_line(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")
     else:
         report(options)
+        if getattr(options, "watch", False) and paths.progress_page.exists():
+            _link_report(paths)
     return code
+
+
+def _link_report(paths: StudyPaths) -> None:
+    """Link the report on the page that showed what was known while the study was measured."""
+    from dlperf_study.commands.watching import Watcher
+    from dlperf_study.study.plan import Plan
+
+    Watcher(paths, Plan.read(paths.plan_file).title).end("The study has ended.")
 
 
 def check(options: argparse.Namespace) -> int:

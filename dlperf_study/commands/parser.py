@@ -119,6 +119,9 @@ def _add_study_commands(commands: "argparse._SubParsersAction[argparse.ArgumentP
             _add_json(parser_of_command)
         if command in (study, run, report):
             _add_wait(parser_of_command)
+        if command in (study, run):
+            watch_help = "show what is known so far, on a page that loads itself again and in the terminal each round"
+            parser_of_command.add_argument("--watch", action="store_true", help=watch_help)
         if command in (study, report):
             markdown_help = "write the answer into a file as Markdown, for a comment in a review"
             parser_of_command.add_argument("--export-markdown", type=Path, metavar="FILE", help=markdown_help)

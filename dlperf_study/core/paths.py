@@ -330,6 +330,11 @@ class StudyPaths:
         return self.folder / "ingestion.lock"
 
     @property
+    def progress_page(self) -> Path:
+        """What is known so far, while the study is measured and watched."""
+        return self.folder / "progress.html"
+
+    @property
     def report_lock(self) -> Path:
         """Held by whoever builds the report."""
         return self.folder / "report.lock"

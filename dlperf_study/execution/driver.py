@@ -11,7 +11,7 @@ from dlperf_study.core.writing import naming, write_atomically
 from dlperf_study.execution.batch_trials import batch_searches, measure_trials
 from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
 from dlperf_study.execution.planning import NO_IMAGES
-from dlperf_study.execution.progress import Progress, earlier_run_seconds
+from dlperf_study.execution.progress import Progress, Watch, earlier_run_seconds, unwatched
 from dlperf_study.execution.repetitions import missing_runs
 from dlperf_study.execution.reuse import not_counted
 from dlperf_study.execution.study_result import StudyResult
@@ -42,11 +42,14 @@ def no_precision(plan: Plan) -> Collection[str]:
     return ()
 
 
-def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_precision) -> StudyResult:
+def run_study(
+    plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_precision, watch: Watch = unwatched
+) -> StudyResult:
     """Measure every run of the plan that is not measured yet, in the plan's order.
 
     A run that fails is recorded and reported, and the rest of the study runs. Then rounds are added as long as
     ``too_wide`` names configurations, within the limits of the plan; and last the largest batches are searched.
+    ``watch`` is called at the start, and after each execution before the next one starts.
 
     Raises:
         BusyError: another study measures on this machine, or another driver runs this study.
@@ -65,7 +68,8 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
         with study_lock(plan.study, cluster):
             if pending.executions:
                 _say_what_is_reused(plan, cluster, pending, say)
-            _measure(plan, cluster, pending, too_wide, result, say)
+            with Progress(pending.executions, say, watch) as progress:
+                _measure(plan, cluster, pending, too_wide, result, progress, say)
     return result
 
 
@@ -112,7 +116,15 @@ def execute(configuration: Configuration, cluster: Cluster) -> None:
             pass
 
 
-def _measure(plan: Plan, cluster: Cluster, pending: Pending, too_wide: TooWide, result: StudyResult, say: Say) -> None:
+def _measure(
+    plan: Plan,
+    cluster: Cluster,
+    pending: Pending,
+    too_wide: TooWide,
+    result: StudyResult,
+    progress: Progress,
+    say: Say,
+) -> None:
     """Measure what is pending, the rounds that the precision asks for, and the largest batches.
 
     Counts the runs in ``result``.
@@ -122,7 +134,7 @@ def _measure(plan: Plan, cluster: Cluster, pending: Pending, too_wide: TooWide, 
 
     for survivor in end_survivors():
         say(f"ended what an earlier study left running: {survivor}")
-    with Progress(pending.executions, say) as progress, Measurements(cluster) as measurements:
+    with Measurements(cluster) as measurements:
         _measure_all(pending.executions, measurements, progress, result)
         for executions in _added_rounds(plan, cluster, pending, too_wide, progress, say):
             progress.add(executions)

@@ -46,15 +46,39 @@ class _Duration:
     runs: int = 0
 
 
+@dataclass(frozen=True)
+class Situation:
+    """What a call still has to measure: ``seconds_left`` is None before its first run has ended.
+
+    ``is_round_over``: nothing is left of the round of which a run ended.
+    """
+
+    runs_left: int
+    seconds_left: float | None = None
+    is_round_over: bool = False
+
+
+Watch = Callable[[Situation], None]
+
+
+def unwatched(situation: Situation) -> None:
+    """Do nothing: nobody watches."""
+
+
 class Progress:
     """Prints each step with the time left, estimated from the runs done so far; a terminal shows a bar as well.
 
+    ``watch`` is called at the start, and after each execution before the next one starts.
     Several executions may go on at once, each of another configuration. A line about one begins with the name of its
     configuration, unless it follows the line with which that execution started.
     """
 
-    def __init__(self, executions: Sequence[PendingExecution], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, executions: Sequence[PendingExecution], say: Callable[[str], None], watch: Watch = unwatched
+    ) -> None:
         self._left: Counter[str] = Counter()
+        self._left_of_round: Counter[int | None] = Counter()
+        self._watch = watch
         self._total = self._started = 0
         self._running: dict[str, tuple[PendingExecution, float]] = {}
         self._done: dict[str, _Duration] = {}
@@ -67,6 +91,7 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         self._display.start()
+        self._watch(Situation(sum(self._left.values())))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -77,6 +102,7 @@ class Progress:
         self._total += len(executions)
         for execution in executions:
             self._left[execution.configuration.identity] += len(execution.runs)
+            self._left_of_round[execution.runs[0].turn.round] += 1
         self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
 
     @property
@@ -108,6 +134,7 @@ class Progress:
         """Leave out an execution that was to be done."""
         self._total -= 1
         self._left[execution.configuration.identity] -= len(execution.runs)
+        self._left_of_round[execution.runs[0].turn.round] -= 1
         self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
 
     def report(self, name: str, message: str) -> None:
@@ -124,10 +151,16 @@ class Progress:
         duration.seconds += now - started
         duration.runs += runs
         self._display.advance(self._task, runs)
-        # Where several go on at once, the sum of their seconds passes faster than the clock.
-        elapsed, seconds = self.elapsed_seconds, self._expected_seconds(self._left)
-        left = seconds * elapsed / self._seconds_done if self._seconds_done else 0.0
-        self.report(name, f"{summary} ({_clock(elapsed)} elapsed, about {_clock(left)} left)")
+        left = self._seconds_left()
+        self.report(name, f"{summary} ({_clock(self.elapsed_seconds)} elapsed, about {_clock(left)} left)")
+        turn = execution.runs[0].turn
+        self._left_of_round[turn.round] -= 1
+        self._watch(Situation(sum(self._left.values()), left, not self._left_of_round[turn.round]))
+
+    def _seconds_left(self) -> float:
+        """Return how long the rest takes: where several go on at once, their sum passes faster than the clock."""
+        seconds = self._expected_seconds(self._left)
+        return seconds * self.elapsed_seconds / self._seconds_done if self._seconds_done else 0.0
 
     @property
     def _runs_done(self) -> int:

@@ -21,37 +21,49 @@ _LEGEND = f"{CERTAIN} up to the lower end of the 95 % interval, {UNCERTAIN} from
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """The sentences that open the report, and the rates and ratios of the configurations."""
+class Rates:
+    """The rates and ratios of the configurations, a row each, and the bar of each row."""
 
-    title: str
-    sentences: Sequence[str]
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     bars: Sequence[str]
     left_out: str
 
+    @property
+    def with_bars(self) -> list[Sequence[str]]:
+        """The rows, each bar next to its rate, below the headings."""
+        rows = [[*row[:2], bar, *row[2:]] for row, bar in zip(self.rows, self.bars, strict=True)]
+        return [[*self.headings[:2], "", *self.headings[2:]], *rows]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is left out, and what the bars show where they have intervals."""
+        legend = _LEGEND if any(UNCERTAIN in bar for bar in self.bars) else ""
+        return [*filter(None, (self.left_out, legend))]
+
+    def in_terminal(self) -> str:
+        """Return the table as lines of text; empty where no configuration has a rate."""
+        headings, *rows = self.with_bars
+        return "\n".join([text_table(headings, rows), *self.notes]) if rows else ""
+
 
 def in_terminal(dataset: Dataset) -> str:
     """Return the answer as lines of text; nothing but the sentences where no configuration has a rate."""
-    answer = _answer(dataset)
-    lines = [f"- {sentence}" for sentence in answer.sentences]
-    if answer.rows:
-        rows = [[*row[:2], bar, *row[2:]] for row, bar in zip(answer.rows, answer.bars, strict=True)]
-        headings = [*answer.headings[:2], "", *answer.headings[2:]]
-        legend = _LEGEND if any(UNCERTAIN in bar for bar in answer.bars) else ""
-        lines += ["", text_table(headings, rows), *filter(None, (answer.left_out, legend))]
-    return "\n".join(["", answer.title, *lines, ""])
+    lines = [f"- {sentence}" for sentence in sentences.summary(dataset).sentences]
+    if table := rates_of(dataset).in_terminal():
+        lines += ["", table]
+    return "\n".join(["", dataset.plan.title, *lines, ""])
 
 
 def in_markdown(dataset: Dataset) -> str:
     """Return the answer as Markdown, as a comment in a review has it."""
-    answer = _answer(dataset)
-    lines = [f"### {_escaped(answer.title)}", "", *(f"- {_escaped(sentence)}" for sentence in answer.sentences)]
-    if answer.rows:
-        alignments = ["---", *["--:"] * (len(answer.headings) - 1)]
-        table = [answer.headings, alignments, *(list(map(_escaped, row)) for row in answer.rows)]
-        lines += ["", *(f"| {' | '.join(row)} |" for row in table), *filter(None, ("", answer.left_out))]
+    lines = [f"### {_escaped(dataset.plan.title)}", ""]
+    lines += [f"- {_escaped(sentence)}" for sentence in sentences.summary(dataset).sentences]
+    rates = rates_of(dataset)
+    if rates.rows:
+        alignments = ["---", *["--:"] * (len(rates.headings) - 1)]
+        table = [rates.headings, alignments, *(list(map(_escaped, row)) for row in rates.rows)]
+        lines += ["", *(f"| {' | '.join(row)} |" for row in table), *filter(None, ("", rates.left_out))]
     return "\n".join(lines) + "\n"
 
 
@@ -60,7 +72,8 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "|*_<>[]#`\\" else letter for letter in text)
 
 
-def _answer(dataset: Dataset) -> _Answer:
+def rates_of(dataset: Dataset) -> Rates:
+    """Return the rates and ratios of the configurations that are measured."""
     rows, names = _measured_rows(dataset), Names(dataset)
     unit = unit_in(dataset.configurations, dataset.rate)
     ratios = [name for name in RATIOS.values() if any(not is_missing(getattr(row, name)) for row in rows)]
@@ -71,8 +84,7 @@ def _answer(dataset: Dataset) -> _Answer:
         cells.append([names.of_configuration(row), *printed])
     further = len(rows) - MOST_ROWS
     left_out = f"{counted(further, 'further configuration')}: see the report" if further > 0 else ""
-    opening = sentences.summary(dataset).sentences
-    return _Answer(dataset.plan.title, opening, headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)
+    return Rates(headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)
 
 
 def _measured_rows(dataset: Dataset) -> list[Any]:

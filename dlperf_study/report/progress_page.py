@@ -1,0 +1,86 @@
+"""What is known of a study while it is measured: a page that loads itself again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from html import escape
+
+from dlperf_study.core.wording import counted, duration
+from dlperf_study.report.terminal_answer import Rates
+
+#: How often the page loads itself again while the study is measured.
+REFRESH_SECONDS = 10
+_STYLE = """:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem; }
+table { border-collapse: collapse; } .wide { overflow-x: auto; }
+th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child, .bar { text-align: left; } th { border-bottom: 1px solid; }
+.note { font-size: 0.9rem; opacity: 0.75; }"""
+#: Who looks after each round and stops when the difference is clear finds too many.
+CAVEAT = (
+    "Conclude when the study has ended: until then intervals change, and the report takes all comparisons together."
+)
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """How far a study is at a moment, and its rates, which are those of ``runs_known`` completed runs.
+
+    ``report``: the address of its report, if that is built from these runs.
+    """
+
+    title: str
+    sentence: str
+    written: datetime
+    is_over: bool = False
+    report: str = ""
+    runs_known: int = 0
+    rates: Rates | None = None
+
+
+def time_left(runs_left: int, seconds_left: float | None, now: datetime) -> str:
+    """Return how many runs are to do, and when they will be done; None: that is not known yet."""
+    if seconds_left is None:
+        return f"To do: {counted(runs_left, 'run')}; after the first one it is known how long they take."
+    end = now + timedelta(seconds=seconds_left)
+    clock = end.strftime("%H:%M" if end.date() == now.date() else "%Y-%m-%d %H:%M")
+    return f"To do: {counted(runs_left, 'run')}, about {duration(seconds_left)}, until {clock}."
+
+
+def page(so_far: SoFar) -> str:
+    """Return the page, which loads itself again unless the study is over."""
+    refresh = "" if so_far.is_over else f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">'
+    title = escape(so_far.title)
+    lines = [
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{refresh}',
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>',
+        f"<style>{_STYLE}</style></head><body><h1>{title}</h1>",
+        f"<p>{escape(so_far.sentence)}</p>",
+        *([f'<p><a href="{escape(so_far.report)}">The report</a></p>'] if so_far.report else []),
+        *_table(so_far),
+        f'<p class="note">Written at {so_far.written:%Y-%m-%d %H:%M:%S}.</p></body></html>',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(so_far: SoFar) -> Iterator[str]:
+    """Yield the table of what is known, and what must be known of it."""
+    if so_far.rates is None or not so_far.rates.rows:
+        return
+    headings, *rows = so_far.rates.with_bars
+    yield f"<p>From {counted(so_far.runs_known, 'completed run')}:</p>"
+    yield f'<div class="wide"><table><thead><tr>{_cells("th", headings)}</tr></thead><tbody>'
+    for row in rows:
+        yield f"<tr>{_cells('td', row)}</tr>"
+    yield "</tbody></table></div>"
+    for note in (*so_far.rates.notes, *([] if so_far.is_over else [CAVEAT])):
+        yield f'<p class="note">{escape(note)}</p>'
+
+
+def _cells(tag: str, texts: Sequence[str]) -> str:
+    """Return the cells of a row; the third is the bar."""
+    cells = []
+    for column, content in enumerate(texts):
+        kind = ' class="bar"' if column == 2 else ""
+        cells.append(f"<{tag}{kind}>{escape(content)}</{tag}>")
+    return "".join(cells)
