@@ -30,7 +30,7 @@ SLOW, OUTLYING = 0.05, 6.0
 #: Lines after stalls differ from the rest by more than chance beyond this many standard errors of their median.
 ALLOWED_ERRORS = 3.5
 SETTLED = 3
-#: A beginning longer than this share of the lines is hardly a start-up.
+#: A beginning longer than this share of the lines is hardly a start-up, unless it is one line, as of compiling.
 LONG_STARTUP = 0.2
 #: Fewer slow lines have no period, and say nothing about the lines after them.
 MINIMUM_STALLS = 3
@@ -179,7 +179,7 @@ def _startup(seconds: Floats, ordinary: Mask) -> int:
     has_started = seconds - level <= limit
     windows = np.lib.stride_tricks.sliding_window_view(has_started, SETTLED).all(axis=1)
     startup = int(np.argmax(windows)) if windows.any() else 0
-    if not 0 < startup <= LONG_STARTUP * seconds.size:
+    if not 0 < startup <= max(1, LONG_STARTUP * seconds.size):
         return 0
     next_seconds = median(seconds[startup : startup + max(SETTLED, startup)])
     return startup if median(seconds[:startup]) > (1 + SLOW) * next_seconds else 0

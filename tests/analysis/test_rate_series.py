@@ -100,6 +100,18 @@ def test_a_slow_start_up_is_cut_off_as_in_steady_state():
     assert steady.steadiness.is_steady
 
 
+@pytest.mark.parametrize("lines", [4, 6, 20, 60])
+def test_compiling_at_iteration_0_is_start_up_and_later_evaluations_are_stalls(lines):
+    """Lines of 0.5 s; the first compiles for 60 s, and one in ten evaluates for 20 s, the first too."""
+    seconds = np.full(lines, 0.5)
+    seconds[::10] += 20
+    seconds[0] += 60
+    part = steady_part(10 * np.arange(lines), 64 / seconds)
+    assert part.startup == 1
+    assert [family.lines[0] for family in part.stalls] == [10] * (lines > 10)
+    assert part.window.wall_rate == pytest.approx(128)
+
+
 @pytest.mark.parametrize("period", [7, 10, 23])
 def test_periodic_stalls_are_found_with_their_period(period):
     rates = noisy(120)
