@@ -44,10 +44,11 @@ _TABLES = (".csv", ".csv.gz")
 
 
 class RunSection(Section):
-    """One repetition and its logs."""
+    """One repetition and its logs; ``part``: which run in them it is, if they have several, one after the other."""
 
     repetition: int = Field(ge=1)
     logs: list[str] = Field(min_length=1)
+    part: int = Field(default=0, ge=1)
 
 
 class IdentityFile(Section):
@@ -93,7 +94,10 @@ def write_identity_file(path: Path, study: StudyMetadata, confirmed: bool) -> No
     configurations = []
     for metadata in study.configurations:
         extras = {name: value for name, value in asdict(metadata.extras).items() if value not in (None, "")}
-        runs = [{"repetition": run.repetition, "logs": list(run.logs)} for run in metadata.runs]
+        runs = [
+            {"repetition": run.repetition, "logs": list(run.logs), **({"part": run.part} if run.part else {})}
+            for run in metadata.runs
+        ]
         configurations.append({**metadata.parameters, **extras, "runs": runs})
     content = {
         "confirmed": confirmed,
@@ -189,7 +193,7 @@ def _parse_metadata(content: dict[str, Any], source: str) -> LogMetadata:
     """Return the metadata in a mapping; raises StudyFileError for unknown names and wrong values."""
     keys = {"": tuple(MetadataSection.model_fields), "runs": tuple(RunSection.model_fields)}
     values = validate(MetadataSection, content, source, keys).model_dump(exclude_none=True)
-    runs = [LogRun(run["repetition"], tuple(run["logs"])) for run in values.pop("runs")]
+    runs = [LogRun(run["repetition"], tuple(run["logs"]), run["part"]) for run in values.pop("runs")]
     extras = Extras(**{name: values.pop(name) for name in EXTRAS if name in values})
     if extras.global_batch and {"nodes", "devices_per_node"} <= values.keys():
         values["batch_per_device"] = _batch_per_device(values, extras.global_batch, source)

@@ -47,8 +47,10 @@ _FACT_BYTES = 1 << 16
 _SHOWN_LINES, _SHOWN_CHARACTERS = 3, 160
 
 
-def read_log(source: LogSource | Path, format_name: str = "") -> ParsedLog:
+def read_log(source: LogSource | Path, format_name: str = "", part: int = 0) -> ParsedLog:
     """Read one log. If no format is named, it is the one that its user declared, else it is detected from the lines.
+
+    ``part``: which of several runs in it, from 1, and without what it states about the first; 0: all of it.
 
     Raises:
         LogError: it can't be opened, or has lines of no known format, or of several and none was named.
@@ -60,7 +62,7 @@ def read_log(source: LogSource | Path, format_name: str = "") -> ParsedLog:
         blocks = Blocks(as_lines(str(source), file))
         for block in blocks:
             reader.add(block)
-    return reader.parsed_log(blocks)
+    return reader.parsed_log(blocks, part)
 
 
 def other_formats(log: ParsedLog) -> list[Format]:
@@ -158,8 +160,8 @@ class _LogReader:
         self._usual_metrics[kind] = usual | matches.usual_metrics
         return matches
 
-    def parsed_log(self, blocks: Blocks) -> ParsedLog:
-        """Return all that was read; raises LogError if nothing was recognised."""
+    def parsed_log(self, blocks: Blocks, part: int) -> ParsedLog:
+        """Return all that was read, or one part of it; raises LogError if nothing was recognised."""
         records = self._records.end()
         if self._first_block is None and blocks.damage:
             raise LogError(f"{self._source}: its bytes end in an error before any line: {blocks.damage}")
@@ -167,9 +169,11 @@ class _LogReader:
             raise LogError(f"{self._source}: no line of training in {self._expected()}")
         records = self._completed(records, self._format)
         records = records.select(any_of((~np.isnan(column) for column in records.values.values()), len(records)))
-        facts = _facts_by_name(self._format, self._first_block)
+        # What is stated before a later run is not told from what was stated before the first.
+        facts = _facts_by_name(self._format, self._first_block) if part < 2 else {}
         consistent = {name: values[0] for name, values in facts.items() if len(values) == 1}
         log = ParsedLog(self._source, self._format, records, consistent, (), blocks.lines)
+        log = log.part(part) if part else log
         return replace(log, diagnostics=tuple(self._diagnostics(log, blocks, facts)))
 
     def _expected(self) -> str:

@@ -23,10 +23,14 @@ UNSTATED = "unstated"
 
 @dataclass(frozen=True)
 class LogRun:
-    """One repetition: the paths of its logs below the folder."""
+    """One repetition: the paths of its logs below the folder.
+
+    ``part``: which run in these logs it is, from 1, if they have several; 0: the only one.
+    """
 
     repetition: int
     logs: tuple[str, ...]
+    part: int = 0
 
 
 @dataclass(frozen=True)
@@ -171,10 +175,13 @@ def metadata_problems(configurations: Sequence[LogMetadata]) -> Iterator[str]:
             if len(runs) > 1:
                 logs = ", ".join(chain.from_iterable(run.logs for run in runs))
                 yield f"{metadata.source}: repetition {repetition} appears {len(runs)} times: {logs}"
-    counts = Counter(chain.from_iterable(metadata.logs for metadata in configurations))
-    for log, count in counts.items():
-        if count > 1:
-            yield f"{log}: named {count} times, but it belongs to one run"
+    runs_of_all = chain.from_iterable(metadata.runs for metadata in configurations)
+    counts = Counter((log, run.part) for run in runs_of_all for log in run.logs)
+    for (log, part), count in counts.items():
+        if count > 1 or (part and (log, 0) in counts):
+            times = count + counts[log, 0] * bool(part)
+            remedy = "of a log with several, state the part of each"
+            yield f"{log}: named {times} times, but it belongs to one run; {remedy}"
     yield from _equal_configurations(configurations)
 
 

@@ -7,11 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, constant, elements, median
-from dlperf_study.core.errors import Diagnostic
+from dlperf_study.core.errors import Diagnostic, LogError
+from dlperf_study.core.wording import counted
 from dlperf_study.readers.blocks import LogSource
 from dlperf_study.readers.format import INTERVALS, TRAINING, Format, Merge
 from dlperf_study.readers.records import Records
@@ -137,11 +139,28 @@ class ParsedLog:
         Ranks that print into one stream without their names mix within a few steps; a step that goes back by more than
         _ALLOWED_DISORDER printed steps is a restart.
         """
+        return np.sort(np.concatenate([self.records.line[:0], *self._restarts_of_ranks]))
+
+    def part(self, number: int) -> "ParsedLog":
+        """Return the log with one of its runs only, from 1; raises LogError if it has fewer.
+
+        Where several ranks print into it, a run begins where the first of them starts over.
+        """
+        starts = [min(lines) for lines in zip_longest(*self._restarts_of_ranks, fillvalue=self.lines + 1)]
+        if number > len(starts) + 1:
+            raise LogError(f"{self.source}: has {counted(len(starts) + 1, 'run')}, and no part {number}")
+        first, end = [0, *starts, self.lines + 1][number - 1 : number + 1]
+        line = self.records.line
+        return replace(self, records=self.records.select((line >= first) & (line < end)))
+
+    @cached_property
+    def _restarts_of_ranks(self) -> list[Integers]:
+        """The lines at which the training of each rank starts over, of ranks that do."""
         records = self.records
         rows = records.select((records.step >= 0) & records.training)
         is_same_epoch = rows.epoch[1:] == rows.epoch[:-1]
         if not ((rows.epoch[1:] < rows.epoch[:-1]) | (is_same_epoch & (rows.step[1:] < rows.step[:-1]))).any():
-            return records.line[:0]
+            return []
         # Where one rank prints, nothing mixes.
         allowed = 0 if self.format.merge is Merge.ONE else _ALLOWED_DISORDER
         restarts = []
@@ -149,7 +168,7 @@ class ParsedLog:
             rows_of_rank = rows.select(rows.rank == rank)
             order = index_steps(rows_of_rank.epoch, rows_of_rank.step).group
             restarts.append(rows_of_rank.line[1:][order[:-1] - order[1:] > allowed])
-        return np.sort(np.concatenate(restarts))
+        return restarts
 
     def series(self, metric: str, window: str = TRAINING) -> Records:
         """Return the records of a window that have a metric."""

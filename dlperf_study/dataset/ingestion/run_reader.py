@@ -138,7 +138,7 @@ def _read_logs(task: RunToRead) -> tuple[list[ParsedLog], list[str]]:
     logs, unreadable = [], []
     for source in task.sources:
         try:
-            logs.append(read_log(source, task.metadata.extras.format))
+            logs.append(read_log(source, task.metadata.extras.format, task.run.part))
         except LogError as error:
             reason = "" if is_tracker_file(source.name) else no_text_reason(source)
             unreadable.append(f"{source}: {reason}" if reason else str(error))
