@@ -8,6 +8,7 @@ from typing import Any
 from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, load_all, most_severe_first
 from dlperf_study.audit.reading.column_names import Use
 from dlperf_study.audit.reading.column_readings import ColumnReading
+from dlperf_study.audit.reading.numbers import MOST_ERRORS
 from dlperf_study.audit.reading.table_file import TablesOfFile
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
@@ -135,11 +136,28 @@ def describe_columns(tables: TablesOfFile) -> str:
     shown = rows if has_tables else [row[:-1] for row in rows]
     paragraphs = [text_table(_HEADINGS if has_tables else _HEADINGS[:-1], shown)] if rows else []
     warnings = "\n".join(f"warning: {warning}" for warning in reading_warnings(tables))
-    return "\n\n".join(filter(None, [*paragraphs, warnings]))
+    checked, read = count_numbers(tables)
+    counts = [f"{checked} of {counted(read, 'number')} can be checked"] if rows else []
+    return "\n\n".join(filter(None, [*paragraphs, warnings, *counts]))
+
+
+def count_numbers(tables: TablesOfFile) -> tuple[int, int]:
+    """Return how many numbers are in columns that a check uses, of tables where it compares some; and of how many."""
+    uncompared = {*uncompared_tables(tables.results), *tables.tables_without_results}
+    names = {column.table for column in tables.columns}
+    if len(names) == 1 and uncompared:
+        uncompared |= names
+    checked = 0
+    for column in tables.columns:
+        if column.table not in uncompared and not column.unused_numbers:
+            checked += column.numbers
+    return checked, sum(column.numbers for column in tables.columns)
 
 
 def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
-    """Yield which columns hold numbers that no check uses, and which tables have no results."""
+    """Yield what was refused, which columns hold numbers that no check uses, and which tables have no results."""
+    if tables.refused:
+        yield f"refused: {first_of(tables.refused, MOST_ERRORS, '; ')}"
     unused = [column for column in tables.columns if column.unused_numbers]
     for reason, columns in grouped(unused, lambda column: column.unused_numbers).items():
         headers = ", ".join(dict.fromkeys(column.header for column in columns))
@@ -157,7 +175,9 @@ def columns_content(tables: TablesOfFile) -> dict[str, Any]:
         meaning = column.meaning
         declared = {"unit": meaning.unit, "scope": meaning.scope, "why_not_checked": column.unused_numbers}
         columns.append({"table": column.table, "column": column.header, "read_as": read_as(column), **declared})
-    return {"columns": columns, "warnings": list(reading_warnings(tables))}
+    counts = dict(zip(("checked", "read"), count_numbers(tables), strict=True))
+    warnings = list(reading_warnings(tables))
+    return {"columns": columns, "numbers": counts, "refused": tables.refused, "warnings": warnings}
 
 
 def read_as(column: ColumnReading) -> str:

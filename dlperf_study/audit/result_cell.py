@@ -31,7 +31,9 @@ THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency
 TOKENS, STEPS = "tokens_per_second", "steps_per_second"
 SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE = "samples_per_second_per_device", "tokens_per_second_per_device"
 STEP, TASK, EXCHANGE = "step_seconds", "task_process_seconds", "report_gradient_seconds"
-MFU, DEVICE_FLOPS, COMMUNICATION = "mfu", "device_flops", "communication_share"
+MFU, HFU, DEVICE_FLOPS, COMMUNICATION = "mfu", "hfu", "device_flops", "communication_share"
+#: Conditions of a step: the samples of one pass of a copy of the network, and the passes before its weights change.
+MICRO_BATCH, ACCUMULATION = "micro_batch", "accumulation"
 #: A result whose quantity its table does not say.
 UNNAMED, STANDARD_DEVIATION = "unnamed_result", "standard_deviation"
 #: What only tables of others print, and no study measures.

@@ -150,7 +150,8 @@ def audit(options: argparse.Namespace) -> int:
             print_line(f"{describe_columns(tables)}\n")
         print_line(describe(check_results, options.all))
     is_wrong = any(result.count(Severity.ERROR) for result in check_results)
-    return 1 if options.strict and is_wrong else 0
+    is_refused = tables is not None and bool(tables.refused)
+    return 1 if is_refused or (options.strict and is_wrong) else 0
 
 
 def ingest(options: argparse.Namespace) -> int:

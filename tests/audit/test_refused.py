@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from dlperf_study.audit.audit import reading_warnings
 from dlperf_study.audit.reading.numbers import MOST_ERRORS, TableErrors, drop_thousands_commas, error_prefix
 from dlperf_study.audit.reading.table_file import finite, read_tables
 from dlperf_study.core.errors import TableError
@@ -13,7 +14,7 @@ TABLES = {
     "empty": "",
     "no rows": "world_size,throughput\n",
     "a field too many": "world_size,throughput\n1,1,000\n",
-    "a field too few": "world_size,throughput\n1,1\n\n2\n",
+    "a field too few": "world_size,throughput\n1\n\n2\n",
     "a column twice": "throughput,throughput\n1,1\n",
     "an open quote": 'a,b\n1,"2\n',
     "no column of a metric": "devices,rate\n1,100\n",
@@ -26,7 +27,7 @@ TABLES = {
     "a ratio to nothing": "world_size,computation_to_communication\n2,10 : 0\n",
     "a word as value": "metric,value\nspeedup,fast\n",
     "a word as condition": "metric,value,world_size\nspeedup,1,x\n",
-    "a word as rate": "world_size,throughput\n1,100\n2,fast\n",
+    "a word as rate": "world_size,throughput\n1,quick\n2,fast\n",
     "three errors": "world_size,throughput\nx,1\n1,2,3\ny,inf\n",
     "many digits": f"world_size,throughput\n1,{'9' * 400}\n",
     "more errors than are listed": "world_size,throughput\n" + "".join(f"x{row},1\n" for row in range(12)),
@@ -116,3 +117,43 @@ def test_what_can_be_parsed_is_and_the_first_errors_are_reported_once(numbers, p
 def test_an_error_has_a_prefix():
     with pytest.raises(TableError, match=r"^line 2: 1 is odd$"), error_prefix("line 2: "):
         _even(1)
+
+
+#: Tables that are read in part: what is refused, and the results that are left.
+IN_PART = {
+    "a word as rate": ("GPUs,img/s,speedup\n1,100,1\n2,fast,1.9\n", ["100", "1", "1.9"]),
+    "a word as a number of devices": ("GPUs,img/s\n1,100\n2.5,150\n4,390\n", ["100", "390"]),
+    "a field too few": ("GPUs,img/s\n1,100\n2\n4,390\n", ["100", "390"]),
+    "a separator in a wrong place": ('GPUs,img/s\n1,"1,00.0"\n4,390.0\n', ["390.0"]),
+    "two units in a column": (
+        "GPUs,img/s,Rate per s\n1,100,5 tokens/s\n2,190,6 steps/s\n4,1,7 steps/s\n",
+        ["100", "190", "1"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "left"), IN_PART.values(), ids=IN_PART)
+def test_what_cannot_be_read_is_left_out(tmp_path, snapshot, content, left):
+    (tmp_path / "table.csv").write_text(content, encoding="utf-8")
+    tables = read_tables(tmp_path / "table.csv")
+    assert [cell.text for cell in tables.results.cells] == left
+    assert "\n".join(reading_warnings(tables)) == snapshot
+
+
+def test_one_table_of_a_page_is_left_out(tmp_path):
+    twice, right = "| img/s | img/s |\n|---|---|\n| 1 | 2 |\n", "| GPUs | img/s |\n|---|---|\n| 1 | 100 |\n"
+    (tmp_path / "table.md").write_text(f"# A\n{twice}\n# B\n{right}", encoding="utf-8")
+    tables = read_tables(tmp_path / "table.md")
+    assert [cell.text for cell in tables.results.cells] == ["100"]
+    assert len(tables.refused) == 1
+
+
+def test_sizes_of_networks_are_names(tmp_path):
+    (tmp_path / "table.csv").write_text("Model,GPUs,T/s\n760m,8,900\n7b,8,100\n1.5B,8,400\n", encoding="utf-8")
+    assert [cell.get("model") for cell in read_tables(tmp_path / "table.csv").results.cells] == ["760m", "7b", "1.5B"]
+
+
+@pytest.mark.parametrize(("column", "share"), [("41.25", 0.4125), ("0.4125", 0.4125), ("1.52", 1.52)])
+def test_a_column_tells_per_cent_from_shares(tmp_path, column, share):
+    (tmp_path / "table.csv").write_text(f"GPUs,MFU\n8,{column}\n16,{column}\n", encoding="utf-8")
+    assert [cell.value for cell in read_tables(tmp_path / "table.csv").results.of("mfu")] == [share, share]

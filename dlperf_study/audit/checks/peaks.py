@@ -1,6 +1,7 @@
 """Rates, FLOP/s and shares, compared with the peak of their devices and with each other."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
 
@@ -44,6 +45,16 @@ _MEANINGS = {
 _COUNT = "FLOPs may be counted in another way: with recomputed activations, without the vocabulary"
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
 _SIZE_ELSEWHERE = "the source may state the size elsewhere, in its program for example"
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """A quotient of printed numbers, and how far rounding may have moved it, as a share of it."""
+
+    value: float
+    rounding: float
+
+
 #: A rate, its work, the peak of its device, and how many times the peak it requires.
 Excess = tuple[ResultCell, Work, DevicePeak, float]
 
@@ -157,7 +168,7 @@ def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) -> AuditDiagnostic | None:
-    low, high = (bound / Fraction(peak.flops) for bound in flops.printed.bounds())
+    low, high = (bound / Fraction(peak.flops) for bound in flops.printed.bounds(truncated=True))
     if share.printed.overlaps(low * (1 - PEAK_ROUNDING), high * (1 + PEAK_ROUNDING)):
         return None
     reached, peak_teraflops = flops.value / 1e12, peak.flops / 1e12
@@ -178,7 +189,7 @@ def _compare_with_rate(share: ResultCell, rate: ResultCell, work: Work, peak: De
     return AuditDiagnostic(Severity.ERROR, (share, rate), f"{formula}, printed {share.text}", (_PEAK, _COUNT))
 
 
-def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, float]]:
+def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, Quotient]]:
     """Return each cell / the samples or tokens that a device processes in a second.
 
     Of FLOP/s it is the FLOPs of a sample or token; of a share of a peak it is these / the peak. They are the same
@@ -187,43 +198,49 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
     conditions: tuple[str, ...] = ("source", "model", "sequence_length", "image_size")
     if metric == MFU:
         conditions += ("device_name", "instance", "precision", "device_peak_flops")
-    networks: dict[tuple[str, ...], dict[ResultCell, float]] = {}
+    networks: dict[tuple[str, ...], dict[ResultCell, Quotient]] = {}
     for cell in results.of(metric):
         if not cell.printed.is_positive:
             continue
         network = [str(cell.get(name)) for name in conditions]
         for item, rate_of_device in _rates_of_device(results, cell).items():
-            networks.setdefault((*network, item), {})[cell] = cell.value / rate_of_device
+            rounding = float(cell.printed.step / cell.printed.exact) + rate_of_device.rounding
+            quotient = Quotient(cell.value / rate_of_device.value, rounding)
+            networks.setdefault((*network, item), {})[cell] = quotient
     return networks
 
 
-def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, float]:
+def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, Quotient]:
     """Return the samples and the tokens that a device processes in a second, from the rates or the time of a row."""
     rates = {}
     for metric, item in ((TOKENS_OF_DEVICE, "token"), (SAMPLES_OF_DEVICE, "sample")):
         rate = results.at_same_point(flops, metric)
         if rate is not None and rate.printed.is_positive:
-            rates[item] = rate.value
+            rates[item] = _per_device(rate, 1)
     for metric, item in ((TOKENS, "token"), (THROUGHPUT, "sample")):
         rate = results.at_same_point(flops, metric)
         if item not in rates and rate is not None and rate.printed.is_positive and flops.world_size:
-            rates[item] = rate.value / flops.world_size
+            rates[item] = _per_device(rate, flops.world_size)
     seconds, batch = results.at_same_point(flops, STEP), flops.get("global_batch")
     if not rates and seconds is not None and seconds.printed.is_positive and batch and flops.world_size:
-        rates["sample"] = batch / seconds.value / flops.world_size
+        rounding = float(seconds.printed.step / seconds.printed.exact)
+        rates["sample"] = Quotient(batch / seconds.value / flops.world_size, rounding)
     return rates
 
 
-def _compare_rows(quotients: dict[ResultCell, float], metric: str, item: str) -> AuditDiagnostic | None:
+def _per_device(rate: ResultCell, devices: int) -> Quotient:
+    return Quotient(rate.value / devices, float(rate.printed.step / rate.printed.exact))
+
+
+def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str) -> AuditDiagnostic | None:
     """Find the rows with another quotient than most rows of the same network have, beyond what rounding explains."""
-    middle = median(quotients.values())
+    middle = median(quotient.value for quotient in quotients.values())
     different, rows = [], []
     unit = " FLOP" if metric == DEVICE_FLOPS else ""
     for cell, quotient in quotients.items():
-        allowed = NEAR_FLOPS + float(cell.printed.step / cell.printed.exact)
-        if abs(quotient / middle - 1) > allowed:
+        if abs(quotient.value / middle - 1) > NEAR_FLOPS + quotient.rounding:
             different.append(cell)
-            rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({quotient:.4g}{unit})")
+            rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({quotient.value:.4g}{unit})")
     if not different:
         return None
     formula = f"{_MEANINGS[metric].format(item=item)}: the median is {middle:.4g}"

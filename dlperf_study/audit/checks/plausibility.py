@@ -7,6 +7,7 @@ from dlperf_study.audit.limits import machines
 from dlperf_study.audit.result_cell import (
     COMMUNICATION,
     EFFICIENCY,
+    HFU,
     MFU,
     RATES,
     RELATIVE,
@@ -46,11 +47,17 @@ def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
     for cell in results.cells:
         if cell.metric not in _POSITIVE:
             continue
-        if cell.value > 0:
+        if cell.value > 0 or _is_rounded_away(results, cell):
             yield None
         else:
             computation = f"{cell.metric} is {cell.text}, and must be above 0"
             yield AuditDiagnostic(Severity.ERROR, (cell,), computation, _ROUNDED_AWAY)
+
+
+def _is_rounded_away(results: Results, cell: ResultCell) -> bool:
+    """Return whether a rate of 0 is less than one unit, as another rate of its row is above 0."""
+    rates = filter(None, (results.at_same_point(cell, metric) for metric in RATES))
+    return cell.value == 0 and cell.printed.step >= 1 and any(rate.value > 0 for rate in rates)
 
 
 @check("Can a step take that long?", "times of a step", compares=False)
@@ -67,13 +74,13 @@ def durations(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Is every share at most 1?", "shares of a peak and of the time", compares=False)
 def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every share; `utilisation` examines those of a peak that have FLOPs per sample."""
-    for share in results.of(MFU, COMMUNICATION):
+    for share in results.of(MFU, HFU, COMMUNICATION):
         if share.get("flops_per_sample"):
             continue
         computation = f"{share.metric} is {share.text}, and a share is at most 1"
         if share.printed.bounds()[0] <= 1:
             yield None
-        elif share.metric == MFU and severity_above_peak(share.value) is Severity.WARNING:
+        elif share.metric in (MFU, HFU) and severity_above_peak(share.value) is Severity.WARNING:
             yield AuditDiagnostic(Severity.WARNING, (share,), computation, (WINOGRAD, _PER_CENT))
         else:
             yield AuditDiagnostic(Severity.ERROR, (share,), computation, (_PER_CENT,))

@@ -34,7 +34,8 @@ METRICS = {
     "throughput": PublishedMetric("samples/s", "samples per second"),
     "speedup": PublishedMetric("×", "throughput / that of the baseline"),
     "efficiency": PublishedMetric("", "speedup × baseline devices / devices; 1 is linear"),
-    "mfu": PublishedMetric("", "share of the devices' peak that is used, as its source computes it"),
+    "mfu": PublishedMetric("", "share of the devices' peak that the network needs, as its source computes it"),
+    "hfu": PublishedMetric("", "share of the devices' peak that is used, recomputed activations included"),
     "device_flops": PublishedMetric(
         "FLOP/s", "floating-point operations of one device per second, as its source counts them"
     ),

@@ -10,7 +10,11 @@ from enum import StrEnum
 
 from dlperf_study.audit.reading.numbers import written_number
 from dlperf_study.audit.result_cell import (
+    ACCUMULATION,
     EFFICIENCY,
+    HFU,
+    MFU,
+    MICRO_BATCH,
     RELATIVE,
     SAMPLES_OF_DEVICE,
     SPEEDUP,
@@ -70,7 +74,8 @@ _PHRASES = (
     (r"\btps\b", "tokens per second"),
     (r"\beff\b", "efficiency"),
     (r"\bn(gpus?|devices?|nodes?|workers?|ranks?)\b", r"number \1"),
-    (r"\bips\b|\bfps\b", "samples per second"),
+    (r"\bips\b|\bfps\b|\bs per s\b", "samples per second"),
+    (r"\bt per s\b", "tokens per second"),
     # The rates of FlagPerf's tables: with all that a run does, in training alone, and without reading data.
     (r"\bp (whole|train|core)\b", r"samples per second \1"),
     (r"吞吐量?", " throughput "),
@@ -114,7 +119,8 @@ _RATIOS = (
     (re.compile(r"\brelative (?:throughput|speed|performance)\b"), RELATIVE),
     (re.compile(r"\bspeedup\b(?: ratio| factor)?|\b(?:weak|strong) scaling\b(?! efficiency)"), SPEEDUP),
     (re.compile(r"\b(?:(?:weak|strong|parallel|scaling|scale) )*efficiency\b"), EFFICIENCY),
-    (re.compile(r"\bmfu\b|\bmodel flops? utili[sz]ation\b"), "mfu"),
+    (re.compile(r"\bmfu\b|\bmodel flops? utili[sz]ation\b"), MFU),
+    (re.compile(r"\bhfu\b|\bhardware flops? utili[sz]ation\b"), HFU),
 )
 #: Words that mean a speedup or an efficiency, as the sign after the numbers says.
 _RATIOS_BY_SIGN = ("scaling", "scaling factor", "scale", "acceleration", "factor", "gain")
@@ -141,7 +147,9 @@ _CONDITIONS = (
         r"[tpcevd]p|vpp|sp|fsdp|tensor parallel(?: size)?|pipeline parallel(?: size)?|data parallel(?: size)?",
         "parallel",
     ),
-    (r"mbs|micro batch(?: size)?", "micro batch"),
+    (r"mbs|micro batch(?: size)?(?: per device)?", MICRO_BATCH),
+    (r"(?:gradient|grad) (?:accum|accumulation)(?: steps)?|gas", ACCUMULATION),
+    (r"number (?:params|parameters)", "parameters"),
 )
 _RUN = re.compile(r"(?:run|trial|rep|repeat|repetition|seed|r) ?(?:number )?\d+")
 _NUMBERED_RUN = re.compile(r"\b(?:run|trial|repeat|repetition) ?\d+\b")
@@ -193,8 +201,11 @@ def _run(bare: str, everything: str, unit: str) -> Meaning | None:
 def _condition(bare: str, everything: str, unit: str) -> Meaning | None:
     for pattern, name in _CONDITIONS:
         if re.fullmatch(pattern, bare):
-            is_of_device = name == "batch" and "per device" in bare
-            return Meaning(Use.CONDITION, "batch_per_device" if is_of_device else name)
+            if name == "batch" and "per device" in bare:
+                name = "batch_per_device"
+            if name == "global_batch" and words_of(unit) in ("t", "tokens"):
+                name = "tokens_per_step"
+            return Meaning(Use.CONDITION, name)
     return None
 
 

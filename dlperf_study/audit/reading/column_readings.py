@@ -11,7 +11,10 @@ from dlperf_study.audit.reading.files import Grid
 from dlperf_study.audit.reading.numbers import is_no_number, number_of, require_one_sign, written_number
 from dlperf_study.audit.result_cell import (
     CONFIGURATION,
+    DEVICE_FLOPS,
     EFFICIENCY,
+    HFU,
+    MFU,
     RATES,
     SAMPLES_OF_DEVICE,
     SPEEDUP,
@@ -57,6 +60,10 @@ _UNNAMED_RATE_OF_DEVICE = re.compile(r"(?:train(?:ing)? )?(?:throughput|speed|ra
 #: The scope of a batch in a table that counts no devices.
 NO_DEVICES = "not declared, no column counts devices"
 OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
+#: The FLOP/s of a device by the name that llm-foundry gives them, and the most TFLOP/s that any device has.
+_MODEL_FLOPS, _LARGEST_TERAFLOPS = re.compile(r"model t?flops?"), 1e5
+#: A share of a peak is larger only where the peak is of another device, and never so in most rows.
+_LARGEST_SHARE = 4
 _UNITS = {"s": 1, "ms": 1e3, "us": 1e6}
 #: How far the quotient may be from a unit: the times of most tables are within 3 % of batch / rate.
 _NEAR = 0.1
@@ -87,7 +94,7 @@ class ColumnReading:
     def unused_numbers(self) -> str:
         """Why no check computes with the numbers of the column; empty if one does, or if it has none."""
         is_used = self.is_metric or self.meaning.use is Use.BASELINE
-        if not self.numbers or is_used or self.meaning.name in ("parallel", "micro batch"):
+        if not self.numbers or is_used or self.meaning.name == "parallel":
             return ""
         return self.meaning.reason or ("" if self.meaning.use is Use.CONDITION else "no check knows what it is")
 
@@ -95,17 +102,14 @@ class ColumnReading:
 def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[ColumnReading]:
     """Return how each column is read; ``has_devices``: the text around the table counts the devices.
 
-    ``decimal``: the declared sign of decimals; empty if none is.
-
-    Raises:
-        TableError: the cells of a column have different units, or signs before decimals.
-
+    ``decimal``: the declared sign of decimals; empty if none is. A column of results whose cells have different units,
+    or signs before decimals, is not used.
     """
     readings = []
     for position, (header, fields) in enumerate(grid.columns()):
-        require_one_sign(header, fields, decimal)
         count = sum(map(bool, map(written_number, fields)))
-        readings.append(ColumnReading(grid.name, header, position, _meaning(header, fields, count, decimal), count))
+        meaning = _meaning_or_reason(header, fields, count, decimal)
+        readings.append(ColumnReading(grid.name, header, position, meaning, count))
     has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
     readings = [replace(reading, meaning=_declare_batch(reading.meaning, has_devices)) for reading in readings]
     readings = [_declare_rate_of_device(reading, readings) for reading in readings]
@@ -125,6 +129,26 @@ def is_canonical(name: str) -> bool:
     return name in COLUMNS or name in _RESERVED or name in METRIC_COLUMNS or bare in METRIC_COLUMNS
 
 
+def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
+    """Return what a column means, or why it is not used; what tells rows apart, as ``7b`` and ``760m``, has no unit."""
+    try:
+        require_one_sign(header, fields, decimal)
+        meaning = _meaning(header, fields, numbers, decimal)
+        return meaning if is_canonical(header) else _in_per_cent(meaning, fields, decimal)
+    except TableError as error:
+        named = meaning_of(header, fields, unit_in_name(header))
+        return named if named.use is Use.CONDITION else Meaning(Use.NONE, reason=str(error))
+
+
+def _in_per_cent(meaning: Meaning, fields: Sequence[str], decimal: str) -> Meaning:
+    """Return shares of a peak with the sign of per cent that their column leaves out, as its numbers tell."""
+    shares = [abs(number_of(field, decimal)) for field in fields if written_number(field)]
+    is_without_sign = meaning.use is Use.METRIC and meaning.name in (MFU, HFU) and not meaning.unit
+    if not is_without_sign or not shares or median(shares) <= _LARGEST_SHARE:
+        return meaning
+    return replace(meaning, unit="%", scope="unit inferred: % as its numbers say")
+
+
 def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
     if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES):
         return _canonical_meaning(header)
@@ -135,6 +159,10 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
         return replace(meaning, unit="", reason=_UNIT_MISSING)
     if meaning.use is not Use.NONE or meaning.reason:
         return meaning
+    if _MODEL_FLOPS.fullmatch(words_of(header)) and numbers:
+        largest = max(number_of(field, decimal) for field in fields)
+        unit = "FLOP/s" if largest > _LARGEST_TERAFLOPS else "TFLOP/s"
+        return Meaning(Use.METRIC, DEVICE_FLOPS, unit, "not declared, read as of one device")
     if {*words_of(header).split()} & _OTHER_RESULTS:
         return Meaning(Use.NONE, reason="no check knows what it is" if numbers else "")
     written = [field for field in fields if not is_no_number(field)]

@@ -5,6 +5,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
     _require_readable(path)
     if path.suffix.lower() in EXCEL:
-        return _require_rows(_excel_grids(path), "sheet with a table")
+        return _require_rows(_excel_grids(path), "sheet with a table", errors)
     stored = path.read_bytes()
     if stored.startswith(_GZIP):
         raise TableError("is compressed with gzip: unpack it, and audit what is in it")
@@ -101,7 +102,9 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
         kind = "Markdown page" if path.suffix.lower() in MARKDOWN else "CSV table"
         raise TableError(f"not a {kind}: {error}") from None
     if path.suffix.lower() in MARKDOWN:
-        return _require_rows(markdown_grids(content), "table: a header, a line of dashes and rows, all with |,")
+        return _require_rows(
+            markdown_grids(content, errors), "table: a header, a line of dashes and rows, all with |,", errors
+        )
     return [_csv_grid(content, "\t" if path.suffix.lower() == ".tsv" else table_format.separator, errors)]
 
 
@@ -127,9 +130,10 @@ def _require_separator(header: GridRow) -> None:
             raise TableError(f"its fields seem to be separated by {noun}: {declared}")
 
 
-def _require_rows(grids: list[Grid], wanted: str) -> list[Grid]:
+def _require_rows(grids: list[Grid], wanted: str, errors: TableErrors) -> list[Grid]:
     filled = [grid for grid in grids if grid.rows]
     if not filled:
+        errors.raise_all()
         raise TableError(f"there is no {wanted} in it")
     return filled
 
@@ -182,13 +186,13 @@ def _excel_grids(path: Path) -> list[Grid]:
     return grids
 
 
-def markdown_grids(text: str) -> list[Grid]:
-    """Return the tables of a page; raises TableError for a row with more cells than its header."""
+def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
+    """Return the tables of a page; a row with more cells than its header is one of its errors."""
     grids: list[Grid] = []
     for heading, start, lines in _blocks(text.splitlines()):
         header, *rows = [GridRow(start + offset, _cells(line)) for offset, line in enumerate(lines) if offset != 1]
-        complete = [_as_long_as(header, row) for row in rows]
-        grids.append(Grid(len(grids) + 1, heading, header.fields, tuple(complete), is_marked_up=True))
+        complete = tuple(errors.parse_each(rows, partial(_as_long_as, header)))
+        grids.append(Grid(len(grids) + 1, heading, header.fields, complete, is_marked_up=True))
     return grids
 
 

@@ -146,10 +146,15 @@ class TableErrors:
             else:
                 yield value
 
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The messages, each once."""
+        return tuple(self._messages)
+
     def raise_all(self) -> None:
         """Raise one TableError with the messages of all errors, if there are any."""
         if self._messages:
-            raise TableError(first_of(list(self._messages), MOST_ERRORS, "; "))
+            raise TableError(first_of(self.messages, MOST_ERRORS, "; "))
 
 
 @contextmanager

@@ -15,7 +15,15 @@ from dlperf_study.audit.reading.column_names import DEVIATION, Use, meaning_of, 
 from dlperf_study.audit.reading.column_readings import BASELINE_RATIOS, NO_DEVICES, ColumnReading, is_canonical
 from dlperf_study.audit.reading.files import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
-from dlperf_study.audit.result_cell import RATES, RELATIVE, SPEEDUP, STANDARD_DEVIATION, UNNAMED
+from dlperf_study.audit.result_cell import (
+    ACCUMULATION,
+    MICRO_BATCH,
+    RATES,
+    RELATIVE,
+    SPEEDUP,
+    STANDARD_DEVIATION,
+    UNNAMED,
+)
 from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
@@ -34,7 +42,7 @@ LINE = "line of the file"
 #: The condition that tells the columns of one metric apart.
 VARIANT = "variant"
 #: Conditions that are no columns of the dataset and hold numbers.
-NUMBER_CONDITIONS = ("tokens_per_sample", "tokens_per_step")
+NUMBER_CONDITIONS = ("tokens_per_sample", "tokens_per_step", MICRO_BATCH, ACCUMULATION)
 #: Units after a number of a condition: ``8 GPUs``.
 _COUNTED = {"samples", "tokens", "device", "node", "second", "steps"}
 _SCALES = {"k": "k", "K": "k", "M": "M"}
@@ -151,7 +159,7 @@ class RowReader:
             field, name = row.fields[reading.position], reading.meaning.name
             if not field:
                 continue
-            if name in ("parallel", "micro batch"):
+            if name == "parallel":
                 name = reading.header
             conditions[name] = self._condition_field(name, field)
             if reading.meaning.scope == NO_DEVICES:
@@ -171,7 +179,7 @@ class RowReader:
         if not is_number or written is None or written.scale or written.deviation:
             return field
         is_counted = not written.unit or bool({*words_of(written.unit).split()} & _COUNTED)
-        return self._plain(written.digits, name) if is_counted else field
+        return _plain(written.digits, self._decimal) if is_counted else field
 
     def _metric_field(self, reading: ColumnReading, field: str) -> str:
         """Return a result with its plain digits and the unit that its column or its cell has."""
@@ -180,7 +188,7 @@ class RowReader:
         written = written_number(field)
         if written is None:
             return field
-        digits = self._plain(written.digits, reading.header)
+        digits = _plain(written.digits, self._decimal)
         if is_canonical(reading.header):
             return field.replace(written.digits, digits)
         if written.scale:
@@ -188,11 +196,13 @@ class RowReader:
         unit = "%" if written.unit == "%" else reading.meaning.unit
         return f"{digits} {unit}".replace(" %", "%") if unit in FACTORS else digits
 
-    def _plain(self, digits: str, name: str) -> str:
-        try:
-            return plain_digits(digits, self._decimal)
-        except TableError as error:
-            raise TableError(f"{self._grid.name}: {name} is {error}") from None
+
+def _plain(digits: str, decimal: str) -> str:
+    """Return digits with a decimal point; as they are if their separators are wrong, so that this cell is refused."""
+    try:
+        return plain_digits(digits, decimal)
+    except TableError:
+        return digits
 
 
 def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -253,5 +263,5 @@ def _cell(reading: ColumnReading, row: GridRow, metric: str, key: str, decimal: 
     field = row.fields[reading.position]
     written = written_number(field)
     is_missing = not field or is_no_number(field)
-    plain = plain_digits(written.digits, decimal) if written else field
+    plain = _plain(written.digits, decimal) if written else field
     return {"cell": key, "column": reading.header, "metric": metric, "value": NO_NUMBER if is_missing else plain}

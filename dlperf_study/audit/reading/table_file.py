@@ -18,6 +18,7 @@ from dlperf_study.audit.reading.column_readings import ColumnReading, infer_time
 from dlperf_study.audit.reading.files import COLUMN_NAME, Grid, GridRow, TableFormat, read_grids
 from dlperf_study.audit.reading.numbers import (
     FACTORS,
+    MOST_ERRORS,
     NO_NUMBERS,
     TableErrors,
     decimal_sign,
@@ -38,7 +39,7 @@ from dlperf_study.audit.result_cell import RELATIVE, SPEEDUP
 from dlperf_study.audit.result_frames import METRIC, METRIC_COLUMNS, VALUE, first_repeated, long_frame, results_of_frame
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import PublishedError, TableError
-from dlperf_study.core.wording import unknown_name
+from dlperf_study.core.wording import first_of, unknown_name
 from dlperf_study.metrics.columns import COLUMNS, Dtype
 from dlperf_study.study.strict_yaml import display_path
 
@@ -64,20 +65,24 @@ _OF_TABLE = ("identity", "table")
 
 @dataclass(frozen=True)
 class TablesOfFile:
-    """What was read of a file: its results, how each column was read, and the names of tables without any result."""
+    """What was read of a file: its results, how each column was read, and the names of tables without any result.
+
+    ``refused``: why cells, rows and tables are left out.
+    """
 
     results: Results
     columns: tuple[ColumnReading, ...]
     tables_without_results: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOfFile:
     """Read the tables of a file: long, one row per number with its ``metric``, or wide, a column for each metric.
 
-    Numbers count as printed: the last digit of each says how it was rounded.
+    Numbers count as printed: the last digit of each says how it was rounded. What can't be read is left out.
 
     Raises:
-        TableError: the file is no table, names no metric, or has fields that are no numbers: all of them are named.
+        TableError: the file is no table, names no metric, or has no number that can be read: all reasons are named.
 
     """
     errors, table_format = TableErrors(), table_format or TableFormat()
@@ -99,20 +104,26 @@ def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
 
 def _tables_of(grids: list[Grid], source: str, table_format: TableFormat, errors: TableErrors) -> TablesOfFile:
     """Return what was read of grids; raises TableError, with all errors, as ``read_tables`` does."""
-    for grid in grids:
-        names = list(filter(None, grid.header))
-        if repeated := first_repeated(names):
-            raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
+    grids = list(errors.parse_each(grids, _require_names))
     if not any(grid.rows for grid in grids):
         errors.raise_all()
         raise TableError("there is no row below the header")
     reader = WideReader(source, table_format.decimal, errors)
     is_long = len(grids) == 1 and METRIC in grids[0].header
     rows = _long_rows(grids[0]) if is_long else reader.rows(grids)
-    typed_rows = [_typed_row(row, errors) for row in rows]
-    errors.raise_all()
+    typed_rows = list(errors.parse_each(rows, lambda row: _typed_row(row, errors)))
+    if not any(VALUE in row for row in typed_rows):
+        errors.raise_all()
     results = results_of_frame(pd.DataFrame(typed_rows))
-    return TablesOfFile(results, tuple(reader.columns), tuple(reader.tables_without_results))
+    return TablesOfFile(results, tuple(reader.columns), tuple(reader.tables_without_results), errors.messages)
+
+
+def _require_names(grid: Grid) -> Grid:
+    """Return a table whose columns have different names; raises TableError for any other."""
+    names = list(filter(None, grid.header))
+    if repeated := first_repeated(names):
+        raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
+    return grid
 
 
 def _long_rows(grid: Grid) -> list[Mapping[Any, Any]]:
@@ -125,7 +136,10 @@ def _long_rows(grid: Grid) -> list[Mapping[Any, Any]]:
 
 
 def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
-    """Return a row with numbers in the columns of numbers; without a value if that has an error."""
+    """Return a row with numbers in the columns of numbers; without a value if that has an error.
+
+    Raises TableError for the first condition that has one: nothing is known of such a row.
+    """
     fields = {str(name): str(field) for name, field in row.items() if not pd.isna(field)}
     line = f"line {fields.pop(LINE)}"
     conditions = []
@@ -134,8 +148,7 @@ def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
         is_missing = is_no_number(field) if _is_number_column(name) else field == NO_NUMBER
         if name != VALUE and not is_missing:
             conditions.append(name)
-    typed = errors.parse_each(conditions, lambda name: (name, _condition(name, line, fields[name])))
-    typed_row = dict(typed)
+    typed_row = {name: _condition(name, line, fields[name]) for name in conditions}
     for value_columns in errors.parse_each([fields], lambda fields: _value_columns(fields, line)):
         typed_row |= value_columns
     return _derive_world_size(typed_row)
@@ -223,7 +236,8 @@ class WideReader:
         for grid in grids:
             rows += self._rows_of_table(grid, len(grids) > 1)
         if not any(reading.is_metric for reading in self.columns):
-            raise TableError(_no_metric_message(grids))
+            self._errors.raise_all()
+            raise TableError(_no_metric_message(grids, self.columns))
         return rows
 
     def _rows_of_table(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
@@ -278,7 +292,8 @@ class WideReader:
 def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[ColumnReading]]:
     """Return a table with its metrics as columns, and how these are read: some print metrics as rows."""
     readings = read_columns(grid, has_devices, decimal)
-    is_upright = any(reading.is_metric or is_canonical(reading.header) for reading in readings)
+    is_upright = any(is_canonical(reading.header) or _is_named_as_metric(reading) for reading in readings)
+    is_upright = is_upright or any(reading.is_metric for reading in readings)
     if is_upright or len(grid.header) < 2 or len(set(grid.column(0))) < len(grid.rows):
         return grid, readings
     corner = meaning_of(grid.header[0], grid.header[1:], "")
@@ -288,6 +303,11 @@ def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[Co
     return (across, across_readings) if len(understood) >= _ENOUGH_NAMES else (grid, readings)
 
 
+def _is_named_as_metric(reading: ColumnReading) -> bool:
+    """Return whether a column has the name of a metric, also if its cells make it none."""
+    return meaning_of(reading.header, (), "").use is Use.METRIC
+
+
 def _is_understood(reading: ColumnReading) -> bool:
     """Return whether the name of a column says what it is, and is no name of its own."""
     if reading.meaning.use is Use.CONDITION:
@@ -295,8 +315,10 @@ def _is_understood(reading: ColumnReading) -> bool:
     return reading.is_metric or bool(reading.meaning.reason)
 
 
-def _no_metric_message(grids: Sequence[Grid]) -> str:
-    """Return the message for a file without results, with its columns."""
+def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) -> str:
+    """Return the message for a file without results, with its columns, and why some of them are not used."""
+    if reasons := list(dict.fromkeys(column.meaning.reason for column in filter(_is_named_as_metric, columns))):
+        return first_of(reasons, MOST_ERRORS, "; ")
     header = list(dict.fromkeys(name for grid in grids for name in grid.header))
     return (
         f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
