@@ -4,6 +4,7 @@
 |---|---|
 | job | the median of the copies printed at a step |
 | job, a time | global batch / that |
+| job, the time of an epoch, or of a sample | 1 / that |
 | each device | the median of the copies × the number of devices |
 | job, steps per second of all nodes | that × batch per device × devices per node |
 | rank, a rate | the ranks' mean × their number, which is their sum where all printed |
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, constant
 from dlperf_study.core.errors import Diagnostic
-from dlperf_study.readers.format import Format, Merge, MetricScope, PrintedMetric
+from dlperf_study.readers.format import EPOCH_SECONDS, SAMPLE_SECONDS, Format, Merge, MetricScope, PrintedMetric
 from dlperf_study.readers.parsed_log import ParsedLog, StepIndex, index_steps
 from dlperf_study.readers.rank_checks import (
     JobSize,
@@ -33,8 +34,8 @@ from dlperf_study.readers.rank_checks import (
 )
 from dlperf_study.readers.records import Records, merge_records
 
-#: The units of rates that are computed from times, if they do not count samples.
-_UNITS = {"epoch_seconds": "epochs/s"}
+#: Times whose inverse is a rate, and its unit; that of other times counts samples, by the batch.
+_UNITS = {EPOCH_SECONDS.name: "epochs/s", SAMPLE_SECONDS.name: "samples/s"}
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,8 @@ def _merge_ranks(
     if metric.unit == "steps/s":
         batch_per_node = job.devices_per_node * job.batch_per_device
         return "steps/s × batch per device × devices per node", steps.medians(values) * batch_per_node
-    if metric.name == "epoch_seconds":
-        return "1 / the seconds of an epoch", _rates(1, steps.medians(values))
+    if metric.name in _UNITS:
+        return f"1 / the seconds of one, in {_UNITS[metric.name]}", _rates(1, steps.medians(values))
     if metric.scope is MetricScope.DEVICE:
         copies = "the number of a device" if steps.counts.max() == 1 else "the median of the copies"
         return f"{copies} × the number of devices", steps.medians(values) * job.devices

@@ -92,3 +92,26 @@ def test_what_start_up_and_stalls_explain_is_no_contradiction(folder, ingested):
     found, dataset = diagnostics_of(folder, ingested, text)
     assert found == []
     assert dataset.runs["throughput"].tolist() == pytest.approx([2500.0])
+
+
+@pytest.mark.parametrize("factor", [1, 2048])
+def test_samples_by_the_clock_tell_whether_a_throughput_of_mlperf_counts_samples(folder, ingested, factor):
+    """NeMo states how many samples there were at each time: 16 samples/s, without its evaluations."""
+    text = (SAMPLES / "today" / "mllog_nemo_throughput_constructed.log").read_text()
+    text = text.replace('{"throughput": 16.0}', f'{{"throughput": {16.0 * factor}}}')
+    declared = {"framework": "nemo", "batch_per_device": 1, "tokens_per_sample": 1}
+    found, dataset = diagnostics_of(folder, ingested, text, **declared)
+    assert [severity for severity, _ in found] == ["error"] * (factor > 1)
+    assert bool(refusals(dataset)) == (factor > 1)
+    if factor == 1:
+        assert dataset.runs["throughput"].tolist() == pytest.approx([16.0])
+
+
+def test_a_log_of_mlperf_without_throughput_has_that_of_its_samples(folder, ingested):
+    text = (SAMPLES / "today" / "mllog_nemo_constructed.log").read_text()
+    found, dataset = diagnostics_of(folder, ingested, text, framework="nemo", batch_per_device=1)
+    assert (found, refusals(dataset)) == ([], {})
+    assert dataset.runs["throughput"].tolist() == pytest.approx([16.0], rel=1e-3)
+    # With the seven evaluations of 20 s between 48 lines of 2 s.
+    assert dataset.runs["wall_throughput"].tolist() == pytest.approx([47 * 32 / (47 * 2 + 7 * 20)], rel=0.02)
+    assert dataset.runs["final_loss"].tolist() == pytest.approx([2 - 1536 / 2000])

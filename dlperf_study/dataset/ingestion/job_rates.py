@@ -15,6 +15,7 @@ from dlperf_study.metrics.ingested import WallRate, wall_rate
 from dlperf_study.metrics.rate_series import RateWindow, SteadyPart, fixed_window, steady_part
 from dlperf_study.metrics.steady_state import Answer, Steadiness, steadiness_of_usual
 from dlperf_study.readers.blocks import LogSource
+from dlperf_study.readers.format import SAMPLE_SECONDS
 from dlperf_study.readers.log_checks import exceeds_chance
 from dlperf_study.readers.metadata import Extras
 from dlperf_study.readers.parsed_log import ParsedLog, cumulative_steps, index_steps
@@ -79,7 +80,8 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
     # The batch is in samples.
     has_samples = unit == _SAMPLES
     times, epochs = (elements(column, usable) for column in (series.time_seconds, series.epoch))
-    wall = wall_rate(step, times, steady, global_batch, _interrupted(series, epochs)) if has_samples else None
+    samples_of_step = 1 if series.metric.name == SAMPLE_SECONDS.name else global_batch
+    wall = wall_rate(step, times, steady, samples_of_step, _interrupted(series, epochs)) if has_samples else None
     return Rates(
         unit=unit,
         tokens=1 if not has_samples else extras.tokens_per_sample or float("nan"),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dlperf_study.readers.format import (
+    ELAPSED_OF_SAMPLES,
     JOB_RATE,
     JOB_TOTAL,
     LOSS,
@@ -102,7 +103,9 @@ HOROVOD_SYNTHETIC = Format(
 _MLPERF_FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples")
 #: Keys of values that measure nothing; every rank may have its own seed.
 _NO_NUMBERS = (*_MLPERF_FACTS, "seed")
-_MLPERF_NAMES = {"imgs_sec": JOB_RATE.name, "throughput": UNITLESS_RATE.name}
+_MLPERF_NAMES = {"imgs_sec": JOB_RATE.name, "throughput": UNITLESS_RATE.name, "train_loss": LOSS.name}
+#: How many samples there were until a line.
+_SAMPLES = "samples_count"
 
 
 def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
@@ -119,10 +122,13 @@ def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
         return None
     metadata = line.get("metadata") or {}
     window = VALIDATION if key.startswith("eval") else TRAINING
+    samples = _first_position(metadata, _SAMPLES)
+    if samples >= 0:
+        values[ELAPSED_OF_SAMPLES.name] = milliseconds / 1000
     return JsonRecord(
         values,
-        _first_position(metadata, "epoch_num"),
-        _first_position(metadata, "step", "step_num"),
+        _first_position(metadata, "epoch_num") if samples < 0 else -1,
+        _first_position(metadata, _SAMPLES, "step", "step_num"),
         time_seconds=milliseconds / 1000,
         window=window,
     )
@@ -137,7 +143,7 @@ _MLPERF_LINE = JsonLine(
     (":::MLLOG ",),
     _mlperf_record,
     lambda line: string_values({line["key"]: line.get("value")}) if line["key"] in _MLPERF_FACTS else {},
-    (JOB_RATE, UNITLESS_RATE),
+    (JOB_RATE, UNITLESS_RATE, ELAPSED_OF_SAMPLES, LOSS),
 )
 #: MLPerf's log: JSON lines of points in time and of intervals.
 MLLOG = Format(
@@ -145,15 +151,16 @@ MLLOG = Format(
     title="MLPerf",
     program="mlcommons/logging, mlperf_logging.mllog 0.7 and later",
     lines=(_MLPERF_LINE,),
-    rates=("throughput", "train_throughput"),
+    rates=("throughput", "train_throughput", "sample_seconds"),
     merge=Merge.AS_NAMED,
-    steps="as the program counts, if it prints one",
+    steps="as the program counts, if it prints one: in NeMo samples",
     counts_updates=False,
     device_rate_facts={"submission_benchmark": ("ssd", "retinanet")},
     traps=(
         "a throughput among tracked_stats is that of the whole job, but in SSD (RetinaNet) that of each device",
         "it counts images in one benchmark, sequences in another, tokens in a third: no line says which",
         "epochs are counted from 0 or from 1",
+        "without a throughput it is the samples_count of two lines / the time between them, without evaluation",
     ),
 )
 
