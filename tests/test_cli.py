@@ -1,5 +1,6 @@
 """The command line: what it says about a user's errors, and with which exit code."""
 
+import json
 import os
 import re
 import subprocess
@@ -88,6 +89,13 @@ def test_the_plan_lists_what_can_run_and_what_can_not(place, capsys, snapshot):
     assert (code, errors) == (0, "")
     assert output == snapshot
     assert not (place.outputs / "tiny").exists()
+
+
+def test_the_plan_for_programs_says_what_is_done(place, capsys):
+    assert main(["plan", str(place.study_file), "--cluster", str(place.cluster_file), "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["not_counted"] == []
+    assert {(each["repeats"], each["done"]) for each in content["configurations"]} == {(1, 0)}
 
 
 def test_a_study_of_which_nothing_can_run_is_an_error(place, capsys, snapshot):

@@ -51,7 +51,7 @@ def _of_other_code(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Ite
 
 
 def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
-    """Yield how many runs are of other clusters, and how many of configurations that the study has no more."""
+    """Yield how many runs are of other clusters, and how many of configurations that were removed or never planned."""
     clusters: dict[str, _OtherRuns] = {}
     removed: list[int] = []
     for configuration, records in _other_configurations(plan):
@@ -65,7 +65,7 @@ def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
         yield _of_cluster(name, of_cluster, plan)
     if removed:
         count, configurations = sum(removed), counted(len(removed), "configuration")
-        yield f"{counted(count, 'run')} {_verb(count)} not count, of {configurations} that the study has no more"
+        yield f"{counted(count, 'run')} {_verb(count)} not count, of {configurations} that this plan does not have"
 
 
 def _other_configurations(plan: Plan) -> Iterator[tuple[Configuration, list[dict[str, Any]]]]:

@@ -188,6 +188,14 @@ def test_by_hand_all_runs_are_measured_and_in_no_round(three_runs):
     assert {(facts["order"], facts["round"], facts["position"]) for facts in records} == {(BY_HAND, None, None)}
 
 
+def test_runs_that_are_measured_by_hand_with_the_name_of_a_study_are_done(plan):
+    by_hand = plan.entries[0].configuration
+    ConfigurationRuns(by_hand).perform()
+    state = pending_of(plan, load_cluster(plan.cluster))
+    assert state.done[by_hand.identity] == by_hand.repeats
+    assert by_hand not in [each.configuration for each in state.executions]
+
+
 def test_a_run_that_an_earlier_execution_did_not_begin_is_an_error_of_the_later_ones(plan, monkeypatch):
     """The execution of the second round measures its run, and shows what is missing before."""
     executions = pending(plan)
