@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from dlperf_study.audit.audit import audit, cited_cells
-from dlperf_study.audit.checks import most_severe_first
+from dlperf_study.audit.checks import diagnostics_of, most_severe_first
 from dlperf_study.audit.published import load
 from dlperf_study.audit.result_frames import results_of_frame
 
@@ -71,3 +71,13 @@ def test_errors_of_the_five_studies_are_diagnosed(checked, name, cell):
 def test_the_tables_of_the_two_seeds_with_runs_follow_from_them(checked):
     wrong = {diagnostic.cells[0].get("source") for diagnostic in checked["run_lists"].diagnostics}
     assert not wrong & set(SEEDS)
+
+
+def test_shares_of_a_peak_that_count_recomputation_are_found_where_they_are_called_mfu(cells):
+    gpt = cells[cells["source"] == "dlperf_oneflow_gpt"]
+    as_stored, as_mfu = (audit(results_of_frame(gpt.replace({"metric": names}))) for names in ({}, {"hfu": "mfu"}))
+    found = [
+        [len(each.cells) for each in diagnostics_of(one) if each.check == "recomputation"]
+        for one in (as_stored, as_mfu)
+    ]
+    assert found == [[], [18]]

@@ -228,6 +228,14 @@ def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, Quotient]
     return rates
 
 
+def tokens_of_device(results: Results, share: ResultCell) -> float | None:
+    """Return the tokens that a device processes in a second; None where no rate or time of the row tells them."""
+    rates, length = _rates_of_device(results, share), share.get("sequence_length")
+    if "token" in rates:
+        return rates["token"].value
+    return rates["sample"].value * length if "sample" in rates and length else None
+
+
 def _per_device(rate: ResultCell, devices: int) -> Quotient:
     return Quotient(rate.value / devices, float(rate.printed.step / rate.printed.exact))
 
