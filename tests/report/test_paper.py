@@ -11,11 +11,13 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import tables
-from dlperf_study.report.paper import configuration_keys, write_paper
+from dlperf_study.report.macros import configuration_keys, short_names
+from dlperf_study.report.paper import write_paper
+from dlperf_study.report.paper_tables import for_paper, has_numbers
 from dlperf_study.report.tables.latex import COLUMN_POINTS, PAGE_POINTS, latex_table
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
-from tests.report.conftest import mixed_entries, write_titled
+from tests.report.conftest import ALONE, TOGETHER, mixed_entries, study, write_titled
 from tests.requirements import need
 
 PACKAGES = r"\usepackage{array,booktabs,graphicx,textcomp,threeparttable}"
@@ -110,3 +112,57 @@ def test_what_the_methods_cite_is_among_the_references(tmp_path):
     cited = set(re.findall(r"\\cite\{(\w+)\}", (write_paper(paths) / "methods.tex").read_text(encoding="utf-8")))
     assert cited
     assert cited <= set(re.findall(r"@\w+\{(\w+),", (paths.paper / "references.bib").read_text(encoding="utf-8")))
+
+
+def test_a_paper_has_prose_with_macros_and_names_that_a_person_would_type(tmp_path):
+    paper = _paper_of_two_devices(tmp_path)
+    sentences = (paper / "results.tex").read_text(encoding="utf-8")
+    assert "trained \\measuredvalue{example}{2 devices}{speedup} times" in sentences
+    assert re.findall(r"\d\.\d", sentences) == []
+    macros = (paper / "macros.tex").read_text(encoding="utf-8")
+    for of_study, name, column in re.findall(r"\\measured\w*\{(.*?)\}\{(.*?)\}\{(.*?)\}", sentences):
+        [full_name] = re.findall(rf"\{{dlperf@{of_study}@{re.escape(name)}\}}\{{(.*)\}}", macros)
+        assert f"dlperf@{of_study}/{full_name}/{column}/value" in macros
+
+
+def test_the_ends_of_an_interval_are_those_of_the_number(tmp_path):
+    macros = (_paper_of_two_devices(tmp_path) / "macros.tex").read_text(encoding="utf-8")
+    name = "[^}]*1n2d[^}]*/speedup"
+    [(low, high)] = re.findall(rf"@{name}\}}\{{.*\[(.*), (.*)\]\}}", macros)
+    assert re.findall(rf"@{name}/(?:low|high)\}}\{{([^}}]*)\}}", macros) == [low, high]
+
+
+def test_names_that_fit_two_configurations_are_none(tmp_path):
+    paths = StudyPaths(tmp_path / "example")
+    different = (configuration(), configuration(model="mobilenet_v2"), configuration(devices_per_node=2))
+    write_study(paths, list(map(Planned, different)))
+    names = set(short_names(collect(paths)).values())
+    assert names == {"ResNet-50, 1 device", "MobileNetV2, 1 device", "ResNet-50, 2 devices"}
+
+
+def test_a_table_has_one_note_on_its_diagnostics_and_no_column_of_dashes():
+    headings = (
+        Heading("Devices", numeric=True),
+        *(Heading(name, numeric=True, interval=True) for name in ("Speedup", "Overlap")),
+    )
+    rows = ((Cell("1"), Cell("2", "[1, 3]", "varies by 40 %"), Cell.missing("not run yet")),) * 2
+    table = for_paper(study(Planned(configuration())), Table("any", "Any", "", headings, rows))
+    assert [heading.label for heading in table.headings] == ["Devices", "Speedup"]
+    assert "Speedup: " in table.caption
+    assert "Overlap" not in table.caption
+    assert (table.notes, table.footnotes) == (
+        ("2 numbers of this table have diagnostics, which the report of the study lists.",),
+        {},
+    )
+
+
+def test_a_table_without_a_number_is_not_written():
+    headings = (Heading("Devices", numeric=True), Heading("Factor", numeric=True, interval=True))
+    rows = ((Cell("1"), Cell("1")), (Cell("2"), Cell.missing("not stated")))
+    assert not has_numbers(for_paper(study(Planned(configuration())), Table("any", "Any", "", headings, rows)))
+
+
+def _paper_of_two_devices(tmp_path: Path) -> Path:
+    paths = StudyPaths(tmp_path / "example")
+    write_titled(paths, [Planned(configuration(), ALONE), Planned(configuration(devices_per_node=2), TOGETHER)])
+    return write_paper(paths)

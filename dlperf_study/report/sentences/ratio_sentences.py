@@ -121,7 +121,7 @@ class Claim:
         if self.word == NOT_DISTINGUISHABLE:
             both = f"{self.name} {self.comparison.replace('as ', 'and ', 1)}"
             return f"{both} can't be distinguished with these runs: {times}, {rates}."
-        reason = self._error_message or self._explanation
+        reason = self.error_message or self._explanation
         return f"{self.name} trains {times} as fast {self.comparison}{self._of_ideal}, {rates}{reason}."
 
     @property
@@ -142,7 +142,7 @@ class Claim:
         return f"at one pace of the machine; as measured {format_column(self.row, name)[0]} times, {rates}"
 
     @property
-    def _error_message(self) -> str:
+    def error_message(self) -> str:
         """That the ratio can't be right, as its errors say; empty if it has none."""
         diagnostics = self.dataset.diagnostics
         is_error = (diagnostics["identity"] == self.row.identity) & (diagnostics["severity"] == Severity.ERROR)

@@ -129,11 +129,14 @@ def _explain_missing_interval_of_mean(values: pd.Series, is_quotient: bool) -> s
 
 
 def _ratio_obstacle(dataset: Dataset, row: Any, denominator: Denominator) -> str:
+    """Return why a row has no ratio; empty if the cause is not its baseline or reference."""
     denominator_row = _denominator_row(dataset, row, denominator)
     if denominator_row is None:
         return f"no {denominator} is declared"
     if denominator == "baseline" and not dataset.plan.has_speedups:
         return "no configuration has another one as its baseline"
+    if not is_missing(getattr(denominator_row, dataset.rate)):
+        return ""
     reason = explain_unmeasured(dataset, denominator_row)
     return f"its {denominator} {denominator_row.identity} has no value: {reason}"
 

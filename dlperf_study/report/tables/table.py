@@ -51,7 +51,8 @@ class Cell:
 
     ``footnote`` and ``further`` ones are shown below the table. ``code``: the value is the name of a file, and is set
     as such. ``anchor``: the name by which other pages lead to the cell. ``evidence``: the anchor of the runs that the
-    value was computed from.
+    value was computed from. ``reason``: the part of the footnote that says why there is no interval; the rest is
+    diagnostics.
     """
 
     text: str
@@ -61,6 +62,7 @@ class Cell:
     further: tuple[Footnote, ...] = ()
     anchor: str = ""
     evidence: str = ""
+    reason: str = ""
 
     @property
     def printed(self) -> str:
@@ -81,7 +83,8 @@ class Cell:
     def of(cls, value: Bounded, no_interval: str, decision: float | None = None) -> "Cell":
         """Return a value and its interval; the reason why it has none is a footnote."""
         printed, interval = format_bounded(*value, decision)
-        return cls(printed, interval, "" if interval else no_interval)
+        reason = "" if interval else no_interval
+        return cls(printed, interval, reason, reason=reason)
 
 
 @dataclass(frozen=True)

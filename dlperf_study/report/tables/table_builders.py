@@ -112,14 +112,15 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     if is_missing(value):
         return Cell.missing(explain_missing(dataset, row, name))
     diagnostics = list(_diagnostics(dataset, row, name))
-    footnote = "; ".join(diagnostics)
+    reason, footnote = "", "; ".join(diagnostics)
     metric, denominator = COLUMNS[name], COLUMNS[name].compared_with
     if denominator and getattr(row, f"is_{denominator}"):
         return Cell(metric.of_itself, footnote=footnote)
     printed, interval = formatting.format_column(row, name, unit.size)
     if name in intervals() and not interval:
-        footnote = "; ".join([explain_missing_interval(dataset, row, name, denominator), *diagnostics])
-    return Cell(printed, interval if name in intervals() else "", footnote)
+        reason = explain_missing_interval(dataset, row, name, denominator)
+        footnote = "; ".join([reason, *diagnostics])
+    return Cell(printed, interval if name in intervals() else "", footnote, reason=reason)
 
 
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
@@ -212,8 +213,8 @@ def _quotient_column(name: str, dataset: Dataset) -> TableColumn:
         quotient, low, high = attrgetter(name, *intervals()[name])(row)
         if is_missing(quotient):
             return Cell.missing(explain_missing(dataset, row, name))
-        footnote = explain_missing_interval(dataset, row, name) if is_missing(low) else ""
-        return Cell(*formatting.ratio(quotient, low, high), footnote)
+        reason = explain_missing_interval(dataset, row, name) if is_missing(low) else ""
+        return Cell(*formatting.ratio(quotient, low, high), reason, reason=reason)
 
     return TableColumn(Heading(COLUMNS[name].label, numeric=True, interval=True), cell)
 

@@ -11,7 +11,8 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import FLOAT, STRING
 from dlperf_study.report import sentences
-from dlperf_study.report.paper import macros, methods
+from dlperf_study.report.macros import macros
+from dlperf_study.report.methods import methods
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 

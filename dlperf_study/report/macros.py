@@ -1,0 +1,132 @@
+r"""The numbers of a study as macros of LaTeX: ``\measured{study}{configuration}{column}`` prints one as tables do.
+
+A configuration has a full name, and a short one: what distinguishes it in words, as in ``MobileNetV2, 2 devices``. A
+name that does not exist is an error of the document, never an empty text.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import Summary, column_named, summarised
+from dlperf_study.metrics.metric import MEANS
+from dlperf_study.report import context
+from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.series import SEPARATOR, configuration_labels
+from dlperf_study.report.tables.latex import latex_escaped
+from dlperf_study.report.tables.table_builders import measured_column
+
+#: The columns of a configuration that are numbers with an interval, and verdicts.
+QUANTITIES = (
+    *summarised(Summary.GEOMETRIC),
+    *("speedup", "speedup_as_measured", "efficiency"),
+    *("relative_throughput", "relative_throughput_as_measured"),
+    *summarised(*MEANS),
+    *("computation_factor", "balance_factor", "input_factor", "communication_factor"),
+    *("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds"),
+    *("baseline_verdict", "verdict"),
+)
+#: Defined once, however many studies a document has.
+_DEFINITIONS = r"""\makeatletter
+\providecommand{\dlperfnumber}[1]{\ifcsname dlperf@#1\endcsname\csname dlperf@#1\endcsname\else
+  \PackageError{dlperf_study}{There is no number "#1"}{The names are in the comments of macros.tex.}\fi}
+\providecommand{\dlperfname}[2]{\ifcsname dlperf@#1@#2\endcsname\csname dlperf@#1@#2\endcsname\else#2\fi}
+\providecommand{\measured}[3]{\dlperfnumber{#1/\dlperfname{#1}{#2}/#3}}
+\providecommand{\measuredvalue}[3]{\dlperfnumber{#1/\dlperfname{#1}{#2}/#3/value}}
+\providecommand{\measuredlow}[3]{\dlperfnumber{#1/\dlperfname{#1}{#2}/#3/low}}
+\providecommand{\measuredhigh}[3]{\dlperfnumber{#1/\dlperfname{#1}{#2}/#3/high}}
+\providecommand{\studyfact}[2]{\dlperfnumber{#1/#2}}
+"""
+
+
+def macros(dataset: Dataset) -> str:
+    """Return the file of macros: of each measured configuration and of the study, with comments that list the names."""
+    lines = [_DEFINITIONS, *_study_macros(dataset)]
+    labels, keys, short = configuration_labels(dataset), configuration_keys(dataset), short_names(dataset)
+    for row in context.measured(dataset).itertuples(index=False):
+        identity = str(row.identity)
+        lines.append(f"% {labels[identity]}: {keys[identity]}")
+        if identity in short:
+            lines.append(f"\\@namedef{{dlperf@{dataset.plan.study}@{short[identity]}}}{{{keys[identity]}}}")
+        lines += _configuration_macros(dataset, row, keys[identity])
+    return "\n".join([*lines, r"\makeatother"]) + "\n"
+
+
+def configuration_keys(dataset: Dataset) -> dict[str, str]:
+    """Return the full name of each configuration in macros, by identity: without the digest where it is unique."""
+    identities = dataset.configurations["identity"].tolist()
+    counts = Counter(identity.rpartition("-")[0] for identity in identities)
+    keys = {}
+    for identity in identities:
+        readable = identity.rpartition("-")[0]
+        keys[identity] = readable if counts[readable] == 1 else identity
+    return keys
+
+
+def short_names(dataset: Dataset) -> dict[str, str]:
+    """Return the short name of each configuration, by identity: the fewest parts of its label that no other has.
+
+    A study that grows may need more parts: the old name is then an error of the document, and never another number.
+    Configurations whose labels are equal, or not plain letters, have none.
+    """
+    parts = {identity: label.split(SEPARATOR) for identity, label in configuration_labels(dataset).items()}
+    names = {}
+    for identity, label_parts in parts.items():
+        taken = [set(label) for labelled, label in parts.items() if labelled != identity]
+        name = next(filter(None, (_name(chosen, taken) for chosen in _choices(label_parts))), "")
+        if name:
+            names[identity] = name
+    return names
+
+
+def _choices(parts: list[str]) -> Iterator[tuple[str, ...]]:
+    """Yield some of the parts of a label, the fewest first: the devices, which are the last part, and others."""
+    *leading, devices = parts
+    for count in range(min(1, len(leading)), len(leading) + 1):
+        for chosen in combinations(reversed(leading), count):
+            yield (*reversed(chosen), devices)
+
+
+def _name(chosen: tuple[str, ...], taken: list[set[str]]) -> str:
+    """Return some parts of a label as a name; empty if another label has them too, or LaTeX would not read it."""
+    name = ", ".join(chosen)
+    is_plain = name.isascii() and not set(name) & set("\\{}%#~^$&")
+    return name if is_plain and not any(set(chosen) <= label for label in taken) else ""
+
+
+def _study_macros(dataset: Dataset) -> Iterator[str]:
+    runs = context.completed_runs(dataset)
+    facts = {
+        "configurations": str(len(context.measured(dataset))),
+        "runs": str(len(runs)),
+        "devices": context.levels(runs["device_name"]),
+        "versions": context.versions(runs),
+        "begun": str(runs["started"].dropna().min())[:10] if runs["started"].notna().any() else "date unknown",
+    }
+    for name, fact in facts.items():
+        yield _macro(f"{dataset.plan.study}/{name}", latex_escaped(fact or "not stated"))
+
+
+def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]:
+    """Yield the macros of what was measured of one configuration: with interval and unit, and each of them alone."""
+    for name in QUANTITIES:
+        column = measured_column(dataset, name)
+        cell = column.cell(row)
+        if cell.text and cell.text != MISSING:
+            path = f"{dataset.plan.study}/{key}/{name}"
+            value, unit = latex_escaped(cell.text), latex_escaped(column.heading.unit)
+            printed = "~".join(filter(None, (value, unit, latex_escaped(cell.interval))))
+            yield _macro(path, printed) + f" % {column_named(name).label}"
+            yield _macro(f"{path}/value", value) + _ends(path, cell.interval)
+
+
+def _ends(path: str, interval: str) -> str:
+    """Return the macros of the ends of an interval; nothing without one."""
+    low, _, high = interval.strip("[]").partition(", ")
+    return _macro(f"{path}/low", latex_escaped(low)) + _macro(f"{path}/high", latex_escaped(high)) if high else ""
+
+
+def _macro(path: str, content: str) -> str:
+    return f"\\@namedef{{dlperf@{path}}}{{{content}}}"

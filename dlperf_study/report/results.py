@@ -1,0 +1,109 @@
+"""The paragraph on results of a paper: the sentences of the report, whose numbers are macros."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, RATIOS
+from dlperf_study.report import context
+from dlperf_study.report.formatting import is_missing
+from dlperf_study.report.macros import configuration_keys, short_names
+from dlperf_study.report.sentences.names import Names, PageSentences
+from dlperf_study.report.sentences.quality_sentences import no_conclusion_reason
+from dlperf_study.report.sentences.ratio_sentences import (
+    MOST_CLAIMS,
+    Claim,
+    claim_sentences,
+    reference_claims,
+    speedup_claims,
+)
+from dlperf_study.report.tables.latex import latex_escaped
+
+_CLAIMS = {"scaling": speedup_claims, "comparison": reference_claims}
+#: So many configurations have a sentence each on what they reached; of more, the table has the numbers.
+_MOST_RATES = 8
+
+
+def results(dataset: Dataset) -> str:
+    """Return the paragraph as LaTeX: how the ratios that the study asks for came out, else what was reached."""
+    study = dataset.plan.study
+    first = f"The study has \\studyfact{{{study}}}{{configurations}} measured configurations in"
+    sentences = [f"{first} \\studyfact{{{study}}}{{runs}} completed runs.", *_answers(dataset)]
+    return "\n".join(sentences) + "\n"
+
+
+def _answers(dataset: Dataset) -> Iterator[str]:
+    if nothing := no_conclusion_reason(dataset):
+        yield from _plain(dataset, [nothing])
+    claims = [
+        claim for question, make in _CLAIMS.items() if question in dataset.plan.questions for claim in make(dataset)
+    ]
+    if nothing or not claims:
+        yield from _rates(dataset)
+        return
+    macros = _Macros(dataset)
+    decided = [claim for claim in claims if claim.word]
+    if len(decided) > 2 * MOST_CLAIMS:
+        yield from _plain(dataset, list(claim_sentences(claims)))
+        return
+    yield from (macros.sentence(claim) for claim in decided)
+    undecided = [claim for claim in claims if not claim.word]
+    yield from _plain(dataset, list(claim_sentences(undecided)))
+
+
+def _plain(dataset: Dataset, sentences: list[str]) -> Iterator[str]:
+    """Yield sentences of the report as LaTeX, without the marks of what a page shows in bold."""
+    yield from map(latex_escaped, PageSentences.of(dataset, sentences).sentences)
+
+
+def _rates(dataset: Dataset) -> Iterator[str]:
+    names, macros = Names(dataset), _Macros(dataset)
+    for row in context.measured(dataset).head(_MOST_RATES).itertuples(index=False):
+        name = latex_escaped(names.of_configuration(row))
+        yield f"{name} trained at {macros.number(row, dataset.rate)}."
+
+
+class _Macros:
+    """The macros of the numbers of a study's configurations."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._names = configuration_keys(dataset) | short_names(dataset)
+
+    def number(self, row: Any, column: str, kind: str = "measured") -> str:
+        """Return the macro of a number; ``kind``: of all of it, or of its value or an end of its interval alone."""
+        return f"\\{kind}{{{self._dataset.plan.study}}}{{{self._names[row.identity]}}}{{{column}}}"
+
+    def sentence(self, claim: Claim) -> str:
+        """Return what may be said of a ratio; one that can't be right has the words of the report."""
+        if claim.error_message:
+            [sentence] = _plain(self._dataset, [claim.sentence])
+            return sentence
+        name, comparison = latex_escaped(claim.name), latex_escaped(claim.comparison)
+        ratio = f"{self._times(claim)}{self._efficiency(claim)}"
+        rates = self._rates(claim)
+        if claim.word == EQUAL:
+            return f"{name} trained as fast {comparison} ({latex_escaped(claim.verdict)}): {ratio}, {rates}."
+        if claim.word == NOT_DISTINGUISHABLE:
+            both = f"{name} {comparison.replace('as ', 'and ', 1)}"
+            return f"{both} can't be distinguished with these runs: {ratio}, {rates}."
+        return f"{name} trained {self._times(claim)} as fast {comparison}{self._efficiency(claim)}, {rates}."
+
+    def _times(self, claim: Claim) -> str:
+        ratio = RATIOS[claim.role]
+        low, high = (self.number(claim.row, ratio, f"measured{end}") for end in ("low", "high"))
+        return f"{self.number(claim.row, ratio, 'measuredvalue')} times [{low}, {high}]"
+
+    def _efficiency(self, claim: Claim) -> str:
+        is_scaled = claim.role == "baseline" and claim.row.world_size != claim.other.world_size
+        if not is_scaled or is_missing(claim.row.efficiency):
+            return ""
+        return f" (efficiency {self.number(claim.row, 'efficiency')})"
+
+    def _rates(self, claim: Claim) -> str:
+        """Return the two rates, which as measured may have another ratio than at one pace of the machine."""
+        rate, as_measured = self._dataset.rate, f"{RATIOS[claim.role]}_as_measured"
+        rates = f"{self.number(claim.row, rate)} instead of {self.number(claim.other, rate)}"
+        if is_missing(getattr(claim.row, as_measured)):
+            return rates
+        return f"at one pace of the machine; as measured {self.number(claim.row, as_measured)}, {rates}"
