@@ -117,7 +117,8 @@ def _grid(table: "Table", positions: Sequence[int]) -> str:
         kind = ' class="number"' if heading.numeric else ""
         anchor = table.definition_anchor(heading)
         link = f'<a class="definition" href="#{anchor}" aria-label="definition"></a>' if anchor else ""
-        head += f'<th scope="col" colspan="{heading.span}"{kind}>{escape(heading.label)}{link}{unit}</th>'
+        column = f' data-column="{escape(heading.column)}"' if heading.column else ""
+        head += f'<th scope="col" colspan="{heading.span}"{kind}{column}>{escape(heading.label)}{link}{unit}</th>'
     is_headed = any(heading.label for heading in table.headings)
     head = f"<thead><tr>{head}</tr></thead>" if is_headed else ""
     # JupyterLab, which cuts off what is wider, has no style sheet of the report.

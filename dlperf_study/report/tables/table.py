@@ -89,12 +89,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Heading:
-    """The head of one column."""
+    """The head of one column; ``column``: of the dataset, where its numbers are from."""
 
     label: str
     unit: str = ""
     numeric: bool = False
     interval: bool = False
+    column: str = ""
 
     @property
     def span(self) -> int:

@@ -103,7 +103,7 @@ def _measured_column(dataset: Dataset, name: str) -> TableColumn:
     if metric.shown in _SPECIAL_COLUMNS:
         return _SPECIAL_COLUMNS[metric.shown](name, dataset)
     unit = unit_in(dataset.configurations, name)
-    heading = Heading(unit.label, unit.symbol, numeric=True, interval=name in intervals())
+    heading = Heading(unit.label, unit.symbol, numeric=True, interval=name in intervals(), column=name)
     return TableColumn(heading, lambda row: _measured_cell(dataset, row, name, unit))
 
 

@@ -192,6 +192,8 @@ def test_every_link_of_the_pages_leads_somewhere(built, tmp_path):
 def test_a_number_leads_to_the_runs_it_was_computed_from_and_their_evidence(built, page):
     page.goto((built.report / "index.html").as_uri())
     page.locator("#table-measured tbody tr:not(.group)", has_text="2").first.locator("td.number a").last.click()
+    page.get_by_text("The runs it was computed from").click()
+    page.wait_for_url("**/runs.html#*")
     assert page.locator("h1").inner_text() == "Runs"
     [identity] = [path.name for path in built.configurations.iterdir() if path.name.endswith(page.url[-8:])]
     row = page.locator("tr:has(td:target)")

@@ -139,3 +139,49 @@ addEventListener("hashchange", () => {
 if (location.hash && !findRow()) loadRows(buttons);
 // Paper can't unfold anything.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => (details.open = true)));
+
+// How a number was made: its formula, its runs, and the code that has both in a notebook.
+function headingOf(cell) {
+  let end = 0;
+  for (const heading of cell.closest("table").tHead?.rows[0].cells ?? []) {
+    end += heading.colSpan;
+    if (cell.cellIndex < end) return heading;
+  }
+}
+
+function codeOf(column, digest) {
+  const study = JSON.stringify(document.body.dataset.study), end = JSON.stringify("-" + digest);
+  return [
+    "import dlperf_study",
+    `dataset = dlperf_study.open_study(${study}).dataset`,
+    "rows, runs = dataset.configurations, dataset.runs",
+    `display(rows[rows.identity.str.endswith(${end})].filter(regex="^${column}(_low|_high)?$"))`,
+    `runs[runs.identity.str.endswith(${end})].filter(["repetition", "outcome", "${column}", "throughput"])`,
+  ].join("\n");
+}
+
+function showHowMade(link, heading) {
+  const dialog = document.createElement("dialog"), cell = link.closest("td"), column = heading.dataset.column;
+  const add = (tag, text) => Object.assign(dialog.appendChild(document.createElement(tag)), { textContent: text });
+  const definition = heading.querySelector("a.definition")?.getAttribute("href");
+  const interval = cell.nextElementSibling?.matches(".interval") ? " " + cell.nextElementSibling.firstChild?.textContent : "";
+  dialog.className = "how-made";
+  add("h2", link.textContent + interval);
+  add("p", definition ? document.getElementById(definition.slice(1)).textContent : column);
+  const runs = add("a", "The runs it was computed from");
+  runs.href = link.getAttribute("href");
+  runs.addEventListener("click", () => dialog.close());
+  add("p", "In a notebook:");
+  add("pre", codeOf(column, link.hash.replace("#run-", "")));
+  add("button", "Close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+addEventListener("click", (event) => {
+  const link = event.target.closest('td.number a[href*="#run-"]'), heading = link && headingOf(link.closest("td"));
+  if (!heading?.dataset.column || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  showHowMade(link, heading);
+});
