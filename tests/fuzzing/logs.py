@@ -16,7 +16,14 @@ with atheris.instrument_imports(include=["dlperf_study.readers", "dlperf_study.d
 from tests.fuzzing.fuzzer import fuzz
 
 SAMPLES = Path(__file__).parents[1] / "logs" / "samples"
-DEVICES = {"nodes": 1, "devices_per_node": 2, "batch_per_device": 32, "precision": "fp32", "model": "resnet50"}
+DEVICES = {
+    "nodes": 1,
+    "devices_per_node": 2,
+    "batch_per_device": 32,
+    "servers": 0,
+    "precision": "fp32",
+    "model": "resnet50",
+}
 
 
 class Target:
