@@ -240,3 +240,10 @@ def test_ranks_that_all_print_the_rate_of_the_job_are_not_summed(tmp_path):
     assert "'train_tokens_per_second': 1925.584" in text
     series = job_series([read_text(tmp_path, text[: text.index("{'train_runtime'")])], JobSize(2, 12, 1))
     assert (series.rate.tolist(), series.unit) == ([50512.468], "tokens/s")
+
+
+def test_epochs_that_count_no_step_are_equally_long(tmp_path):
+    text = re.sub(r"\[ *\d+/", "[   0/", (TODAY / "timm_constructed.log").read_text())
+    log = read_text(tmp_path, text)
+    rates = rates_of([log], job_series([log], JobSize(1, 8, 128)), Extras(), 1024)
+    assert np.flatnonzero(rates.steady.window.kept).tolist() == [1, 2]

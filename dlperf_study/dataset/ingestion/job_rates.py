@@ -191,7 +191,8 @@ def _complete_epochs(rate: Floats, steps: Integers) -> SteadyPart:
 
     Where there is none, it is of the last one that is not much shorter than the first.
     """
-    share = steps / max(1, int(steps.max()))
+    # Epochs that count no step are as long as each other.
+    share = steps / steps.max() if steps.max() > 0 else np.ones(len(steps))
     kept = share >= _COMPLETE_EPOCH
     kept[0] = False
     if not kept.any():

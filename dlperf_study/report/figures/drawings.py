@@ -162,7 +162,7 @@ def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | N
 
 
 #: How many lines over the number of devices a page has, all models together.
-MOST_LINES = 24
+MOST_LINES = 36
 
 
 def most_lines(dataset: Dataset) -> int:
