@@ -42,10 +42,10 @@ def rows_of(name: str) -> pd.DataFrame:
     return rows
 
 
-def independent_factor(rows: pd.DataFrame, factor: str) -> str:
-    """Return the first other factor that has several levels at one level of ``factor``; empty if none has."""
-    by_level = rows.groupby(factor, dropna=False)
-    other_factors = (name for name in varying_columns(rows) if name != factor)
+def independent_factor(rows: pd.DataFrame, *factors: str) -> str:
+    """Return the first other factor that has several levels at one level of each of these; empty if none has."""
+    by_level = rows.groupby(list(factors), dropna=False)
+    other_factors = (name for name in varying_columns(rows) if name not in factors)
     return next((name for name in other_factors if by_level[name].nunique().gt(1).any()), "")
 
 
@@ -116,8 +116,11 @@ class _Explorer:
         named = _labelled_options(factors)
         _offer(self._metric, _labelled_options(metrics), metrics[0])
         _offer(self._x, named, factors[0])
-        _offer(self._hue, [(NO_FACTOR, ""), *named], independent_factor(self._rows, factors[0]))
-        _offer(self._col, [(NO_FACTOR, ""), *named], "")
+        colours = independent_factor(self._rows, factors[0])
+        # Without panels for it, what is left over would be marks of one colour that nothing tells apart.
+        panels = independent_factor(self._rows, factors[0], colours) if colours else ""
+        _offer(self._hue, [(NO_FACTOR, ""), *named], colours)
+        _offer(self._col, [(NO_FACTOR, ""), *named], panels)
         self._filters = {name: self._filter(name) for name in varying[:MOST_FILTERS]}
         self._filter_box.children = tuple(self._filters.values())
         self._is_offering = False

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from ipywidgets import Dropdown, SelectMultiple, Textarea
 
@@ -66,6 +68,16 @@ def test_measured_and_published_results_are_offered(study: str) -> None:
     assert {"throughput", "speedup"} <= set(known_metrics(published))
     with pytest.raises(EvidenceError, match="nothing: "):
         rows_of("nothing")
+
+
+def test_what_colours_leave_over_is_offered_as_panels() -> None:
+    frameworks, models = ("torch_ddp", "horovod"), ("resnet50", "mobilenet_v2")
+    points = list(product((1, 2), frameworks, models))
+    rows = pd.DataFrame(points, columns=["world_size", "framework", "model"])
+    colours = independent_factor(rows, "world_size")
+    panels = independent_factor(rows, "world_size", colours)
+    assert {colours, panels} == {"framework", "model"}
+    assert independent_factor(rows, "world_size", colours, panels) == ""
 
 
 def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:
