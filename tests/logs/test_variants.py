@@ -178,7 +178,6 @@ OTHER_PROGRAMS = {
     "PaddleOCR": "[2022/02/22 07:58:05] root INFO: epoch: [1/9], iter: 10, loss: 6.9, reader_cost: 0.1 s, batch_cost: "
     "0.25 s, samples: 160, ips: 4.0",
     "PaddleNLP": "global step 10, epoch: 0, batch: 9, loss: 6.9, avg_batch_cost: 0.25 sec, ips: 4.0 sequences/sec",
-    "PaddleSeg": "[TRAIN] epoch: 5, iter: 10/100, loss: 6.9, batch_cost: 0.25, reader_cost: 0.1, ips: 4.0 samples/sec",
     "ERNIE fine-tuning": "epoch: 0, progress: 10/99, step: 10, ave loss: 6.9, ave acc: 0.3, speed: 4.0 steps/s",
     "data time first": "Epoch: [0][10/99]\tData Time 0.012 (0.6)\tBatch Time 0.25 (0.612)\tLoss 6.9 (7.0)",
     "GluonCV": "INFO:root:[Epoch 0][Batch 10], Speed: 4.0 samples/sec, CrossEntropy=6.9",
