@@ -154,8 +154,12 @@ def test_the_audit_of_a_table_says_what_can_not_be_right(tmp_path, capsys, snaps
     assert capsys.readouterr().out == snapshot
 
 
-def test_an_error_in_an_audited_table_is_one_line(tmp_path, capsys, snapshot):
+def test_a_table_that_can_not_be_read_is_one_line(tmp_path, capsys, snapshot):
+    assert one_line((main(["audit", str(tmp_path / "no.csv")]), *capsys.readouterr())) == snapshot
+
+
+def test_what_can_not_be_read_of_an_audited_table_is_refused_and_the_rest_is_audited(tmp_path, capsys, snapshot):
     table = tmp_path / "table.csv"
-    table.write_text("world_size,throughput\n1,100.0\n4,fast\n")
-    for path in (table, tmp_path / "no.csv"):
-        assert one_line((main(["audit", str(path)]), *capsys.readouterr())) == snapshot
+    table.write_text("world_size,throughput,speedup\n1,100.0,1.00\n4,fast,3.80\n")
+    assert main(["audit", str(table)]) == 1
+    assert capsys.readouterr().out == snapshot
