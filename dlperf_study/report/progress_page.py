@@ -15,7 +15,7 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem
 table { border-collapse: collapse; } .wide { overflow-x: auto; }
 th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child, .bar { text-align: left; } th { border-bottom: 1px solid; }
-.bar { font-size: 0.5rem; }
+.bar { font-size: 0.5rem; } td:first-child { white-space: normal; min-width: 14rem; }
 .note { font-size: 0.9rem; opacity: 0.75; }"""
 #: Who looks after each round and stops when the difference is clear finds too many.
 CAVEAT = (
