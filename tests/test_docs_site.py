@@ -102,7 +102,7 @@ def test_the_search_works_where_a_page_is_opened_as_a_file(site, chromium: Any):
         page.goto((site / "measured" / "h100.html").as_uri())
         page.click("input[name=query]")
         page.keyboard.type("InfiniBand")
-        found = page.locator(".md-search-result__item h1").first
-        found.wait_for()
+        first_result = page.locator(".md-search-result__item h1").first
+        first_result.wait_for()
         titles = page.locator(".md-search-result__item h1").all_inner_texts()
     assert {"Clusters", "GPUs"} <= set(titles)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -81,15 +81,13 @@ class Watcher:
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[Watcher]:
     """End the page with what is measured meanwhile, however that ends, if anything was."""
+    sentence = "Measuring was stopped; the same command continues."
     try:
         yield watcher
-    except BaseException:
-        with suppress(KeyboardInterrupt):
-            if watcher.has_begun:
-                watcher.end("Measuring was stopped; the same command continues.")
-        raise
-    if watcher.has_begun:
-        watcher.end("Measuring has ended.")
+        sentence = "Measuring has ended."
+    finally:
+        if watcher.has_begun:
+            watcher.end(sentence)
 
 
 @contextmanager

@@ -76,8 +76,8 @@ def test_the_tables_of_the_two_seeds_with_runs_follow_from_them(checked):
 def test_shares_of_a_peak_that_count_recomputation_are_found_where_they_are_called_mfu(cells):
     gpt = cells[cells["source"] == "dlperf_oneflow_gpt"]
     as_stored, as_mfu = (audit(results_of_frame(gpt.replace({"metric": names}))) for names in ({}, {"hfu": "mfu"}))
-    found = [
+    cell_counts = [
         [len(each.cells) for each in diagnostics_of(one) if each.check == "recomputation"]
         for one in (as_stored, as_mfu)
     ]
-    assert found == [[], [18]]
+    assert cell_counts == [[], [18]]

@@ -64,8 +64,8 @@ def test_runs_of_removed_configurations_are_counted_but_no_trials(plan, monkeypa
     perform(pending_of(plan, load_cluster(plan.cluster)).executions[:3], monkeypatch)
     smaller = replace(plan, entries=plan.entries[:1])
     kept = smaller.entries[0].configuration
-    said = sentences(smaller)
-    assert said == snapshot
+    reasons = sentences(smaller)
+    assert reasons == snapshot
     write_run(StudyPaths.of(plan.study), trial(kept, 64), 1)
     searching = replace(smaller, entries=(replace(smaller.entries[0], is_searched=True),), largest_batch=128)
-    assert sentences(searching) == said
+    assert sentences(searching) == reasons
