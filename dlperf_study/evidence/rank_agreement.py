@@ -11,11 +11,13 @@ from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING, WARMUP
+from dlperf_study.evidence.model_agreement import contradictory_parameters, different_beginnings, different_losses
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.record_agreement import check_record
 from dlperf_study.evidence.time_agreement import contradictory_times
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ELEMENT_BYTES, NO_EXCHANGE, STRATEGIES, UNKNOWN_EXCHANGE
+from dlperf_study.study.layout import Layout
 from dlperf_study.study.precision import COMPUTED_IN, REDUCED_PARAMETERS
 from dlperf_study.study.training_parameters import tuning_contradictions
 
@@ -67,7 +69,7 @@ def contradiction(
         _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
         _contradictory_exchange(logs[0].facts, configuration),
         contradictory_times(logs, facts["seconds"]),
-        () if logs[0].is_of_program else _contradictory_parameters(logs),
+        () if logs[0].is_of_program else _different_models(logs, configuration),
         _infinite_losses(logs),
     )
     return next((f"{paths.folder}: {message}" for message in contradictions), "")
@@ -216,12 +218,11 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
         yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {most}"
 
 
-def _contradictory_parameters(logs: Sequence[RankLog]) -> Iterator[str]:
-    """Yield what is wrong with the parameters that the ranks had in the beginning and in the end."""
-    if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
-        yield "the parameters did not change: nothing was trained"
-    if len({log.end["parameter_checksum"] for log in logs}) > 1:
-        yield "the ranks ended with different parameters: their gradients were not exchanged"
+def _different_models(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+    """Yield how the ranks did not train one model."""
+    yield from different_beginnings(logs)
+    yield from contradictory_parameters(logs, configuration.layout)
+    yield from different_losses(logs, configuration)
 
 
 def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
@@ -230,7 +231,8 @@ def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
         return
     if all("parameter_checksum" in log.end for log in logs):
         is_sharded = any(log.facts.get("sharded") for log in logs)
-        for message in _contradictory_parameters(logs[:1] if is_sharded else logs):
+        compared = logs[:1] if is_sharded else logs
+        for message in contradictory_parameters(compared, Layout(data=len(compared))):
             yield Diagnostic(PROGRAM, message)
     else:
         yield Diagnostic(PROGRAM, "that parameters changed was not checked: its program does not measure them")

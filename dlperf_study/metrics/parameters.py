@@ -85,7 +85,7 @@ METRICS = (
     recorded(
         "global_batch",
         "Global batch",
-        "batch per device × devices",
+        "batch per device × devices with samples of their own",
         lambda run: run.configuration.global_batch,
         tables=RCP,
         unit="samples",

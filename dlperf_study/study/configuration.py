@@ -10,6 +10,8 @@ from typing import Any
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.paths import is_selftest
+from dlperf_study.study.layout import Layout
+from dlperf_study.study.parallel_parameters import ParallelParameters, layout_of
 from dlperf_study.study.parameter import Parameter, Scalar, Scope, Value, parameter, parameter_of, typed
 from dlperf_study.study.program import OWN_PROGRAM, program_values
 from dlperf_study.study.training_parameters import TrainingParameters
@@ -42,7 +44,7 @@ def _measurement(
 
 
 @dataclass(frozen=True)
-class Configuration(TrainingParameters):
+class Configuration(ParallelParameters, TrainingParameters):
     """What one run trains, on what, and how it is measured.
 
     All values are flat scalars, by the same names in a study's YAML, in the ``parameters`` cell of the notebook, in
@@ -193,10 +195,15 @@ class Configuration(TrainingParameters):
         """Number of training processes; one per device."""
         return self.nodes * self.devices_per_node
 
+    @cached_property
+    def layout(self) -> Layout:
+        """Which of the processes have samples of their own, and which share a copy of the model."""
+        return layout_of(vars(self))
+
     @property
     def global_batch(self) -> int:
         """Samples per step, all devices together."""
-        return self.batch_per_device * self.world_size
+        return self.batch_per_device * self.layout.replicas
 
     @cached_property
     def identity(self) -> str:
@@ -359,9 +366,9 @@ def study_parameters() -> dict[str, Parameter]:
     return parameters
 
 
-def shared_batch(global_batch: int, devices: int) -> int:
-    """Return the samples of each device; 0, as in tables, if it can't be shared equally."""
-    batch, rest = divmod(global_batch, devices)
+def shared_batch(global_batch: int, replicas: int) -> int:
+    """Return the samples of each device with samples of its own; 0, as in tables, if they can't be shared equally."""
+    batch, rest = divmod(global_batch, replicas) if replicas else (0, global_batch)
     return 0 if rest else batch
 
 

@@ -8,7 +8,9 @@ NO_EXCHANGE: Final = "none"
 PUSH_PULL: Final = "push_pull"
 ALL_REDUCE: Final = "all_reduce"
 SYNCHRONOUS_PUSH_PULL: Final = "synchronous_push_pull"
-Exchange = Literal["none", "all_reduce", "push_pull", "synchronous_push_pull"]
+#: Collectives of several kinds or among several groups of ranks: each is in ``exchanges`` of the rank log.
+COLLECTIVES: Final = "collectives"
+Exchange = Literal["none", "all_reduce", "push_pull", "synchronous_push_pull", "collectives"]
 #: Of a user's program, which may exchange without anybody knowing how.
 UNKNOWN_EXCHANGE: Final = "unknown"
 ProgramExchange = Literal["none", "all_reduce", "unknown"]

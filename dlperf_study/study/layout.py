@@ -5,18 +5,17 @@ are on one node: it is the order of PyTorch's device mesh ``(pipeline, data, sha
 Standard library only: every training process imports this.
 """
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
 from typing import Literal, get_args
 
 Dimension = Literal["pipeline", "data", "shard", "context", "tensor"]
 #: The dimensions of a layout, the outermost first.
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 #: The dimensions along which ranks share their samples, and divide the model or each sample among them.
-_OF_MODEL: tuple[Dimension, ...] = ("pipeline", "context", "tensor")
-#: The dimensions along which ranks have the same parts of the model, each a copy.
-_OF_COPIES: tuple[Dimension, ...] = ("data", "context")
+OF_REPLICA: tuple[Dimension, ...] = ("pipeline", "context", "tensor")
+#: The dimensions along which ranks have the same part of the model, each a copy: their parameters must stay equal.
+OF_COPIES: tuple[Dimension, ...] = ("data", "context")
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Layout:
     @property
     def devices(self) -> int:
         """The number of ranks, one per device."""
-        return prod(astuple(self))
+        return self.pipeline * self.data * self.shard * self.context * self.tensor
 
     @property
     def replicas(self) -> int:
@@ -96,14 +95,6 @@ class Layout:
     def groups(self, *dimensions: Dimension) -> tuple[tuple[int, ...], ...]:
         """Return all groups of these dimensions, in order of their first rank: each rank is in one of them."""
         return tuple(dict.fromkeys(self.group(rank, *dimensions) for rank in range(self.devices)))
-
-    def ranks_of_replica(self, rank: int) -> tuple[int, ...]:
-        """Return the ranks that train on the samples of a rank: they must have its loss."""
-        return self.group(rank, *_OF_MODEL)
-
-    def ranks_of_copies(self, rank: int) -> tuple[int, ...]:
-        """Return the ranks that have the same part of the model as a rank: their parameters must stay equal."""
-        return self.group(rank, *_OF_COPIES)
 
     def holds_loss(self, rank: int) -> bool:
         """Return whether a rank computes the loss itself: it has the last stage of the pipeline."""

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.user_commands import command_line
+from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
 from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
+from dlperf_study.study.parallel_parameters import layout_obstacles
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.program import Program
 from dlperf_study.study.study import Study
@@ -216,11 +218,20 @@ def _unsupported_reason(
     unsupported: Callable[[Configuration], str | None],
 ) -> str | None:
     """Return everything that keeps a configuration from running on a cluster, or None."""
-    obstacles = [*cluster.obstacles(configuration), unsupported(configuration)]
-    if not configuration.batch_per_device and not configuration.own_program:
-        devices = configuration.world_size
-        obstacles.insert(0, f"global_batch {point['global_batch']} can't be shared equally by {devices} devices")
+    misfits = [*layout_obstacles(vars(configuration))]
+    obstacles = [*misfits, *cluster.obstacles(configuration), unsupported(configuration)]
+    if not configuration.batch_per_device and not configuration.own_program and not misfits:
+        obstacles.insert(0, f"global_batch {point['global_batch']} {_not_shared(configuration)}")
     return "; ".join(filter(None, obstacles)) or None
+
+
+def _not_shared(configuration: Configuration) -> str:
+    """Return by whom a global batch can't be shared."""
+    layout = configuration.layout
+    if layout.devices_per_replica == 1:
+        return f"can't be shared equally by {layout.replicas} devices"
+    groups = counted(layout.replicas, "group")
+    return f"can't be shared equally by {groups} of {counted(layout.devices_per_replica, 'device')}"
 
 
 def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Plan:
@@ -269,7 +280,7 @@ def _check_all_different(study: Study, points: Sequence[Point], configurations: 
         if first is not point:
             batches = f"{first['global_batch']} and {point['global_batch']}"
             raise StudyFileError(
-                f"{study.source}: global_batch {batches} can't be shared equally by {configuration.world_size} devices "
+                f"{study.source}: global_batch {batches} {_not_shared(configuration)} "
                 "and would be one configuration; exclude all but one"
             )
 

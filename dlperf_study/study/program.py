@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from dlperf_study.study.parallel_parameters import layout_of
 from dlperf_study.study.parameter import Scalar
 
 #: How its command is started: once on each node, on the first node alone, or once for each rank.
@@ -180,7 +181,7 @@ def program_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
     processes = int(values["nodes"]) * int(values["devices_per_node"])
     derived: dict[str, Scalar] = {"processes": processes, "world_size": processes}
     if values.get("batch_per_device"):
-        derived["global_batch"] = int(values["batch_per_device"]) * processes
+        derived["global_batch"] = int(values["batch_per_device"]) * layout_of(values).replicas
     if int(values.get("computation_steps", 0)) < 0:
         derived["computation_steps"] = values["measured_steps"]
     return {**values, **derived}

@@ -29,6 +29,7 @@ from dlperf_study.study.grid import (
     points_of,
 )
 from dlperf_study.study.job import ROUNDS
+from dlperf_study.study.parallel_parameters import layout_of
 from dlperf_study.study.parameter import Parameter, Scalar
 from dlperf_study.study.program import AMOUNTS, Program, program_values
 
@@ -164,12 +165,12 @@ class Study:
         batch can't be shared equally; a plan lists those as unsupported.
         """
         values = {"study": self.name, "cluster": cluster, "quick": self.quick, **point, **self.measurement}
-        devices = int(point["nodes"]) * int(point["devices_per_node"])
+        replicas = layout_of(point).replicas
         if self.scaling == "strong" and GLOBAL_BATCH.name in point:
-            values["batch_per_device"] = shared_batch(int(values.pop(GLOBAL_BATCH.name)), devices)
+            values["batch_per_device"] = shared_batch(int(values.pop(GLOBAL_BATCH.name)), replicas)
         if not self.program:
             return Configuration.from_mapping(values, self.source)
-        values |= {"batch_per_device": self._batch_of_program(values, devices), "program_digest": self.program.digest}
+        values |= {"batch_per_device": self._batch_of_program(values, replicas), "program_digest": self.program.digest}
         configuration = Configuration.of_program(self.program.name, values, self.source)
         self._check_amounts(self.program, configuration)
         return configuration
@@ -185,7 +186,7 @@ class Study:
         except ValueError as error:
             raise self._error(str(error)) from None
 
-    def _batch_of_program(self, values: Point, devices: int) -> int:
+    def _batch_of_program(self, values: Point, replicas: int) -> int:
         """Return how many samples each device of a program has in a step; 0 if its study does not say it, or can't.
 
         Raises StudyFileError where ``samples_per_step`` is no number, or another than the batches of the study give.
@@ -199,12 +200,12 @@ class Study:
             return int(batch or 0)
         if samples != int(samples):
             raise self._error(f"program.samples_per_step is {samples:g} for {self._format(values)}; it must be a count")
-        if batch is not None and int(batch) * devices != samples:
+        if batch is not None and int(batch) * replicas != samples:
             raise self._error(
                 f"program.samples_per_step is {samples:g} for {self._format(values)}, but batch_per_device is {batch} "
-                f"on {counted(devices, 'device')}; give the batch of a part of a step another name, as micro_batch"
+                f"on {counted(replicas, 'device')}; give the batch of a part of a step another name, as micro_batch"
             )
-        return shared_batch(int(samples), devices)
+        return shared_batch(int(samples), replicas)
 
     @property
     def parameters(self) -> dict[str, Parameter]:

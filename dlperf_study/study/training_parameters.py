@@ -64,7 +64,7 @@ class TrainingParameters:
     batch_per_device: int = parameter(
         32,
         "Batch per device",
-        "samples per step and device",
+        "samples per step and device; devices that divide a model among them have them together",
         unit="samples",
         bounds=(1, MAX_BATCH),
         always_known=True,

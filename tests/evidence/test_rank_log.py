@@ -75,7 +75,7 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
         (
             RANK,
             {"exchange": "gossip"},
-            "exchange is 'gossip'; the choices are 'none', 'all_reduce', 'push_pull' or 'synchronous_push_pull'",
+            "exchange is 'gossip'; the choices are 'none', 'all_reduce', 'push_pull', 'synchronous_push_pull' or ",
         ),
         (END, {"drain_seconds": "0"}, "line 11: drain_seconds is '0', which is not a number"),
         (END, {"drain_seconds": -1.5}, "drain_seconds is -1.5; it must be at least 0"),

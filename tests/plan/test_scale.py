@@ -12,8 +12,8 @@ from dlperf_study.execution.pending import done_and_not_fitting
 from dlperf_study.execution.planning import make_plan
 from dlperf_study.execution.progress import earlier_run_seconds
 
-#: A configuration has about fifty parameters, each of which is looked at a few times.
-MOST_CALLS = 600
+#: A configuration has about sixty parameters, each of which is looked at a few times.
+MOST_CALLS = 720
 
 
 def calls_of_plan(folder: Path, batches: int) -> int:

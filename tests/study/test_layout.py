@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlperf_study.study.layout import DIMENSIONS, Layout
+from dlperf_study.study.layout import DIMENSIONS, OF_COPIES, OF_REPLICA, Layout
 
 SIZES = st.integers(1, 3)
 LAYOUTS = st.builds(Layout, **dict.fromkeys(DIMENSIONS, SIZES))
@@ -47,11 +47,11 @@ def test_the_batches_of_replicas_cover_the_global_batch_once(layout, batch):
 @given(LAYOUTS)
 def test_the_ranks_of_a_replica_share_samples_and_those_of_copies_do_not_share_a_stage(layout):
     for rank in range(layout.devices):
-        replica = layout.ranks_of_replica(rank)
+        replica = layout.group(rank, *OF_REPLICA)
         assert {layout.replica(member) for member in replica} == {layout.replica(rank)}
         assert len(replica) == layout.devices_per_replica
         assert any(layout.holds_loss(member) for member in replica)
-        copies = [layout.coordinates(member) for member in layout.ranks_of_copies(rank)]
+        copies = [layout.coordinates(member) for member in layout.group(rank, *OF_COPIES)]
         assert len({(copy.pipeline, copy.tensor, copy.shard) for copy in copies}) == 1
 
 

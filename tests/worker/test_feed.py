@@ -168,4 +168,4 @@ def test_a_source_is_opened_for_the_rank_and_the_library_of_its_tensors(monkeypa
     slow = replace(DataSource(name="slow", display_name="", open=open_for))
     monkeypatch.setattr(data_sources, "load", lambda name: slow)
     feed(EchoTrainer())
-    assert consumers == [Consumer(0, 1, "none")]
+    assert consumers == [Consumer(0, 1, "none", 0)]

@@ -14,11 +14,27 @@ Batch = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Consumer:
-    """The rank that trains on the batches, and the library of its tensors."""
+    """Who trains on the batches, and the library of its tensors.
 
-    rank: int
-    world_size: int
+    ``replica``: its number among the ``replicas`` that have samples of their own. ``process``: its rank; None where
+    that is the same, as each rank has samples of its own.
+    """
+
+    replica: int
+    replicas: int
     library: str
+    process: int | None = None
+
+    @property
+    def rank(self) -> int:
+        """The rank of the process."""
+        return self.replica if self.process is None else self.process
+
+
+def consumer_of(configuration: Configuration, rank: int, library: str) -> Consumer:
+    """Return who trains on the batches of a rank: ranks that share a copy of the model have the same samples."""
+    layout = configuration.layout
+    return Consumer(layout.replica(rank), layout.replicas, library, rank)
 
 
 class Batches(Protocol):

@@ -15,7 +15,7 @@ from dlperf_study.core.code_identity import require_code_of_driver
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.signals import die_with_parent
 from dlperf_study.programs import data_sources
-from dlperf_study.programs.data_sources._base import Consumer
+from dlperf_study.programs.data_sources._base import consumer_of
 from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import PRODUCER, Job, Task, TaskRole
@@ -59,7 +59,7 @@ def main() -> None:
         raise StudyFileError(f"{file}: data_source {source.name} has no producer")
     rank, endpoint = int(sys.argv[1]), sys.argv[2]
     host, _, port = endpoint.rpartition(":")
-    consumer = Consumer(rank, configuration.world_size, "numpy")
+    consumer = consumer_of(configuration, rank, "numpy")
     source.produce(configuration, consumer, f"{socket.gethostbyname(host)}:{port}")
 
 

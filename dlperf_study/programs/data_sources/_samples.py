@@ -1,7 +1,7 @@
 """The sequence of samples that a rank trains on: every source that reads an image set delivers this one.
 
 All ranks together pass over the set again and again, each time in another random order. Position ``p`` of this common
-sequence belongs to rank ``p % world_size``. Order, crop and flip follow from the seed and the position alone, whatever
+sequence belongs to replica ``p % replicas``. Order, crop and flip follow from the seed and the position alone, whatever
 process computes them. Crop and flip are those that are usual for ImageNet, and are used for CIFAR-10 too.
 """
 
@@ -167,8 +167,8 @@ def samples_of(configuration: Configuration) -> Samples:
 
 def batch_positions(configuration: Configuration, consumer: Consumer) -> Iterator[range]:
     """Yield, without end, the positions of the successive batches of a rank."""
-    step = configuration.batch_per_device * consumer.world_size
-    first = consumer.rank
+    step = configuration.batch_per_device * consumer.replicas
+    first = consumer.replica
     while True:
-        yield range(first, first + step, consumer.world_size)
+        yield range(first, first + step, consumer.replicas)
         first += step

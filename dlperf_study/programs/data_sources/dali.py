@@ -77,7 +77,7 @@ def _pipeline(configuration: Configuration, consumer: Consumer, device_index: in
         num_threads=DATA_SOURCE.setting(configuration, "decoder_threads"),
         prefetch_queue_depth=DATA_SOURCE.setting(configuration, "prefetch_batches"),
         device_id=device_index,
-        seed=configuration.seed * consumer.world_size + consumer.rank,
+        seed=configuration.seed * consumer.replicas + consumer.replica,
     )
     with pipeline:
         files, labels = _files(configuration, consumer)
@@ -101,8 +101,8 @@ def _files(configuration: Configuration, consumer: Consumer) -> Any:
         labels=images.labels.tolist(),
         random_shuffle=True,
         initial_fill=SHUFFLED,
-        shard_id=consumer.rank,
-        num_shards=consumer.world_size,
+        shard_id=consumer.replica,
+        num_shards=consumer.replicas,
         seed=configuration.seed,
     )
 

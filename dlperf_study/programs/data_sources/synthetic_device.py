@@ -1,4 +1,4 @@
-"""One batch of random values, different on every rank, which stays on the device: nothing is read, made or moved."""
+"""One batch of random values, of its own for each replica, that stays on the device: nothing is read, made or moved."""
 
 from dlperf_study.programs.data_sources._base import Batch, Consumer, DataSource
 from dlperf_study.programs.data_sources._host_batches import random_batch, random_generator
@@ -9,7 +9,7 @@ class FixedBatch:
     """The same batch always."""
 
     def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
-        self._batch = random_batch(configuration, random_generator(configuration, consumer.rank))
+        self._batch = random_batch(configuration, random_generator(configuration, consumer.replica))
 
     def next(self) -> Batch:
         """Return the batch."""

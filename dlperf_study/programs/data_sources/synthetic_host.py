@@ -60,7 +60,7 @@ class HostBatches:
 
     def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
         self._configuration, self._make = configuration, MAKERS[consumer.library]
-        self._seeds = random_generator(configuration, consumer.rank)
+        self._seeds = random_generator(configuration, consumer.replica)
 
     def next(self) -> Batch:
         """Make a batch."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dlperf_study.programs import data_sources
-from dlperf_study.programs.data_sources._base import Consumer
+from dlperf_study.programs.data_sources._base import consumer_of
 from dlperf_study.programs.frameworks._base import Trainer
 from dlperf_study.study.configuration import Configuration
 
@@ -20,7 +20,7 @@ class Feed:
 
     def __init__(self, configuration: Configuration, trainer: Trainer) -> None:
         source = data_sources.load(configuration.data_source)
-        consumer = Consumer(trainer.rank, trainer.world_size, trainer.tensor_library)
+        consumer = consumer_of(configuration, trainer.rank, trainer.tensor_library)
         self._trainer, self._batch = trainer, None
         self.batches_ahead = source.batches_ahead(configuration)
         self._batches = source.open(configuration, consumer)

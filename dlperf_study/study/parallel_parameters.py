@@ -1,0 +1,113 @@
+"""The parameters that say how devices divide a model and its batches, with the names that Megatron-LM has for them."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dlperf_study.core.wording import counted
+from dlperf_study.study.layout import Layout
+from dlperf_study.study.parameter import parameter
+
+#: Far above what is built.
+_MAX_DEGREE, _MAX_BATCHES = 4_096, 100_000
+#: The least stage of ZeRO that divides the parameters themselves.
+SHARDED_PARAMETERS = 2
+#: The orders in which a pipeline works on its micro-batches.
+GPIPE, ONE_FORWARD_ONE_BACKWARD, INTERLEAVED = SCHEDULES = ("gpipe", "1f1b", "interleaved_1f1b")
+#: The parameters that divide a model among devices.
+DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel")
+
+
+@dataclass(frozen=True)
+class ParallelParameters:
+    """How devices divide a model and its batches; a field declares all there is to know of its parameter."""
+
+    tensor_parallel: int = parameter(
+        1, "Tensor parallel", "devices that divide each matrix of the model among them", bounds=(1, _MAX_DEGREE)
+    )
+    pipeline_parallel: int = parameter(
+        1, "Pipeline parallel", "devices that divide the layers of the model among them", bounds=(1, _MAX_DEGREE)
+    )
+    context_parallel: int = parameter(
+        1,
+        "Context parallel",
+        "devices that divide each sequence among them",
+        bounds=(1, _MAX_DEGREE),
+        note="not built yet",
+    )
+    zero_stage: int = parameter(
+        0,
+        "ZeRO stage",
+        "what devices with samples of their own divide among them: 1 the optimizer's state, 2 gradients and parameters "
+        "too, which are gathered once a step, 3 the same, gathered by each layer in forward and backward; 0: nothing",
+        bounds=(0, 3),
+        note="`torch_zero` only",
+    )
+    micro_batches: int = parameter(
+        1,
+        "Micro-batches",
+        "equal parts of the batch of a device, whose gradients are added before the update",
+        bounds=(1, _MAX_BATCHES),
+        note="`torch_zero`; a pipeline works on several of them at once",
+    )
+    pipeline_schedule: str = parameter(
+        "none",
+        "Pipeline schedule",
+        "order in which the stages of a pipeline work on micro-batches",
+        levels=("none", *SCHEDULES),
+        note="with `pipeline_parallel` only",
+    )
+    virtual_stages: int = parameter(
+        1,
+        "Virtual stages",
+        "stages of a pipeline that each of its devices has",
+        bounds=(1, 1_000),
+        note="more than 1 with `interleaved_1f1b` only",
+    )
+    sequence_parallel: bool = parameter(
+        False,
+        "Sequence parallel",
+        "whether devices divide sequences between the matrices that they divide",
+        note="with `tensor_parallel` only",
+    )
+    recompute: str = parameter(
+        "none",
+        "Recomputation",
+        "activations that the backward pass computes again, to save memory",
+        levels=("none", "full"),
+        note="`full`: those of every layer",
+    )
+
+
+def layout_of(values: Mapping[str, Any]) -> Layout:
+    """Return the layout that parameters give; those that are missing have their defaults.
+
+    The ranks with samples of their own follow from the devices: ``data``, or ``shard`` where ZeRO divides parameters.
+    Where the degrees do not divide the devices, the layout has fewer devices than there are: ``layout_obstacles``.
+    """
+    tensor, pipeline, context, stage = (_count(values, name) for name in (*DEGREES, "zero_stage"))
+    replicas = _devices(values) // (tensor * pipeline * context)
+    shard = replicas if stage >= SHARDED_PARAMETERS else 1
+    data = 1 if stage >= SHARDED_PARAMETERS else replicas
+    return Layout(pipeline, data, shard, context, tensor)
+
+
+def layout_obstacles(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that the degrees of parallelism do not divide the devices, if they don't."""
+    degrees = {name: values[name] for name in DEGREES if values.get(name, 1) != 1}
+    if not degrees or not (devices := _devices(values)) % math.prod(degrees.values()):
+        return
+    listed_degrees = " × ".join(f"{name} {degree}" for name, degree in degrees.items())
+    product = f" = {math.prod(degrees.values())}" if len(degrees) > 1 else ""
+    yield f"{listed_degrees}{product} does not divide {counted(devices, 'device')}"
+
+
+def _devices(values: Mapping[str, Any]) -> int:
+    return _count(values, "nodes") * _count(values, "devices_per_node")
+
+
+def _count(values: Mapping[str, Any], name: str) -> int:
+    """Return a value above 0, or 1 where it is missing or none: a wrong type has an error of its own."""
+    value = values.get(name)
+    return value if type(value) is int and value > 0 else 1
