@@ -8,6 +8,8 @@ names as the parts of the room do. Installed packages name their parts as entry 
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, wraps
 from importlib import import_module, invalidate_caches
@@ -28,6 +30,8 @@ PARTS_VARIABLE = "DLPERF_STUDY_PARTS"
 PARTS = "parts"
 #: The folders of the user's parts in which Python looks for modules of a package, by that package.
 _SEARCHED: dict[str, tuple[Path, ...]] = {}
+#: The folders of the user's parts within a block in which none is added; None outside of one.
+_FIXED_FOLDERS: ContextVar[tuple[Path, ...] | None] = ContextVar("_FIXED_FOLDERS", default=None)
 #: The folders that may be in ``parts/``, each named like the package of its room.
 ROOMS = ("checks", "data_sources", "formats", "frameworks", "image_sets", "metrics", "models")
 
@@ -43,7 +47,18 @@ class PartLocation:
 
 def parts_folders() -> tuple[Path, ...]:
     """Return the folders of the user's parts: those of the environment, else those of the workspace and its studies."""
-    return _parts_folders(os.environ.get(PARTS_VARIABLE), os.getcwd())
+    fixed = _FIXED_FOLDERS.get()
+    return _parts_folders(os.environ.get(PARTS_VARIABLE), os.getcwd()) if fixed is None else fixed
+
+
+@contextmanager
+def fixed_parts_folders() -> Iterator[None]:
+    """Ask for the folders of the user's parts once for the block: a plan needs parts a dozen times a configuration."""
+    token = _FIXED_FOLDERS.set(parts_folders())
+    try:
+        yield
+    finally:
+        _FIXED_FOLDERS.reset(token)
 
 
 @cache

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.errors import ImageSetError, StudyFileError, UnsupportedError
+from dlperf_study.core.part_search import fixed_parts_folders
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.core.wording import unknown_name
 from dlperf_study.execution.libraries import (
@@ -138,7 +139,9 @@ def plan_study(study: Study, cluster: Cluster) -> Plan:
         reasons = (missing, unsupported_here(configuration, cluster, study.locate))
         return "; ".join(filter(None, reasons)) or None
 
-    return build_plan(study, cluster, unsupported)
+    _require_framework_keys(cluster)
+    with fixed_parts_folders():
+        return build_plan(study, cluster, unsupported)
 
 
 def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Locate | None = None) -> str | None:
@@ -151,7 +154,6 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
     if configuration.own_program:
         return command_obstacles(configuration, cluster) or None
     require_part_names(configuration, locate or (lambda name, _: f"study {configuration.study}: {name}"))
-    _require_framework_keys(cluster)
     framework = frameworks.load(configuration.framework)
     reasons: list[str] = []
     version: str | None = ""
@@ -181,6 +183,7 @@ def _require_framework_keys(cluster: Cluster) -> None:
 
 def require_support(configuration: Configuration, cluster: Cluster) -> None:
     """Raise UnsupportedError with the reason when the configuration can't run here."""
+    _require_framework_keys(cluster)
     reasons = [*cluster.obstacles(configuration)]
     if unsupported := unsupported_here(configuration, cluster):
         reasons.append(unsupported)

@@ -52,7 +52,8 @@ M = TypeVar("M", bound=BaseModel)
 class Section(BaseModel):
     """A mapping in which an unknown key and a wrong type are errors."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # A command reads a few of the files that have a model: the others are not built.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def validate(

@@ -65,7 +65,7 @@ def test_a_strategy_that_is_known_and_not_built_is_a_reason(strategy):
 def test_a_python_for_a_framework_that_does_not_exist_is_a_mistake():
     cluster = replace(CLUSTER, name="example", python={"horovod": sys.executable})
     with pytest.raises(StudyFileError) as caught:
-        unsupported_here(configuration(), cluster)
+        require_support(configuration(), cluster)
     assert str(caught.value).startswith(
         "cluster example: python has a key 'horovod'; did you mean horovod_tensorflow or horovod_torch? the "
     )
