@@ -35,3 +35,12 @@ def test_a_file_without_them_is_not_written(tmp_path):
         inode = file.stat().st_ino
         replace_in_file(file, ["secret"], "-")
         assert (file.stat().st_ino, file.read_bytes()) == (inode, content)
+
+
+def test_words_of_a_beginning_are_replaced_where_they_begin_and_match(tmp_path):
+    file = tmp_path / "log"
+    file.write_text("key k-123456, k-12, ask-123456 and secretk-1234567\n" + "k-" * 1000 + "k-7654321")
+    replace_in_file(file, ["k-1234567"], "*", {"k-": "[0-9]{6,}"})
+    assert file.read_text() == "key *, k-12, ask-123456 and secret*\n" + "k-" * 1000 + "*"
+    replace_in_file(file, [], "*", {"k-": "[0-9]{2}"})
+    assert "key *, *, ask-123456" in file.read_text()

@@ -3,7 +3,7 @@
 import mmap
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,27 +33,57 @@ def _shortened(line: str) -> str:
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
 
 
-def replace_in_file(path: Path, texts: Sequence[str], replacement: str) -> None:
+def replace_in_file(path: Path, texts: Sequence[str], replacement: str, beginnings: Mapping[str, str] = {}) -> None:
     """Replace texts in a file wherever they are, the longest first; the time of its last change stays.
 
-    A file without any of them is not written. The new content is there completely or not at all.
+    So is each word that has one of ``beginnings`` and then matches its regular expression. A file without any of them
+    is not written. The new content is there completely or not at all.
     """
-    sought = [os.fsencode(text) for text in sorted(texts, key=len, reverse=True)]
     status = path.stat()
-    if not sought or not status.st_size:
+    if not (texts or beginnings) or not status.st_size:
         return
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        if all(content.find(text) < 0 for text in sought):
+        spans = sorted(
+            {*_texts_in(content, texts), *_words_in(content, beginnings)}, key=lambda span: (span[0], -span[1])
+        )
+        if not spans:
             return
         with naming(path), replacing(path) as unfinished, open(unfinished, "wb") as changed:
-            _write_replaced(content, sought, replacement.encode(), changed)
+            _write_replaced(content, spans, replacement.encode(), changed)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def _write_replaced(content: mmap.mmap, sought: Sequence[bytes], replacement: bytes, changed: BinaryIO) -> None:
+def _texts_in(content: mmap.mmap, texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield where each text begins and ends."""
+    for literal in map(os.fsencode, texts):
+        for begin in _positions(content, literal):
+            yield begin, begin + len(literal)
+
+
+def _words_in(content: mmap.mmap, beginnings: Mapping[str, str]) -> Iterator[tuple[int, int]]:
+    """Yield where words of these beginnings begin and end. One pattern for all would take minutes."""
+    for beginning, rest in beginnings.items():
+        pattern = re.compile((rf"(?<!\w){re.escape(beginning)}(?:{rest})").encode())
+        for begin in _positions(content, beginning.encode()):
+            if match := pattern.match(content, begin):
+                yield match.span()
+
+
+def _positions(content: mmap.mmap, text: bytes) -> Iterator[int]:
+    begin = content.find(text)
+    while begin >= 0:
+        yield begin
+        begin = content.find(text, begin + 1)
+
+
+def _write_replaced(
+    content: mmap.mmap, spans: Sequence[tuple[int, int]], replacement: bytes, changed: BinaryIO
+) -> None:
+    """Write the content with a replacement for each span; one that begins inside another is part of that."""
     end = 0
-    for match in re.finditer(b"|".join(map(re.escape, sought)), content):
-        changed.write(content[end : match.start()])
-        changed.write(replacement)
-        end = match.end()
+    for begin, end_of_span in spans:
+        if begin >= end:
+            changed.write(content[end:begin])
+            changed.write(replacement)
+        end = max(end, end_of_span)
     changed.write(content[end:])

@@ -35,11 +35,12 @@ from dlperf_study.programs.command import CommandRun
 from dlperf_study.programs.data_sources._producers import add_producers
 from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
 from dlperf_study.programs.part_files import with_parts
-from dlperf_study.programs.program_files import file_not_copied, kept_program
+from dlperf_study.programs.program_files import file_not_copied, kept_program, module_not_there
 from dlperf_study.programs.questions import described, passed_variables
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE, STRATEGIES
 from dlperf_study.study.job import Job, Outcome, Turn
+from dlperf_study.study.program import OWN_PROGRAM
 
 FAILURE_LOG_LINES = 5
 #: What unmeasured runs are for, as messages name them.
@@ -248,7 +249,7 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
                 result = read_printed_steps(run, result)
             facts = record(run, result, driver_facts(cluster, run.configuration))
             if run.configuration.own_program and facts["outcome"] is not Outcome.COMPLETED:
-                facts["reason"] = _with_remedy(run, facts["reason"])
+                facts["reason"] = _with_remedy(run, cluster, facts["reason"])
             write(facts, run.paths)
             if result.interrupted:
                 raise KeyboardInterrupt
@@ -256,10 +257,11 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
                 return
 
 
-def _with_remedy(run: RequestedRun, reason: str) -> str:
-    """Return why a run of a program failed, and what to do where it had not a file of the program's folder."""
+def _with_remedy(run: RequestedRun, cluster: Cluster, reason: str) -> str:
+    """Return why a run of a program failed, and what to do where it had not a file of its folder, or a module."""
     program, _ = kept_program(run.paths.home.study, run.configuration.program_digest)
-    return "; ".join(filter(None, (reason, file_not_copied(program, reason))))
+    remedies = (file_not_copied(program, reason), module_not_there(program, cluster.python_for(OWN_PROGRAM), reason))
+    return "; ".join(filter(None, (reason, *remedies)))
 
 
 def _training_job(run: RequestedRun, cluster: Cluster) -> Job:

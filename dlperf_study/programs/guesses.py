@@ -7,9 +7,11 @@ library only.
 import os
 import re
 import shlex
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
 from dlperf_study.study.program import EACH_NODE, EACH_RANK, FIRST_NODE, LOG, RECORDER, placeholders_of
 
@@ -75,8 +77,8 @@ def guess_program(folder: Path) -> Guess:
     arguments = [_option(source, names, placeholder) for names, placeholder in _ARGUMENTS]
     command = " ".join([launcher, shlex.quote(name), *filter(None, arguments)])
     steps, steps_note = guess_steps([script])
-    notes = (f"the script is {name}", launcher_note, *_missing_options(arguments), steps_note)
-    return Guess(command, guess_start(command), steps, notes)
+    notes = (f"the script is {name}", launcher_note, note_python(command), *_missing_options(arguments), steps_note)
+    return Guess(command, guess_start(command), steps, tuple(filter(None, notes)))
 
 
 def guess_start(command: str) -> str:
@@ -107,6 +109,14 @@ def guess_environment(command: str, factors: Collection[str]) -> tuple[dict[str,
     threads = os.environ.get("OMP_NUM_THREADS", "1")
     note = f"OMP_NUM_THREADS is {threads}, because torchrun gives one process all cores, but each of several one"
     return {"OMP_NUM_THREADS": threads}, note
+
+
+def note_python(command: str) -> str:
+    """Return which Python a command has, if it has one that is not the Python of the shell; else nothing."""
+    in_shell = which("python") or which("python3")
+    if "python" not in placeholders_of(command) or not in_shell or Path(in_shell).parent == Path(sys.executable).parent:
+        return ""
+    return f"{{python}} is that of this package, {sys.executable}: write python for that of your shell, {in_shell}"
 
 
 def scripts_of(command: str, folder: Path) -> list[Path]:

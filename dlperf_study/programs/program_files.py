@@ -20,7 +20,7 @@ from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import StudyPaths, outputs_folder
 from dlperf_study.core.writing import replacing, write_atomically
 from dlperf_study.study.job import PROGRAM_FOLDER
-from dlperf_study.study.program import Program
+from dlperf_study.study.program import Program, placeholders_of
 
 #: Larger files are data: they stay where they are.
 MOST_BYTES, MOST_FILES = 50 << 20, 20_000
@@ -28,6 +28,10 @@ MOST_BYTES, MOST_FILES = 50 << 20, 20_000
 DECLARATION, ARCHIVE = "program.json", "files.tar.gz"
 #: What programs write, and no part of them, in a folder that git does not know.
 NOT_PROGRAM = {"__pycache__", ".git", ".venv", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", "node_modules"}
+#: What people keep keys in. Where git tracks such a file, everybody who has the repository has it.
+_KEPT_SECRETS = re.compile(
+    r"\.env(\.(?!example$|sample$|template$).+)?|\.netrc|\.pypirc|\.git-credentials|id_(rsa|dsa|ecdsa|ed25519)|.+\.pem|.+\.key"
+)
 GIT_SECONDS = 60
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
@@ -57,11 +61,13 @@ def identified(program: Program, source: str) -> Program:
 def program_files(program: Program, source: str) -> list[Path]:
     """Return the files of a program in order: all but those that git ignores, and but those of studies and outputs.
 
+    A file in which people keep keys, as ``.env``, is one of them only if git tracks it.
     Raises StudyFileError where they are too many or too large to be copied for every run.
     """
     folder = Path(program.folder)
     listed = sorted(_listed_by_git(folder) if _git(folder, "rev-parse", "--git-dir") else _walked(folder))
-    files = [path for path in listed if not _is_of_studies(path, program)]
+    kept_secrets = _untracked_secrets(folder, listed)
+    files = [path for path in listed if path not in kept_secrets and not _is_of_studies(path, program)]
     size = sum(path.lstat().st_size for path in files)
     if size > MOST_BYTES or len(files) > MOST_FILES:
         largest = sorted(files, key=lambda path: -path.lstat().st_size)[:3]
@@ -72,6 +78,15 @@ def program_files(program: Program, source: str) -> list[Path]:
             f"program.data; the largest are {names}"
         )
     return files
+
+
+def _untracked_secrets(folder: Path, paths: Sequence[Path]) -> set[Path]:
+    """Return those of the files in which people keep keys, and which git does not track."""
+    suspects = {path for path in paths if _KEPT_SECRETS.fullmatch(path.name)}
+    if not suspects:
+        return suspects
+    tracked = _git(folder, "ls-files", "-z") or ""
+    return suspects - {folder / name for name in tracked.split("\0")}
 
 
 def _is_of_studies(path: Path, program: Program) -> bool:
@@ -112,7 +127,7 @@ def keep(program: Program, paths: StudyPaths) -> Path:
 
 
 def file_not_copied(program: Program, reason: str) -> str:
-    """Return that a run had not a file which ``reason`` names, because git ignores it; empty if it names none."""
+    """Return that a run had not a file which ``reason`` names, and why it was not copied; empty if it names none."""
     for quoted in re.findall(r"'([^']+)'", reason):
         name = quoted.rpartition(f"/{PROGRAM_FOLDER}/")[2]
         path = Path(program.folder, name)
@@ -120,8 +135,23 @@ def file_not_copied(program: Program, reason: str) -> str:
             continue
         # A folder that a message names is copied if some file in it is.
         if not any(file.is_relative_to(path) for file in program_files(program, "program")):
-            return f"{name} is in the program's folder, but git ignores it: name it in program.data"
+            why = "it may hold keys" if _KEPT_SECRETS.fullmatch(path.name) else "git ignores it"
+            return f"{name} is in the program's folder, but {why}: name it in program.data"
     return ""
+
+
+def module_not_there(program: Program, python: str, reason: str) -> str:
+    """Return which Python ran a program that had not a module which ``reason`` names; empty if it names none.
+
+    ``python``: what the placeholder {python} of its command was.
+    """
+    module = re.search(r"No module named '([^']+)'", reason)
+    if not module or "python" not in placeholders_of(program.command):
+        return ""
+    return (
+        f"{{python}} was {python}: where that is not the Python that has {module[1]}, write the path of that in "
+        "program.command, or in the cluster file, as python: {program: PATH}"
+    )
 
 
 def _pack(program: Program, source: str, file: IO[bytes]) -> None:

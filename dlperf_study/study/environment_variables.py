@@ -31,6 +31,19 @@ WITHHELD = "(not recorded)"
 SHORTEST_SECRET = 4
 #: A user and a password, in a URL or alone.
 _SECRET_VALUE = re.compile(r"://[^/\s@]+@|[^/\s:@]+:[^/\s:@]+@")
+#: How the keys of services begin and go on: OpenAI, Hugging Face, GitHub, GitLab, AWS, Google, Slack, JSON web tokens.
+_SERVICE_KEYS = {
+    "sk-": r"[\w-]{32,}",
+    "hf_": "[A-Za-z0-9]{16,}",
+    "ghp_": "[A-Za-z0-9]{20,}",
+    "github_pat_": r"\w{20,}",
+    "glpat-": r"[\w-]{16,}",
+    "AKIA": r"[A-Z0-9]{16}(?!\w)",
+    "AIza": r"[\w-]{30,}",
+    "xoxb-": r"[\w-]{10,}",
+    "eyJ": r"[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}",
+}
+_SERVICE_KEY = re.compile("|".join(rf"(?<!\w){begin}{rest}" for begin, rest in _SERVICE_KEYS.items()), re.ASCII)
 #: Switches and small numbers are no secrets, and replaced in a log they would take the sense out of it.
 _SWITCH = re.compile(r"true|false|none|auto|default|[-+]?\d{1,6}(?:\.\d+)?", re.IGNORECASE)
 
@@ -70,14 +83,14 @@ class PassedVariables:
         return {name: value if self._is_harmless(name, value) else WITHHELD for name, value in environment.items()}
 
     def redacted(self, text: str, environment: Mapping[str, str]) -> str:
-        """Return a text in which the values of these variables that evidence withholds are replaced."""
+        """Return a text without keys of services, and without the values of these variables that evidence withholds."""
         for value in self._secrets(environment):
             text = text.replace(value, WITHHELD)
-        return text
+        return _SERVICE_KEY.sub(WITHHELD, text)
 
     def redact_file(self, path: Path, environment: Mapping[str, str]) -> None:
-        """Replace the values of these variables that evidence withholds in a file."""
-        replace_in_file(path, self._secrets(environment), WITHHELD)
+        """Replace the values of these variables that evidence withholds, and keys of services, in a file."""
+        replace_in_file(path, self._secrets(environment), WITHHELD, beginnings=_SERVICE_KEYS)
 
     def _secrets(self, environment: Mapping[str, str]) -> list[str]:
         """Return the values that may be secrets, the longest first: one may be a part of another."""
@@ -86,13 +99,14 @@ class PassedVariables:
         return sorted(secrets, key=len, reverse=True)
 
     def _is_harmless(self, name: str, value: str) -> bool:
-        """Return whether a variable is a known one, and its value has no password in it."""
-        return name in PASSED_VARIABLES or (name in KNOWN_SETTINGS and not _SECRET_VALUE.search(value))
+        """Return whether a variable is a known one, and its value has no password and no key in it."""
+        has_secret = _SECRET_VALUE.search(value) or _SERVICE_KEY.search(value)
+        return name in PASSED_VARIABLES or (name in KNOWN_SETTINGS and not has_secret)
 
 
 #: Parts of the names of options and variables whose values are secrets, as in ``--api-key``; ``--tokenizer`` has none.
-_SECRET_WORDS = {"token", "secret", "password", "passwd", "credential", "credentials", "apikey"}
-_KEYS = {"api", "access", "secret", "private", "auth", "license"}
+_SECRET_WORDS = {"token", "secret", "password", "passwd", "passphrase", "credential", "credentials", "apikey"}
+_KEYS = {"api", "access", "secret", "private", "auth", "license", "wandb", "openai", "comet", "hf", "aws"}
 
 
 def names_secret(name: str) -> bool:
@@ -103,7 +117,7 @@ def names_secret(name: str) -> bool:
 
 
 def secrets_in(arguments: Sequence[str]) -> list[str]:
-    """Return the options of a command line that are followed by a secret, and words with a password in a URL."""
+    """Return what evidence must not show of a command line: options that are followed by a secret, or what one is."""
     secrets = []
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
         name, _, value = argument.partition("=")
@@ -112,6 +126,8 @@ def secrets_in(arguments: Sequence[str]) -> list[str]:
             secrets.append(name)
         elif _SECRET_VALUE.search(argument):
             secrets.append("a URL with a password")
+        elif _SERVICE_KEY.search(argument):
+            secrets.append("the key of a service")
     return secrets
 
 

@@ -1,7 +1,7 @@
 """Study files: strict YAML to a Study, by types that are made from the declarations of parameters."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,7 +28,7 @@ from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.program import Program
-from dlperf_study.study.program_section import ProgramSection, declared_settings
+from dlperf_study.study.program_section import ProgramSection, declared_settings, secret_problem
 from dlperf_study.study.strict_yaml import display_path, find_file, read_mapping
 from dlperf_study.study.study import (
     DEFAULT_MAX_CONFIGURATIONS,
@@ -321,6 +321,7 @@ def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick:
     settings = declared_settings(content)
     valid_keys = {section: (*keys, *settings) if section in _WITH_SETTINGS else keys for section, keys in KEYS.items()}
     file = validate(StudyFile, content, source, valid_keys, {SETTINGS: settings})
+    _require_no_secret(file, settings, source)
     return Study(
         name=name,
         source=source,
@@ -348,6 +349,17 @@ def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick:
         quick=quick,
         program=_program(file.program, folder, source) if file.program else None,
     )
+
+
+def _require_no_secret(file: StudyFile, settings: Sequence[str], source: str) -> None:
+    """Raise StudyFileError where a setting of the user's program has a secret: evidence has it, and every page."""
+    given: list[tuple[str, str, object]]
+    given = [("factors", name, level) for name, levels in file.factors.items() for level in levels]
+    given += [("fixed", name, level) for name, level in file.fixed.items()]
+    given += [(f"include[{at}]", name, level) for at, point in enumerate(file.include) for name, level in point.items()]
+    for section, name, level in given:
+        if name in settings and (problem := secret_problem([f"{name}={level}"])):
+            raise StudyFileError(f"{source}: {section}.{name} {problem}")
 
 
 def _program(section: ProgramSection, folder: Path, source: str) -> Program:

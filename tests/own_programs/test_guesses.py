@@ -1,11 +1,14 @@
 """What is guessed of a repository, and the study that is written from it."""
 
+import sys
+from pathlib import Path
+
 import pytest
 import yaml
 
 from dlperf_study.__main__ import main
 from dlperf_study.core.paths import OUTPUTS_VARIABLE
-from dlperf_study.programs.guesses import guess_environment, guess_program, guess_start
+from dlperf_study.programs.guesses import guess_environment, guess_program, guess_start, note_python
 from dlperf_study.study.new_study import NewStudy
 from dlperf_study.study.study_file import load_study
 from tests.own_programs.studies import write_study
@@ -37,12 +40,24 @@ def test_a_script_with_the_recorder_has_step_times(tmp_path):
     assert guess_program(tmp_path).steps == "recorder"
 
 
-def test_paddle_is_started_by_its_launcher(tmp_path):
+def test_paddle_is_started_by_its_launcher(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     (tmp_path / "train.py").write_text("import paddle.distributed as dist")
     guess = guess_program(tmp_path)
     assert "paddle.distributed.launch" in guess.command
     assert any("paddle.distributed.launch" in note for note in guess.notes)
     assert not any("{python}" in note for note in guess.notes)
+
+
+def test_the_python_of_a_command_is_noted_where_it_is_not_that_of_the_shell(tmp_path, monkeypatch):
+    assert note_python("{python} x.py") == "" or str(Path(sys.executable)) in note_python("{python} x.py")
+    python = tmp_path / "python"
+    python.touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert str(python) in note_python("{python} x.py")
+    assert note_python("torchrun x.py") == ""
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert note_python("{python} x.py") == ""
 
 
 @pytest.mark.parametrize(

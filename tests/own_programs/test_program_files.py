@@ -17,6 +17,7 @@ from dlperf_study.programs.program_files import (
     identified,
     keep,
     kept_program,
+    module_not_there,
     require_packed_size,
 )
 from dlperf_study.study.program import Program
@@ -77,6 +78,39 @@ def test_tracked_and_new_files_are_kept_and_neither_ignored_ones_nor_studies(rep
 def test_a_file_that_git_ignores_is_named_where_a_run_missed_it(repository, reason, missed):
     assert file_not_copied(program_in(repository), reason).startswith("data.bin") is missed
     assert bool(file_not_copied(program_in(repository), reason)) is missed
+
+
+@pytest.mark.parametrize("name", [".env", ".env.local", "sub/.netrc", "id_ed25519", "server.pem"])
+def test_a_file_in_which_people_keep_keys_is_copied_only_if_git_tracks_it(repository, name):
+    (repository / name).write_text("TOKEN=x")
+    (repository / ".env.example").write_text("TOKEN=")
+    program = program_in(repository)
+    assert repository / name not in program_files.program_files(program, "x.yaml")
+    assert repository / ".env.example" in program_files.program_files(program, "x.yaml")
+    assert file_not_copied(program, f"No such file or directory: '{name}'").startswith(f"{name} is in")
+    git(repository, "add", name)
+    assert repository / name in program_files.program_files(program, "x.yaml")
+
+
+def test_without_git_no_file_is_copied_in_which_people_keep_keys(tmp_path):
+    for name in ("train.py", ".env"):
+        (tmp_path / name).write_text("x")
+    assert [path.name for path in program_files.program_files(Program("p", str(tmp_path), "x"), "x.yaml")] == [
+        "train.py"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "reason", "is_named"),
+    [
+        ("{python} train.py", "(ModuleNotFoundError: No module named 'paddle')", True),
+        ("{python} train.py", "exited with code 1", False),
+        ("torchrun train.py", "No module named 'paddle'", False),
+    ],
+)
+def test_the_python_that_had_not_a_module_is_named(command, reason, is_named):
+    remedy = module_not_there(Program("p", "/a", command), "/x/python3", reason)
+    assert ("/x/python3" in remedy) is ("paddle" in remedy) is is_named
 
 
 def test_a_folder_without_git_has_all_its_files_but_what_python_compiles(tmp_path):

@@ -21,6 +21,11 @@ ERRORS = {
     "a command that no shell reads": ('"{python} train.py', "\"{python} 'train.py"),
     "a secret in the command": ("--rank {rank}", "--api-key abcdef"),
     "a secret in the environment": ("  start:", "  environment: {HF_TOKEN: abcdef}\n  start:"),
+    "a secret in a factor": ("factors: {width: [1, 2]", "factors: {width: [1, hf_abcdefghijklmnopqrst]"),
+    "a secret in an included setting": (
+        "factors:",
+        "include: [{width: sk-abcdefghijklmnopqrstuvwxyzabcdefghi}]\nfactors:",
+    ),
     "samples that contradict the batch": ("  start:", "  samples_per_step: '{global_batch} * 2'\n  start:"),
     "samples that are no number": ("  start:", "  samples_per_step: '{width} +'\n  start:"),
     "tokens that are no number": ("  start:", "  tokens_per_step: '{width} / ({width} - 1)'\n  start:"),

@@ -73,3 +73,50 @@ def test_the_shortest_secret_is_replaced_and_what_is_shorter_is_part_of_many_wor
     assert VARIABLES.redacted("key k4Zq, and k4Z in k4Zebra", given) == f"key {WITHHELD}, and k4Z in k4Zebra"
     assert secrets_in(["--api-key", "k4Zq"]) == ["--api-key"]
     assert secrets_in(["--api-key", "k4Z"]) == []
+
+
+#: Keys as services give them, none of which is one.
+SERVICE_KEYS = (
+    "sk-proj-" + "a1B2" * 9,
+    "hf_" + "aB3d" * 8,
+    "ghp_" + "aB3d" * 9,
+    "github_pat_" + "aB3d" * 9,
+    "glpat-" + "aB3d" * 5,
+    "AKIA" + "AB3D" * 4,
+    "AIza" + "aB3d" * 9,
+    "xoxb-" + "123-" * 5,
+    "eyJ" + "aB3d" * 5 + ".eyJ" + "aB3d" * 5 + "." + "aB3d" * 9,
+)
+
+
+@pytest.mark.parametrize("key", SERVICE_KEYS)
+def test_a_key_of_a_service_is_withheld_wherever_it_is(tmp_path, key):
+    assert secrets_in(["--project", key]) == secrets_in([f"--project={key}"]) == ["the key of a service"]
+    assert VARIABLES.recorded({"NCCL_NET": key}) == {"NCCL_NET": WITHHELD}
+    printed = f"login with '{key}' done"
+    assert VARIABLES.redacted(printed, {}) == f"login with '{WITHHELD}' done"
+    log = tmp_path / "log"
+    log.write_text(printed)
+    VARIABLES.redact_file(log, {})
+    assert log.read_text() == f"login with '{WITHHELD}' done"
+
+
+@pytest.mark.parametrize("name", ["--wandb-key", "OPENAI_KEY", "--ssh_passphrase", "+logger.comet_key"])
+def test_names_of_keys(name):
+    assert secrets_in([f"{name}=abcdef"]) == [name]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "task-aware-pretraining-of-models-with-many-words",
+        "sk-learn-experiment-of-2024",
+        "hf_dataset",
+        "sk-1",
+        "AKIAN",
+        "--num-key-value-heads=8888",
+    ],
+)
+def test_a_word_that_begins_as_a_key_is_none(word):
+    assert secrets_in(["--name", word]) == []
+    assert VARIABLES.redacted(word, {}) == word
