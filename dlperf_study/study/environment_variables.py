@@ -106,13 +106,14 @@ class PassedVariables:
 
 #: Parts of the names of options and variables whose values are secrets, as in ``--api-key``; ``--tokenizer`` has none.
 _SECRET_WORDS = {"token", "secret", "password", "passwd", "passphrase", "credential", "credentials", "apikey"}
-_KEYS = {"api", "access", "secret", "private", "auth", "license", "wandb", "openai", "comet", "hf", "aws"}
+_KEYS = {"api", "access", "secret", "private", "auth", "license"}
 
 
 def names_secret(name: str) -> bool:
     """Return whether a name of an option or a variable is one of a secret: ``HF_TOKEN``, ``--api-key``."""
     parts = re.findall("[a-z]+", name.lower())
-    is_key = "key" in parts[-1:] and bool(_KEYS & set(parts[:-1]))
+    # Of variables, each that ends so: the key of whatever service it is.
+    is_key = "key" in parts[-1:] and (bool(_KEYS & set(parts[:-1])) or name.isupper())
     return is_key or bool(_SECRET_WORDS & set(parts[-1:]))
 
 

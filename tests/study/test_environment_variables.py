@@ -101,7 +101,7 @@ def test_a_key_of_a_service_is_withheld_wherever_it_is(tmp_path, key):
     assert log.read_text() == f"login with '{WITHHELD}' done"
 
 
-@pytest.mark.parametrize("name", ["--wandb-key", "OPENAI_KEY", "--ssh_passphrase", "+logger.comet_key"])
+@pytest.mark.parametrize("name", ["WANDB_KEY", "OPENAI_KEY", "--ssh_passphrase", "+logger.api_key"])
 def test_names_of_keys(name):
     assert secrets_in([f"{name}=abcdef"]) == [name]
 

@@ -182,7 +182,7 @@ _NUMBERS = (
     *("final_loss", "energy_per_sample"),
 )
 #: What the other cells of a run are made from.
-_OF_RUN = ("identity", "repetition", "outcome", "reason", "started", "exchange", "breakdown_from")
+_OF_RUN = ("identity", "repetition", "outcome", "reason", "started", "framework", "exchange", "breakdown_from")
 #: Of a time as 2026-11-22T14:55:41.349872+00:00, the letters up to the second.
 _TO_THE_SECOND = 19
 _CAPTION = "One row per run. Numbers on the other pages lead to their configuration here."

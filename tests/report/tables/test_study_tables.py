@@ -7,13 +7,15 @@ import pytest
 
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.metrics.metric import not_measured_in_run
 from dlperf_study.report import tables
 from dlperf_study.report.context import repetition
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.study_tables import MOST_PAIRS
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.study import QUESTIONS
-from tests.evidence_factory import Planned, Recipe, change, configuration, write_lines, write_run
+from tests.evidence_factory import Planned, Recipe, change, configuration, write_lines, write_run, write_study
 from tests.report.conftest import ALONE, TOGETHER, on_devices, study, write_titled
 from tests.report.tables.cells import assert_dashes_have_reasons, cell_of, facts, labelled, labels
 
@@ -273,3 +275,13 @@ def test_a_ratio_of_too_few_common_rounds_says_how_many_it_has(paths, snapshot):
     change(paths.configuration(first.identity).run(1), round=None, position=None)
     ratio = labelled(tables.scaling(collect(paths)), 1)[SPEEDUP]
     assert (ratio.interval, ratio.footnote) == ("", snapshot)
+
+
+def test_a_dash_of_a_run_of_a_program_says_that_it_was_not_measured(paths):
+    given = {"study": paths.folder.name, "cluster": "local"}
+    planned = [Configuration.of_program("toy", given | {"devices_per_node": devices}) for devices in (1, 2)]
+    write_study(paths, [Planned(configuration, Recipe()) for configuration in planned])
+    dataset = collect(paths)
+    dataset.runs.loc[0, "computation_seconds"] = float("nan")
+    cell = labelled(tables.runs(dataset), 0)[COLUMNS["computation_seconds"].label]
+    assert (cell.text, cell.footnote) == (MISSING, not_measured_in_run(dataset.runs.iloc[0]))
