@@ -52,7 +52,8 @@ check-cluster: $(READY) ## try everything a run on a cluster needs, and say what
 	@$(PYTHON) -m dlperf_study check $(CLUSTER)
 
 lab: $(READY) ## open the notebooks in JupyterLab
-	@$(PYTHON) -m jupyter lab --notebook-dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks/explore.ipynb $(LAB)
+	@$(PYTHON) -m jupyterlab --notebook-dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks/index.ipynb \
+	  --ServerApp.contents_manager_class=tools.lab_contents.NotebooksAsInGit $(LAB)
 
 torch: $(READY) ## install PyTorch, for the studies that compare frameworks
 	@$(PYTHON) -m tools.install_torch

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dlperf_study.api.other_results import ingest, published
+    from dlperf_study.api.studies import studies
     from dlperf_study.api.study_results import open_study
     from dlperf_study.audit.frame_audit import audit_frame as audit
     from dlperf_study.record import Recorder
 
-__all__ = ["Recorder", "__version__", "audit", "ingest", "open_study", "published"]
+__all__ = ["Recorder", "__version__", "audit", "ingest", "open_study", "published", "studies"]
 
 __version__ = "0.1.0"
 
@@ -22,6 +23,7 @@ _MODULES = {
     "ingest": "api.other_results",
     "open_study": "api.study_results",
     "published": "api.other_results",
+    "studies": "api.studies",
 }
 
 

@@ -331,7 +331,7 @@ def _cluster(asked: Configuration, recipe: Recipe) -> dict[str, Any]:
 def _environment(recipe: Recipe) -> dict[str, Any]:
     return {
         "hardware": {"host": recipe.host, "cpu_model": "Constructed CPU", "cores": recipe.cores, "memory_bytes": 2**34},
-        "software": {"python": "3.11.9", recipe.library: recipe.library_version},
+        "software": {"python": "3.11.9", "system": "Linux-6.1-x86_64", recipe.library: recipe.library_version},
         "variables": {"OMP_NUM_THREADS": "1"},
         "git": {"commit": recipe.commit, "dirty": False},
     }

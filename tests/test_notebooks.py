@@ -16,7 +16,10 @@ NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
 STUDY_NOTEBOOKS = ("summary", *QUESTIONS, "explore")
 SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Diagnostics"]
 #: Who measures by hand sees the result without scrolling past the parameters.
-SKELETONS = {"run_configuration": ["## Question", "## Result", "## Parameters", "## Data", "## Diagnostics"]}
+SKELETONS = {
+    "run_configuration": ["## Question", "## Result", "## Parameters", "## Data", "## Diagnostics"],
+    "index": ["## Results", "## Notebooks", "## Files"],
+}
 #: A page of the report opens with its findings; sections that have nothing to show have no heading.
 PAGE_SKELETON = ["## Method"]
 PAGES = ("summary", "selftest", "history", "runs", *QUESTIONS)
@@ -103,7 +106,16 @@ def test_a_page_shows_its_findings_first(name):
 
 @every
 def test_parameters_are_flat_scalars(path):
+    if path.stem == "index":
+        return
     assert [name for name, value in parameters(path).items() if not isinstance(value, str | int | float | bool)] == []
+
+
+def test_the_index_leads_to_every_notebook_and_to_files_that_are_there():
+    text = "".join(cell.source for cell in cells(PROJECT / "notebooks" / "index.ipynb", "markdown"))
+    targets = set(re.findall(r"\]\(([^)]+)\)", text))
+    assert {path.name for path in NOTEBOOKS} - {"index.ipynb"} <= targets
+    assert [target for target in targets if not (PROJECT / "notebooks" / target).exists()] == []
 
 
 @pytest.mark.parametrize("name", STUDY_NOTEBOOKS)

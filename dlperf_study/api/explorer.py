@@ -16,7 +16,7 @@ from dlperf_study.dataset.history import measurement_names
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.report import context
 from dlperf_study.report.figures.factor_figure import label_of
-from dlperf_study.report.formatting import format_column
+from dlperf_study.report.formatting import format_column, level_name
 from dlperf_study.report.series import ordered_levels
 from dlperf_study.study.study import source_names
 
@@ -45,7 +45,9 @@ def rows_of(name: str) -> pd.DataFrame:
 def independent_factor(rows: pd.DataFrame, *factors: str) -> str:
     """Return the first other factor that has several levels at one level of each of these; empty if none has."""
     by_level = rows.groupby(list(factors), dropna=False)
-    other_factors = (name for name in varying_columns(rows) if name not in factors)
+    # The global batch follows from the batch per device, and names none of what a study varies.
+    in_order = sorted(varying_columns(rows), key="global_batch".__eq__)
+    other_factors = (name for name in in_order if name not in factors)
     return next((name for name in other_factors if by_level[name].nunique().gt(1).any()), "")
 
 
@@ -64,9 +66,8 @@ _TABLE: dict[str, Any] = {
 def explore(name: str = "") -> ipywidgets.Widget:
     """Return menus that choose data, metric, factors and levels; with the chart, its table and its code below them.
 
-    ``name``: of the data that is shown first, a name of ``data_names``.
-
-    Raises DlperfStudyError if there is no data of this name.
+    ``name``: of the data that is shown first, a name of ``data_names``. Where there is no such data, the view says so,
+    and its menu has the names there are.
     """
     return _Explorer(name or data_names()[0]).view
 
@@ -76,12 +77,12 @@ class _Explorer:
 
     def __init__(self, name: str) -> None:
         names = data_names()
-        self._rows = rows_of(name)
+        self._rows = pd.DataFrame()
         self._data = ipywidgets.Dropdown(options=list(dict.fromkeys([name, *names])), value=name, description="Data")
         self._metric, self._x = ipywidgets.Dropdown(description="Metric"), ipywidgets.Dropdown(description="x")
         self._hue, self._col = ipywidgets.Dropdown(description="Colour"), ipywidgets.Dropdown(description="Panels")
-        self._filters: dict[str, ipywidgets.SelectMultiple] = {}
-        self._filter_box = ipywidgets.HBox(layout={"flex_flow": "row wrap"})
+        self._filters: dict[str, dict[Any, ipywidgets.Checkbox]] = {}
+        self._filter_box = ipywidgets.VBox()
         self._chart, self._table = ipywidgets.HTML(), ITable(**_TABLE)
         self._code = ipywidgets.Textarea(layout={"width": "100%", "height": "7em"}, description="Code")
         menus = ipywidgets.HBox(
@@ -92,7 +93,7 @@ class _Explorer:
         for menu in self._menus().values():
             menu.observe(self._changed, "value")
         self._is_offering = False
-        self._offer_choices()
+        self._load(None)
 
     def _changed(self, _change: object) -> None:
         """Show what a user chose; while other choices are offered, menus change one after another."""
@@ -121,22 +122,28 @@ class _Explorer:
         panels = independent_factor(self._rows, factors[0], colours) if colours else ""
         _offer(self._hue, [(NO_FACTOR, ""), *named], colours)
         _offer(self._col, [(NO_FACTOR, ""), *named], panels)
-        self._filters = {name: self._filter(name) for name in varying[:MOST_FILTERS]}
-        self._filter_box.children = tuple(self._filters.values())
+        self._filters = {name: self._boxes(name) for name in varying[:MOST_FILTERS]}
+        self._filter_box.children = tuple(_line_of(name, boxes) for name, boxes in self._filters.items())
         self._is_offering = False
         self._show()
 
-    def _filter(self, factor: str) -> ipywidgets.SelectMultiple:
-        """Return the menu of the levels of a factor, with all of them chosen."""
-        levels = ordered_levels(self._rows[factor])
-        label, rows, style = column_named(factor).label, min(5, len(levels)), {"description_width": "initial"}
-        menu = ipywidgets.SelectMultiple(options=levels, value=levels, description=label, rows=rows, style=style)
-        menu.observe(self._changed, "value")
-        return menu
+    def _boxes(self, factor: str) -> dict[Any, ipywidgets.Checkbox]:
+        """Return a box for each level of a factor, with all of them chosen."""
+        boxes = {}
+        for level in ordered_levels(self._rows[factor]):
+            box = ipywidgets.Checkbox(
+                value=True, description=level_name(factor, level), indent=False, layout={"width": "max-content"}
+            )
+            box.observe(self._changed, "value")
+            boxes[level] = box
+        return boxes
 
     def _show(self) -> None:
         """Draw the chart and the table of what is chosen, and write its code."""
-        chosen = {name: list(menu.value) for name, menu in self._filters.items() if len(menu.value) < len(menu.options)}
+        chosen: dict[str, list[Any]] = {}
+        for name, boxes in self._filters.items():
+            if not all(box.value for box in boxes.values()):
+                chosen[name] = [level for level, box in boxes.items() if box.value]
         rows = self._rows
         for name, levels in chosen.items():
             rows = rows[rows[name].isin(levels)]
@@ -171,6 +178,12 @@ class _Explorer:
 
     def _menus(self) -> dict[str, ipywidgets.Dropdown]:
         return {"x": self._x, "y": self._metric, "hue": self._hue, "col": self._col}
+
+
+def _line_of(factor: str, boxes: dict[Any, ipywidgets.Checkbox]) -> ipywidgets.HBox:
+    """Return the boxes of a factor behind its label, on as many lines as they need."""
+    label = ipywidgets.Label(column_named(factor).label, layout={"width": "9em"})
+    return ipywidgets.HBox([label, *boxes.values()], layout={"flex_flow": "row wrap"})
 
 
 def _labelled_options(names: Iterable[str]) -> list[tuple[str, str]]:

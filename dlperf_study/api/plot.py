@@ -12,7 +12,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import figures
-from dlperf_study.report.figures.factor_figure import EXPLANATION, FactorChart
+from dlperf_study.report.figures.factor_figure import EFFICIENCY, EXPLANATION, IDEAL, SPEEDUP, FactorChart
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.study.configuration import OF_WHOLE_PROGRAM, PARAMETERS
 
@@ -61,7 +61,8 @@ def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = ""
     """
     chart = _chart(rows, x, y, hue, col)
     left_out = int(rows[y].notna().sum()) - len(chart.rows)
-    caption = f"{EXPLANATION} {counted(left_out, 'row')} left out: no level is stated." if left_out else EXPLANATION
+    explanation = f"{EXPLANATION} {IDEAL}" if x == "world_size" and y in (SPEEDUP, EFFICIENCY) else EXPLANATION
+    caption = f"{explanation} {counted(left_out, 'row')} left out: no level is stated." if left_out else explanation
     heading = f"{title}: {COLUMNS[y].words}" if title else COLUMNS[y].label
     draw = chart.drawing if len(chart.rows) else None
     return Figure("exploration", heading, caption, draw, "No row that is chosen has this metric and these factors.")

@@ -120,8 +120,7 @@ def _add_study_commands(commands: "argparse._SubParsersAction[argparse.ArgumentP
         if command in (study, run, report):
             _add_wait(parser_of_command)
         if command in (study, run):
-            watch_help = "show what is known so far, on a page that loads itself again and in the terminal each round"
-            parser_of_command.add_argument("--watch", action="store_true", help=watch_help)
+            _add_watch(parser_of_command)
         if command in (study, report):
             markdown_help = "write the answer into a file as Markdown, for a comment in a review"
             parser_of_command.add_argument("--export-markdown", type=Path, metavar="FILE", help=markdown_help)
@@ -153,6 +152,7 @@ def _add_program_commands(commands: "argparse._SubParsersAction[argparse.Argumen
     parser.add_argument("--name", default="", help="of the study; without one, that of the script")
     parser.add_argument("--cluster", default="local", help=_CLUSTER_HELP)
     _add_wait(parser)
+    _add_watch(parser)
 
 
 def _count(argument: str) -> int:
@@ -174,6 +174,11 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 def _add_wait(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true", help="wait while another process holds a lock, and say which")
+
+
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    watch_help = "show what is known so far, on a page that loads itself again and in the terminal each round"
+    parser.add_argument("--watch", action="store_true", help=watch_help)
 
 
 def _add_command(

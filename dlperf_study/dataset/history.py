@@ -67,7 +67,7 @@ def find_measurement(name: str) -> Measurement:
 
     Raises EvidenceError, with the names there are, when nothing was measured under it.
     """
-    paths = _paths_of(name)
+    paths = paths_of_measurement(name)
     if not paths.plan_file.exists():
         names = list(measurement_names())
         raise EvidenceError(
@@ -117,7 +117,7 @@ def measurement_names() -> Iterator[str]:
             yield folder.name
 
 
-def _paths_of(name: str) -> StudyPaths:
+def paths_of_measurement(name: str) -> StudyPaths:
     """Return the paths of a measurement, whether there is one or not."""
     if StudyPaths(Path(name)).plan_file.exists():
         return StudyPaths(Path(name).resolve())

@@ -206,6 +206,12 @@ METRICS = (
         lambda run: run.facts["environment"]["software"].get("python"),
         same_within="framework",
     ),
+    recorded(
+        "system",
+        "System",
+        "operating system of the host with its kernel, as Python names it",
+        lambda run: run.facts["environment"]["software"].get("system"),
+    ),
     recorded("library_settings", "Variables", "variables of the environment that set libraries", _library_settings),
     recorded(
         "measuring_code",

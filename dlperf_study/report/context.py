@@ -112,12 +112,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
     runs = _of_model(completed_runs(dataset), model)
     if rows.empty:
         return f"Nothing was measured.{quick_label(dataset)}"
-    batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
-    servers = ["servers"] if rows["servers"].any() else []
-    unusual = departures(rows, _UNUSUAL)
-    trained = "own_program" if dataset.plan.is_program else "model"
-    training = [trained, "image_size", "precision", *unusual, batch, "threads_per_device", "data_source"]
-    factors = ["world_size", "nodes", *servers, *training, *settings_of(rows)]
+    factors = ["world_size", "nodes", *named_factors(dataset, rows)]
     wording = page_wording(dataset)
     parts, unknown = [wording.origin + _devices_phrase(runs)], []
     for name in [*factors, "device", "link"]:
@@ -131,6 +126,16 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
     if unknown:
         parts.append(f"{wording.unknown}: {', '.join(unknown)}")
     return f"{'; '.join(filter(None, parts))}.{quick_label(dataset)}"
+
+
+def named_factors(dataset: Dataset, rows: pd.DataFrame) -> list[str]:
+    """Return what a caption names of what was trained and how, besides devices and nodes."""
+    batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
+    servers = ["servers"] if rows["servers"].any() else []
+    trained = "own_program" if dataset.plan.is_program else "model"
+    unusual = departures(rows, _UNUSUAL)
+    training = [trained, "image_size", "precision", *unusual, batch, "threads_per_device", "data_source"]
+    return [*servers, *training, *settings_of(rows)]
 
 
 def page_conditions(dataset: Dataset) -> str:

@@ -9,11 +9,12 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.wanted_precision import widest
+from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.environment import VERSION_PREFIX
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report import context
-from dlperf_study.report.formatting import listed
+from dlperf_study.report.formatting import distinct_levels, listed
 from dlperf_study.report.tables.answers import pace_note
 from dlperf_study.report.tables.latex import latex_escaped
 from dlperf_study.study.job import BLOCKS, ROUNDS
@@ -32,7 +33,8 @@ def _measured(dataset: Dataset) -> Iterator[str]:
     """Yield the sentences on a study that was measured."""
     runs, rows = context.completed_runs(dataset), context.measured(dataset)
     stretch = context.stretch_of_time(runs)
-    yield latex_escaped(context.conditions(dataset))
+    yield latex_escaped(_training(dataset))
+    yield latex_escaped(_settings(dataset))
     yield (
         f"We measured {counted(len(rows), 'configuration')} in {counted(len(runs), 'completed run')}"
         f"{f' within {stretch}' if stretch else ''} with dlperf\\_study "
@@ -48,6 +50,45 @@ def _measured(dataset: Dataset) -> Iterator[str]:
     yield latex_escaped(pace_note(dataset))
     if dataset.plan.quick:
         yield r"\textbf{These are runs of the quick form: not for publication.}"
+
+
+def _training(dataset: Dataset) -> str:
+    """Return what was trained with which software, and on which machine."""
+    runs, rows = context.completed_runs(dataset), context.measured(dataset)
+    libraries = context.versions(runs)
+    nodes, cores = int(rows["nodes"].max()), _counted_levels(runs, "cores", "core")
+    kind = ": ".join(filter(None, (_known(runs, "device"), _known(runs, "device_name"))))
+    machine = f"{counted(nodes, 'node')}{f' with {cores}' if cores else ''}"
+    link, python = _known(runs, "link"), _known(runs, "python_version")
+    under = [*filter(None, (python and f"Python {python}", _known(runs, "system")))]
+    sentence = f"We trained {_known(rows, _trained(dataset))}{f' with {libraries}' if libraries else ''} on "
+    sentence += f"{_counted_levels(rows, 'world_size', 'device')}{f' ({kind})' if kind else ''} of {machine}"
+    sentence += f"{f' (link: {link})' if link else ''}{f', under {listed(under)}' if under else ''}."
+    return sentence
+
+
+def _settings(dataset: Dataset) -> str:
+    """Return the settings of the training, each with its levels, as far as they are known."""
+    rows = context.measured(dataset)
+    names = [name for name in context.named_factors(dataset, rows) if name != _trained(dataset)]
+    settings = [f"{column_named(name).words} {levels}" for name in names if (levels := _known(rows, name))]
+    listed_settings = f", with {'; '.join(settings)}" if settings else ""
+    return f"Scaling was {dataset.plan.scaling}{listed_settings}."
+
+
+def _trained(dataset: Dataset) -> str:
+    return "own_program" if dataset.plan.is_program else "model"
+
+
+def _known(table: pd.DataFrame, name: str) -> str:
+    """Return the levels of a column as a sentence lists them; empty where none is known."""
+    return context.levels(table[name]) if distinct_levels(table[name]) else ""
+
+
+def _counted_levels(table: pd.DataFrame, name: str, noun: str) -> str:
+    """Return the levels of a number of things with their noun: ``1 and 2 devices``; empty where none is known."""
+    levels = _known(table, name)
+    return f"{levels} {noun}{'' if levels == '1' else 's'}" if levels else ""
 
 
 def _ingested(dataset: Dataset) -> Iterator[str]:

@@ -9,17 +9,46 @@ from dataclasses import dataclass
 from html import escape
 from typing import Protocol, Self
 
-from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.paths import StudyPaths, is_building_report
 
 #: The page with every run.
 RUNS_FILE = "runs.html"
 #: What a reader calls the files of each kind.
 _LABELS = {"csv": "CSV", "tex": "LaTeX", "svg": "SVG", "pdf": "PDF"}
+#: What a table looks like where no style sheet of the report is: in JupyterLab, whose own rules stripe and align cells.
+_NOTEBOOK_STYLE = """<style>
+:is(.jp-RenderedHTMLCommon, body) figure.table { margin: 0; }
+:is(.jp-RenderedHTMLCommon, body) figure.table table { width: auto; margin: .4em 0;
+  font-variant-numeric: tabular-nums; }
+:is(.jp-RenderedHTMLCommon, body) figure.table tbody tr { background: none; }
+:is(.jp-RenderedHTMLCommon, body) figure.table :is(td, th) { text-align: left; vertical-align: top; max-width: 32em;
+  padding: .25em .4em; white-space: normal; }
+:is(.jp-RenderedHTMLCommon, body) figure.table :is(td, th).number { text-align: right; }
+:is(.jp-RenderedHTMLCommon, body) figure.table th.number[colspan="2"] { text-align: center; }
+:is(.jp-RenderedHTMLCommon, body) figure.table :is(td.number, td.interval) { white-space: nowrap; }
+:is(.jp-RenderedHTMLCommon, body) figure.table td.interval { padding-left: 0; }
+:is(.jp-RenderedHTMLCommon, body) figure.table tr.group th { font-style: italic; font-weight: normal; max-width: none; }
+:is(.jp-RenderedHTMLCommon, body) figure.table .unit { display: block; font-weight: normal; opacity: .7; }
+:is(.jp-RenderedHTMLCommon, body) figure.table ul.notes { list-style: none; margin: 0; padding: 0; font-size: .9em;
+  opacity: .8; }
+</style>"""
+
+
+def notebook_style() -> str:
+    """Return the style of a table in a notebook that a person executes; nothing for a page, which has its own."""
+    return "" if is_building_report() else _NOTEBOOK_STYLE
 
 
 def anchor_link(anchor: str) -> str:
-    """Return the link by which a reader gets the address of one element; it is shown while pointed at."""
+    """Return the link by which a reader gets the address of one element, shown while pointed at; none in a notebook."""
+    if not is_building_report():
+        return ""
     return f'<a class="anchor-link" href="#{anchor}" aria-label="link to this">#</a>'
+
+
+def page_link(target: str, content: str) -> str:
+    """Return HTML that leads to an anchor on a page of the report; no link in a notebook, next to which no page is."""
+    return f'<a href="{target}">{content}</a>' if is_building_report() else content
 
 
 def downloads(folder: str, name: str, *kinds: str, of: str = "") -> str:
@@ -70,7 +99,12 @@ class Section:
         return cls(title, tuple(flat))
 
     def save(self, paths: StudyPaths) -> "Section":
-        """Write the files of all parts, also of those that are not shown; return the section, to be shown."""
+        """Return the section, to be shown; while a report is built, write the files of all parts, also of hidden ones.
+
+        A notebook that a person executes writes none: it may show a selection, or a page that the report does not have.
+        """
+        if not is_building_report():
+            return self
         return Section(self.title, tuple(part.save(paths) for part in self.parts))
 
     def _repr_html_(self) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from ipywidgets import Dropdown, SelectMultiple, Textarea
+from ipywidgets import Checkbox, Dropdown, Textarea
 
 from dlperf_study.api.explorer import data_names, explore, independent_factor, rows_of
 from dlperf_study.api.plot import known_metrics, varying_columns
@@ -106,7 +106,7 @@ def executed(code: str) -> Any:
 def test_the_code_makes_what_is_chosen(study):
     view = explore(study)
     menu(view, Dropdown, "Metric").value = "speedup"
-    menu(view, SelectMultiple, "Model").value = ("resnet50",)
+    menu(view, Checkbox, "MobileNetV2").value = False
     code = menu(view, Textarea, "Code").value
     assert code.endswith(
         "study = dlperf_study.open_study('quickstart').sel(model=['resnet50'])\n"
@@ -117,6 +117,14 @@ def test_the_code_makes_what_is_chosen(study):
     code = menu(view, Textarea, "Code").value
     assert "dlperf_study.published('tensorpack_multigpu', points=True)" in code
     assert executed(code)._repr_html_() == view.children[2].value
+
+
+@pytest.mark.usefixtures("study")
+def test_data_that_are_not_there_are_named_above_the_menu_of_those_that_are():
+    view = explore("nothing")
+    assert "nothing: " in view.children[2].value
+    menu(view, Dropdown, "Data").value = PUBLISHED
+    assert "<img" in view.children[2].value
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from dlperf_study.api.study_results import StudyResults
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.report import figures
+from dlperf_study.report.figures.factor_figure import GUIDE
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 from tests.message_snapshots import Refused
 
@@ -39,7 +40,20 @@ def test_factors_of_a_program_are_its_settings_by_name() -> None:
 
 def marks(axes: Any) -> dict[float, float]:
     """Return the height of each mark of a panel, by its place."""
-    return {x: y for line in axes.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
+    drawn = [line for line in axes.lines if line.get_gid() != GUIDE]
+    return {x: y for line in drawn for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
+
+
+def test_lines_connect_devices_and_a_dotted_one_is_ideal() -> None:
+    speedups = {"world_size": [1, 2, 1, 2], "model": ["a", "a", "b", "b"], "speedup": [1, 1.8, 1, 1.6]}
+    rows = pd.DataFrame(speedups | {"efficiency": [1, 0.9, 1, 0.8]})
+    rows = rows.assign(speedup_low=rows["speedup"], speedup_high=rows["speedup"])
+    [axes] = plot_metric(rows, x="world_size", y="speedup", hue="model").drawing.axes
+    *connecting, ideal = [line for line in axes.lines if line.get_gid() == GUIDE]
+    assert [list(line.get_ydata()) for line in connecting] == [[1, 1.8], [1, 1.6]]
+    assert list(ideal.get_ydata()) == [1, 2]
+    [axes] = plot_metric(rows, x="model", y="speedup", hue="world_size").drawing.axes
+    assert [line for line in axes.lines if line.get_gid() == GUIDE] == []
 
 
 def bars(axes: Any) -> list[tuple[float, float]]:
@@ -59,8 +73,9 @@ def test_a_mark_is_a_mean_and_a_bar_its_interval(study: StudyResults) -> None:
 
 def test_hue_has_a_colour_and_col_a_panel_for_each_level(study: StudyResults) -> None:
     [axes] = study.plot(y="throughput", hue="model").drawing.axes
-    filled = [line for line in axes.lines if len(line.get_xdata()) and line.get_fillstyle() == "full"]
-    opened = [line for line in axes.lines if len(line.get_xdata()) and line.get_fillstyle() == "none"]
+    drawn = [line for line in axes.lines if line.get_gid() != GUIDE]
+    filled = [line for line in drawn if len(line.get_xdata()) and line.get_fillstyle() == "full"]
+    opened = [line for line in drawn if len(line.get_xdata()) and line.get_fillstyle() == "none"]
     # Two runs have no interval.
     assert len(filled) == len(opened) == 1
     assert filled[0].get_color() != opened[0].get_color()

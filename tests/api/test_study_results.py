@@ -207,3 +207,23 @@ def test_frames_may_be_changed(study: StudyResults) -> None:
     mine.configurations["throughput"] = 0.0
     assert isinstance(study.configurations, pd.DataFrame)
     assert study.configurations["throughput"].max() > 0
+
+
+@pytest.mark.usefixtures("study")
+def test_the_studies_of_a_workspace_are_listed_with_links_to_their_reports(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    studies = dlperf_study.studies()
+    assert set(studies.frame.index) == {"example", "slower"}
+    assert not BeautifulSoup(studies._repr_html_(), "html.parser").find_all("a")
+    page = StudyPaths.of("slower").report_page
+    page.parent.mkdir()
+    page.touch()
+    monkeypatch.chdir(page.parents[1])
+    [link] = BeautifulSoup(dlperf_study.studies()._repr_html_(), "html.parser").find_all("a")
+    assert link["href"] == "report/index.html"
+    dlperf_study.open_study("example")
+    counts = dlperf_study.studies().frame.loc["example"]
+    assert 0 < counts["completed"] < counts["runs"]
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    assert len(dlperf_study.studies()) == 0

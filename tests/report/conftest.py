@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, REPORT_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.study.study import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
@@ -70,3 +70,9 @@ def mixed() -> Dataset:
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPaths:
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     return StudyPaths.of("example")
+
+
+@pytest.fixture
+def on_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown is part of a report that is built, with files and links; else a person executes a notebook."""
+    monkeypatch.setenv(REPORT_VARIABLE, str(tmp_path / "report.unfinished"))

@@ -36,9 +36,12 @@ _SPREAD, _LETTERS_OF_LEVELS = 0.5, 25
 _LETTER_HEIGHT_INCHES = 0.03
 #: The room above the highest mark, as a share of the axis.
 _HEADROOM = 0.04
+#: The columns that have an ideal, and the name by which lines are known that are no marks.
+SPEEDUP, EFFICIENCY, GUIDE = "speedup", "efficiency", "guide"
 #: What the other factors of a row are, in words.
 _SETTING = "setting"
 EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has none. Levels are at equal distances."
+IDEAL = "Dotted: ideal."
 
 
 def factors(dataset: Dataset) -> Iterator[Figure]:
@@ -60,8 +63,8 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
 class FactorChart:
     """The column ``metric`` of ``rows`` over the levels of ``x``: a mark for each row, a bar for its interval.
 
-    ``hue``, ``col``: columns whose levels have a colour or a panel of their own; empty for none. There is no line
-    between levels, because nothing was measured there.
+    ``hue``, ``col``: columns whose levels have a colour or a panel of their own; empty for none. Lines connect numbers
+    of devices, and a dotted one is ideal; other levels have none, because nothing was measured between them.
     """
 
     rows: pd.DataFrame
@@ -143,7 +146,12 @@ class _Panel:
         """Draw marks and bars; those at the same level are next to each other."""
         for order_in_panel, (position, rows) in enumerate(self.marks.items()):
             shift = _SPREAD * ((order_in_panel + 0.5) / len(self.marks) - 0.5)
-            _draw_marks(axes, rows, metric, [self.levels.index(value) + shift for value in rows[self.x]], position)
+            x_values = [self.levels.index(value) + shift for value in rows[self.x]]
+            if self.x == "world_size":
+                _connect(axes, x_values, rows[metric], position)
+            _draw_marks(axes, rows, metric, x_values, position)
+        if self.x == "world_size":
+            self._draw_ideal(axes, metric)
         names = [level_name(self.x, level) for level in self.levels]
         axes.set_xticks(range(len(names)), names)
         if _are_long(names):
@@ -153,6 +161,19 @@ class _Panel:
         axes.set_xlim(-0.5, len(names) - 0.5)
         axes.set_title(self.title)
         quantity_axes(axes)
+
+    def _draw_ideal(self, axes: Axes, metric: str) -> None:
+        """Draw the ideal speedup or efficiency at each number of devices, where rows have both."""
+        rows = pd.concat(self.marks.values())
+        if metric not in (SPEEDUP, EFFICIENCY) or not {SPEEDUP, EFFICIENCY} <= set(rows):
+            return
+        ideals = (rows[SPEEDUP] / rows[EFFICIENCY]).groupby(rows[self.x]).agg(["min", "max"]).dropna()
+        if metric == SPEEDUP and not np.allclose(ideals["min"], ideals["max"]):
+            # Baselines on several numbers of devices have no ideal in common.
+            return
+        heights = ideals["min"] if metric == SPEEDUP else [1.0] * len(ideals)
+        positions = [self.levels.index(level) for level in ideals.index]
+        axes.plot(positions, heights, color="0.5", linestyle=":", linewidth=1, zorder=0, gid=GUIDE)
 
     def end_labels(self, metric: str) -> list[EndLabel]:
         """Return the name of each colour, as high as its mark at the last level that it has."""
@@ -173,6 +194,13 @@ def _names(factor: str, levels: Sequence[Any]) -> list[str]:
 def _are_long(names: list[str]) -> bool:
     """Return whether names of levels are too long to be level: oblique ones take height."""
     return sum(map(len, names)) > _LETTERS_OF_LEVELS
+
+
+def _connect(axes: Axes, x_values: list[float], heights: pd.Series, position: int) -> None:
+    """Connect the marks of one colour, if there is one at each level: of several no line tells which are alike."""
+    if len(set(x_values)) == len(x_values):
+        points = sorted(zip(x_values, heights, strict=True))
+        axes.plot(*zip(*points, strict=True), color=colour(position), linewidth=0.7, alpha=0.6, gid=GUIDE)
 
 
 def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, x_values: list[float], position: int) -> None:

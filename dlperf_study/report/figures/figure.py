@@ -197,7 +197,8 @@ class Figure:
         pixels = round(PAGE.inches * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)
         return (
             f'<picture><source media="screen and (max-width: 40rem)" srcset="{on_phone.replace(" ", "%20")}">'
-            f'<img width="{pixels}" alt="{escape(self.alt or self.title)}" src="{on_desktop}"></picture>'
+            f'<img width="{pixels}" style="max-width:100%;height:auto" alt="{escape(self.alt or self.title)}" '
+            f'src="{on_desktop}"></picture>'
         )
 
 

@@ -9,13 +9,14 @@ from html import escape
 import pandas as pd
 
 from dlperf_study.core.errors import Severity
-from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.paths import StudyPaths, is_building_report
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, pages_of
 from dlperf_study.metrics.metric import QUALITY, RATE_PAGES
 from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, html_text, listed
+from dlperf_study.report.section import page_link
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.table import Cell, Heading, Page, Table
 from dlperf_study.study.study import PUBLISHED
@@ -185,7 +186,9 @@ class DiagnosticOverview:
         return self.topic == (QUALITY if QUALITY in self.dataset.plan.questions else "")
 
     def save(self, paths: StudyPaths) -> "DiagnosticOverview":
-        """Write the diagnostics as a table into the study's tables; return the overview, to be shown."""
+        """Return the overview, to be shown; while a report is built, write the diagnostics into the study's tables."""
+        if not is_building_report():
+            return self
         for topic in {self.topic, "" if self.has_details else self.topic}:
             diagnostics(self.dataset, topic).save(paths)
         return self
@@ -205,7 +208,7 @@ class DiagnosticOverview:
         verb = "is" if sum(counts.values()) == 1 else "are"
         kind = "diagnostics error" if Severity.ERROR in counts else "diagnostics"
         counted_diagnostics = listed([counted(count, severity) for severity, count in counts.items()])
-        link = f'<a href="{page}#{ANCHOR}">{counted_diagnostics}</a>'
+        link = page_link(f"{page}#{ANCHOR}", counted_diagnostics)
         return f'<p class="{kind}">{link} from the checks of these runs {verb} about what this page shows.</p>'
 
     def _counts(self) -> dict[Severity, int]:

@@ -13,7 +13,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from dlperf_study.report.formatting import html_text
-from dlperf_study.report.section import anchor_link, downloads, evidence_link
+from dlperf_study.report.section import anchor_link, downloads, evidence_link, notebook_style, page_link
 
 if TYPE_CHECKING:
     from dlperf_study.report.tables.table import Cell, Footnote, Heading, Table
@@ -45,7 +45,7 @@ def html_on_page(table: "Table") -> str:
     positions = _first(table) if is_shortened else range(len(table.rows))
     button = _button(table) if is_shortened else ""
     body = button + _grid(table, positions) + _footnotes(table, positions) + (folded if definitions else "")
-    return _figure(table, caption, body, anchor_link(f"table-{table.name}") + files)
+    return notebook_style() + _figure(table, caption, body, anchor_link(f"table-{table.name}") + files)
 
 
 def script_of_rows(table: "Table") -> str:
@@ -100,7 +100,7 @@ def _footnote_lines(table: "Table", footnotes: "Iterable[Footnote]") -> Iterator
     for footnote in footnotes:
         line = html_text(str(footnote))
         if target := getattr(footnote, "target", ""):
-            line = f'<a href="{escape(target)}">{line}</a>'
+            line = page_link(escape(target), line)
         yield f"<sup>{table.footnotes[footnote]}</sup>&nbsp;{line}"
 
 

@@ -82,7 +82,9 @@ def factor_column(name: str) -> TableColumn:
 def measured_column(dataset: Dataset, name: str) -> TableColumn:
     """Return a column of measured values in the unit that fits most of them; numbers lead to their runs."""
     column = _measured_column(dataset, name)
-    return link_evidence(dataset, column) if column.heading.numeric else column
+    if not column.heading.numeric:
+        return column
+    return link_evidence(dataset, TableColumn(replace(column.heading, column=name), column.cell))
 
 
 def link_evidence(dataset: Dataset, column: TableColumn) -> TableColumn:

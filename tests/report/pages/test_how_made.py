@@ -8,7 +8,8 @@ import pytest
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report.formatting import format_column
-from dlperf_study.report.tables.table import Table
+from dlperf_study.report.sentences.names import PageSentences
+from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import defined, laid_out, measured_column
 from tests.evidence_factory import example_study
 from tests.report.pages.test_long_tables import written_page
@@ -43,3 +44,23 @@ def test_a_click_on_a_number_shows_how_it_was_made(chromium: Any, tmp_path: Path
     runs = eval(last, names)
     assert shown[0]["throughput"].tolist() == [first.throughput]
     assert runs["throughput"].tolist() == dataset.runs_of(first.identity)["throughput"].tolist()
+
+
+def test_a_number_of_a_sentence_shows_the_same_as_its_cell(chromium: Any, tmp_path: Path):
+    heading = Heading("Speedup", "×", numeric=True, interval=True, column="speedup")
+    rows = ((Cell("1.39", "[1.2, 1.6]", evidence="run-a"),), (Cell("2", "[1, 3]", evidence="run-b"),))
+    rows += ((Cell("2", "[1, 3]", evidence="run-c"),),)
+    page_file = written_page(tmp_path, Table("many", "Many", "", (heading,), rows, (defined("speedup"),)))
+    sentences = ("fast: 1.39 times [1.2, 1.6].", "of two cells: 2 [1, 3]", "of none: 7 [6, 8]")
+    content = page_file.read_text(encoding="utf-8")
+    figure = content.index("<figure")
+    page_file.write_text(content[:figure] + PageSentences(sentences)._repr_html_() + content[figure:], encoding="utf-8")
+    with chromium.new_context(offline=True) as context:
+        page = context.new_page()
+        page.goto(page_file.as_uri())
+        assert page.locator(".findings li").all_inner_texts() == [text.replace(", ", ",\xa0") for text in sentences]
+        [button] = page.locator(".findings button").all()
+        button.click()
+        dialog = page.locator("dialog")
+        assert dialog.locator("h2").inner_text() == "1.39 [1.2, 1.6]"
+        assert dialog.locator("a").get_attribute("href").endswith("#run-a")

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview, diagnostic_groups
 from tests.evidence_factory import Planned, Recipe, configuration
@@ -34,6 +36,7 @@ def test_a_few_of_many_configurations_are_named_and_more_are_counted():
         assert group.configurations == named
 
 
+@pytest.mark.usefixtures("on_page")
 def test_details_are_on_quality_or_on_the_summary_where_nobody_asks_for_quality():
     dataset = busy()
     quality = DiagnosticOverview(dataset, "quality")._repr_html_()
@@ -48,6 +51,7 @@ def test_details_are_on_quality_or_on_the_summary_where_nobody_asks_for_quality(
     assert 'href="index.html#diagnostics"' in DiagnosticOverview(dataset, "scaling")._repr_html_()
 
 
+@pytest.mark.usefixtures("on_page")
 def test_an_error_is_marked_as_one(snapshot):
     dataset = busy()
     lost = {"subject": "throughput", "message": "<b>", "severity": "error"}
@@ -58,6 +62,7 @@ def test_an_error_is_marked_as_one(snapshot):
     assert "&lt;b&gt;" in DiagnosticOverview(damaged, "quality")._repr_html_()
 
 
+@pytest.mark.usefixtures("on_page")
 def test_every_page_keeps_its_diagnostics_as_a_table(paths):
     dataset = busy()
     for topic in ("", "scaling", "quality"):

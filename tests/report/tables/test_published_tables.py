@@ -160,6 +160,7 @@ def test_a_study_without_sources_says_so():
     assert (unanswered.drawing, unanswered.empty != NO_SOURCES) == (None, True)
 
 
+@pytest.mark.usefixtures("on_page")
 def test_every_link_to_the_audit_arrives(published_study):
     pages = {Page.answering(question).file for question in QUESTIONS}
     shown = (

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.paths import REPORT_VARIABLE, StudyPaths
 from dlperf_study.report import figures
 from dlperf_study.report.section import Section
 from dlperf_study.report.tables.latex import latex_escaped, latex_table
@@ -27,6 +27,7 @@ def test_each_distinct_note_has_one_mark():
     assert len(marks) == len(set(marks.values())) == 800
 
 
+@pytest.mark.usefixtures("on_page")
 def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere():
     links = (Link("audit & more", "audit.html#audit-1"), Link("no page", ""))
     table = Table(
@@ -128,12 +129,26 @@ FULL = Table("full", "Full", "All of it.", HEADINGS, ((Cell("1"),),), notes=("A:
 EMPTY = Table("empty", "Empty", "", HEADINGS, (), empty="Nothing was measured.")
 
 
+@pytest.mark.usefixtures("on_page")
 def test_an_empty_table_is_not_shown_and_its_file_is_written(tmp_path):
     paths = StudyPaths(tmp_path)
     shown = Section.of("Both", FULL, [EMPTY]).save(paths)._repr_html_()
     assert '<h2 id="both">Both<a class="anchor-link" href="#both"' in shown
     assert EMPTY.empty not in shown
     assert EMPTY.empty in (paths.tables / "empty.html").read_text()
+
+
+def test_a_notebook_that_a_person_executes_writes_no_file_and_leads_to_no_page(tmp_path, monkeypatch):
+    paths, linked = StudyPaths(tmp_path), Cell("1", evidence="run-1", further=(Link("audit", "audit.html#audit-1"),))
+    section = Section.of("Both", replace(FULL, rows=((linked,),)))
+    by_hand = section.save(paths)._repr_html_()
+    assert "href" not in by_hand.replace('href="#', "")
+    assert "<style>" in by_hand
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv(REPORT_VARIABLE, str(tmp_path))
+    on_page = section.save(paths)._repr_html_()
+    assert 'href="runs.html#run-1"' in on_page
+    assert "<style>" not in on_page
 
 
 def test_a_page_shows_its_part_of_the_caption_and_the_file_all(tmp_path):

@@ -149,6 +149,11 @@ function headingOf(cell) {
   }
 }
 
+function intervalOf(cell) {
+  const next = cell.nextElementSibling;
+  return (next?.matches(".interval") && next.firstChild?.textContent) || "";
+}
+
 function codeOf(column, digest) {
   const study = JSON.stringify(document.body.dataset.study), end = JSON.stringify("-" + digest);
   const columns = JSON.stringify([...new Set(["repetition", "outcome", column, "throughput"])]);
@@ -165,7 +170,7 @@ function showHowMade(link, heading) {
   const dialog = document.createElement("dialog"), cell = link.closest("td"), column = heading.dataset.column;
   const add = (tag, text) => Object.assign(dialog.appendChild(document.createElement(tag)), { textContent: text });
   const definition = heading.querySelector("a.definition")?.getAttribute("href");
-  const interval = cell.nextElementSibling?.matches(".interval") ? " " + cell.nextElementSibling.firstChild?.textContent : "";
+  const interval = intervalOf(cell) && " " + intervalOf(cell);
   dialog.className = "how-made";
   add("h2", link.textContent + interval);
   add("p", definition ? document.getElementById(definition.slice(1)).textContent : column);
@@ -186,3 +191,31 @@ addEventListener("click", (event) => {
   event.preventDefault();
   showHowMade(link, heading);
 });
+
+// A number of a sentence that is in one cell of the tables, with its interval, was made as that cell was.
+const cellsOf = new Map();
+for (const link of document.querySelectorAll('td.number a[href*="#run-"]')) {
+  const cell = link.closest("td"), column = headingOf(cell)?.dataset.column, printed = link.textContent + " " + intervalOf(cell);
+  if (!column || !intervalOf(cell)) continue;
+  const first = cellsOf.get(printed);
+  const isSame = !first || (first.hash === link.hash && headingOf(first.closest("td")).dataset.column === column);
+  cellsOf.set(printed, isSame ? first ?? link : null);
+}
+for (const sentence of document.querySelectorAll(".findings li")) {
+  const walker = document.createTreeWalker(sentence, NodeFilter.SHOW_TEXT), texts = [];
+  while (walker.nextNode()) texts.push(walker.currentNode);
+  for (const text of texts) offerNumbers(text);
+}
+
+/** Make each number of a text that is in one cell of the tables a button that shows how it was made. */
+function offerNumbers(text) {
+  for (const part of [...text.data.matchAll(/([\d.\u202f]+)((?: times)? )(\[[^\]]+\])/g)].reverse()) {
+    const link = cellsOf.get(part[1] + " " + part[3].replaceAll("\u00a0", " "));
+    if (!link) continue;
+    const number = text.splitText(part.index);
+    number.splitText(part[0].length);
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "number", textContent: part[0] });
+    button.addEventListener("click", () => showHowMade(link, headingOf(link.closest("td"))));
+    number.replaceWith(button);
+  }
+}

@@ -1,0 +1,99 @@
+"""The studies of a workspace: which have results, where their reports are, and the code that opens each."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import outputs_folder
+from dlperf_study.core.user_commands import make_command
+from dlperf_study.dataset import tables
+from dlperf_study.dataset.history import measurement_names, paths_of_measurement
+from dlperf_study.metrics.columns import TableName
+from dlperf_study.study.job import Outcome
+from dlperf_study.study.plan import Plan
+
+_HEADINGS = ("Study", "Title", "Measured", "Runs", "Report", "In Python")
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """What is there of one study or of an earlier measurement of it.
+
+    ``begun``: when its first completed run began, to the day; ``completed`` and ``runs``: how many runs are completed,
+    and how many there are. All are of the tables as they were made last, None before that.
+    """
+
+    name: str
+    title: str
+    begun: str | None
+    completed: int | None
+    runs: int | None
+    report: Path | None
+
+
+class Studies(tuple[StudySummary, ...]):
+    """The studies of a workspace, by name; a notebook shows them with links to their reports."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each study, by ``name``, with the fields of ``StudySummary``."""
+        columns = list(StudySummary.__annotations__)
+        return pd.DataFrame([vars(study) for study in self], columns=columns).set_index("name")
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{study.name}: {study.title}, {_runs(study)}" for study in self) or _nothing()
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return f"<p>{escape(_nothing())}</p>"
+        head = "".join(f"<th style='text-align: left'>{heading}</th>" for heading in _HEADINGS)
+        rows = "".join(f"<tr>{''.join(map(_html_cell, _HEADINGS, _cells(study)))}</tr>" for study in self)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def studies() -> Studies:
+    """Return what was measured or ingested into the outputs of this workspace; no evidence is read for it."""
+    return Studies(map(_summary, measurement_names()))
+
+
+def _summary(name: str) -> StudySummary:
+    paths = paths_of_measurement(name)
+    report = paths.report_page if paths.report_page.exists() else None
+    try:
+        title = Plan.read(paths.plan_file).title
+        if not (paths.dataset / f"{TableName.RUNS}.parquet").exists():
+            return StudySummary(name, title, None, None, None, report)
+        runs = tables.read(TableName.RUNS, paths.dataset)
+    except EvidenceError as error:
+        return StudySummary(name, str(error), None, None, None, report)
+    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    begun = completed["started"].dropna()
+    return StudySummary(name, title, str(begun.min())[:10] if len(begun) else None, len(completed), len(runs), report)
+
+
+def _nothing() -> str:
+    return f"Nothing was measured into {outputs_folder()}: {make_command('study')} does, in a terminal."
+
+
+def _runs(study: StudySummary) -> str:
+    return "no tables yet" if study.runs is None else f"{study.completed} of {study.runs} completed"
+
+
+def _cells(study: StudySummary) -> Iterator[str]:
+    """Yield the cells of a study as HTML; links are relative to the folder of the notebook, as in JupyterLab."""
+    yield f"<b>{escape(study.name)}</b>"
+    yield escape(study.title)
+    yield study.begun or ""
+    yield _runs(study)
+    yield f'<a href="{escape(os.path.relpath(study.report))}">report</a>' if study.report else "not built"
+    yield f"<code>dlperf_study.open_study({study.name!r})</code>"
+
+
+def _html_cell(heading: str, content: str) -> str:
+    wrapped = "normal" if heading == "Title" else "nowrap"
+    return f"<td style='text-align: left; white-space: {wrapped}'>{content}</td>"
