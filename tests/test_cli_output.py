@@ -96,6 +96,13 @@ def test_no_colour_goes_into_a_file(table, capsys):
         (["measure", "--over", "n"], {"nodes="}),
         (["measure", "--start", "each_r"], {"each_rank"}),
         (["meas"], {"measure"}),
+        (["measure", "--over", "wi=1,2", "--", "torchrun", "'--a={no'"], {"--a={nodes}", "--a={node}"}),
+        (
+            ["measure", "--over", "width=1,2", "--", "x", "'{host_0}:{p'"],
+            {"{host_0}:{p" + end for end in ("ort_0}", "rocesses}", "ython}")},
+        ),
+        (["measure", "--over", "width=1,2", "--fixed", "wide=1", "--", "x", "'{wi'"], {"{width}", "{wide}"}),
+        (["measure", "--over", "width", "=", "1,2", "--", "x", "'{wi'"], {"{width}"}),
     ],
 )
 def test_a_shell_completes_what_is_typed(typed, completed, tmp_path):

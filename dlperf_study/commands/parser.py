@@ -13,15 +13,25 @@ from dlperf_study.core.resources import DOCS, FOLDERS, named_files
 from dlperf_study.core.user_commands import COMMAND, command_line
 from dlperf_study.study.configuration import MAX_STEPS, SCALE
 from dlperf_study.study.new_study import MEASUREMENT
-from dlperf_study.study.program import STARTS
+from dlperf_study.study.program import DERIVED_PLACEHOLDERS, STARTS
 
 SHELLS = ("bash", "zsh")
 #: It holds all words, so a press of Tab starts no Python: importing this package takes longer than a person waits.
 _FUNCTION = """{prefix}_dlperf_study() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} command word
+    local current=${{COMP_WORDS[COMP_CWORD]}} command word brace="{{" names="{placeholders}" last
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         case $word in {commands}) command=$word; break;; esac
     done
+    # In the command that is measured: a placeholder, also one that --over or --fixed has named.
+    if [[ $command == measure && $current == *"$brace"* && ${{current##*"$brace"}} != *"}}"* ]]; then
+        for word in "${{COMP_WORDS[@]}}"; do
+            case $last in --over|--fixed) names+=" ${{word%%=*}}";; esac
+            last=$word
+        done
+        COMPREPLY=($(compgen -P "${{current%"$brace"*}}$brace" -S "}}" -W "$names" -- "${{current##*"$brace"}}"))
+        compopt +o filenames -o nospace 2>/dev/null
+        return
+    fi
     case $command in
 {cases}
         *) COMPREPLY=($(compgen -W "{words}" -- "$current"));;
@@ -50,8 +60,20 @@ def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
     commands = "|".join(parsers)
     first = " ".join([*parsers, *_options(parser)])
     return _FUNCTION.format(
-        prefix=_PREFIXES[shell], commands=commands, cases="\n".join(cases), words=first, script=COMMAND
+        prefix=_PREFIXES[shell],
+        commands=commands,
+        cases="\n".join(cases),
+        words=first,
+        script=COMMAND,
+        placeholders=" ".join(_placeholders()),
     )
+
+
+def _placeholders() -> Iterator[str]:
+    """Yield the names that every command may have in braces; of several nodes, those of the first."""
+    yield from (name for name in SCALE if name != "servers")
+    yield from DERIVED_PLACEHOLDERS
+    yield from ("host_0", "port_0", "interface_0", "devices_0", "run")
 
 
 def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:
