@@ -25,6 +25,12 @@ def test_the_content_is_on_the_disk_before_the_file_is_replaced(tmp_path, monkey
     assert file.read_text() == "new"
 
 
+def test_what_is_no_character_becomes_a_question_mark(tmp_path):
+    """As a byte that is not UTF-8 in the name of a file: the file can be read by whoever expects UTF-8."""
+    write_atomically(tmp_path / "plan.json", f"café {os.fsdecode(bytes([0xE9]))} \ud800")
+    assert (tmp_path / "plan.json").read_text(encoding="utf-8") == "café ? ?"
+
+
 def test_a_file_that_can_not_be_written_stays_as_it_was(tmp_path, monkeypatch):
     file = tmp_path / "run.json"
     write_atomically(file, "old")

@@ -1,6 +1,7 @@
 """Doing the command that a command line asks for: how it waits, fails and is interrupted."""
 
 import argparse
+import os
 import sys
 import time
 import traceback
@@ -11,6 +12,7 @@ from dlperf_study.commands.output import STANDARD_OUTPUT, lines_may_be_lost, pri
 from dlperf_study.commands.own_program import measure
 from dlperf_study.commands.parser import Command, command_parser
 from dlperf_study.core.errors import DlperfStudyError, HeldError
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, outputs_folder
 from dlperf_study.core.signals import interrupt_once
 from dlperf_study.core.streams import mend_streams, silence
 from dlperf_study.core.user_commands import missing_package
@@ -30,6 +32,9 @@ _CONTINUATION: dict[Command, str] = dict.fromkeys(
 def do(arguments: list[str] | None) -> int:
     """Do one command; return the exit code: 0 done, 1 an error or a failed run, 2 no command, 130 interrupted."""
     mend_streams()
+    if problem := _place_problem():
+        print_aside(f"error: {problem}")
+        return 1
     parser = command_parser()
     if not (sys.argv[1:] if arguments is None else arguments):
         print_aside(parser.format_help())
@@ -53,9 +58,32 @@ def do(arguments: list[str] | None) -> int:
             # Otherwise Python would try to write the rest when it exits.
             silence(sys.stdout)
         return print_error(f"{error.filename or 'a file'}: {error.strerror or error}")
+    except RuntimeError as error:
+        if not _is_loop(error):
+            raise
+        return print_error(str(error))
     except KeyboardInterrupt:
         print_aside(f"interrupted{_CONTINUATION.get(command, '. The same command starts over.')}")
         return INTERRUPTED
+
+
+def _place_problem() -> str:
+    """Return why no command can work in this folder, with these outputs; empty if one can."""
+    try:
+        os.getcwd()
+        outputs_folder()
+    except FileNotFoundError:
+        return "the folder in which this command was started is gone; go to another one"
+    except RuntimeError as error:
+        if not _is_loop(error):
+            raise
+        return f"{OUTPUTS_VARIABLE} or outputs/: {error}"
+    return ""
+
+
+def _is_loop(error: RuntimeError) -> bool:
+    """Return whether an error is that of ``Path.resolve`` for a link that leads to itself."""
+    return str(error).startswith("Symlink loop")
 
 
 def _until_free(command: Command, options: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """Commands that begin with a program of the user: new, measure."""
 
 import argparse
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from dlperf_study.commands.output import print_line
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
 from dlperf_study.core.resources import FOLDERS
 from dlperf_study.core.wording import closest
-from dlperf_study.core.writing import write_atomically
+from dlperf_study.core.writing import naming, replacing, write_atomically
 from dlperf_study.study.configuration import SCALE, study_parameters
 from dlperf_study.study.new_study import MEASUREMENT, NewStudy
 from dlperf_study.study.parameter import Scalar
@@ -158,7 +159,7 @@ def _path_of(study: NewStudy, folder: Path) -> Path:
 def _write(study: NewStudy, folder: Path) -> Path:
     """Write a study file into ``studies``, and let git ignore the outputs; an equal file that is there stays."""
     path, content = _path_of(study, folder), study.as_yaml()
-    if path.exists() and path.read_text(encoding="utf-8") != content:
+    if path.exists() and path.read_bytes() != content.encode():
         shown = path.relative_to(folder)
         raise StudyFileError(f"{shown} is there already, and differs; give another --name, or delete it")
     path.parent.mkdir(exist_ok=True)
@@ -169,6 +170,8 @@ def _write(study: NewStudy, folder: Path) -> Path:
 
 def _ignore_outputs(folder: Path) -> None:
     ignore_file = folder / ".gitignore"
-    lines = ignore_file.read_text(encoding="utf-8").splitlines() if ignore_file.exists() else []
-    if (folder / ".git").exists() and not {IGNORED, f"/{IGNORED}", IGNORED.rstrip("/")} & set(lines):
-        write_atomically(ignore_file, "\n".join([*lines, f"/{IGNORED}", ""]))
+    # Its names of files may have any encoding, and stay as they are.
+    lines = ignore_file.read_bytes().splitlines() if ignore_file.exists() else []
+    if (folder / ".git").exists() and not {IGNORED, f"/{IGNORED}", IGNORED.rstrip("/")} & {*map(os.fsdecode, lines)}:
+        with naming(ignore_file), replacing(ignore_file) as unfinished:
+            unfinished.write_bytes(b"\n".join([*lines, f"/{IGNORED}".encode(), b""]))

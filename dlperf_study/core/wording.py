@@ -2,7 +2,9 @@
 
 import difflib
 import math
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 #: What other programs call a key or a level of a study file that has another name here.
 _NAMES_ELSEWHERE = {
@@ -40,6 +42,11 @@ def closest(name: str, choices: Iterable[str]) -> str:
     matches = [choice for choice in names if len(name) > 2 and choice.startswith(name)]
     matches = matches or difflib.get_close_matches(name, names, n=1)
     return f"did you mean {' or '.join(matches)}? " if matches else ""
+
+
+def path_text(path: str | Path) -> str:
+    """Return a path as a text that any file can hold: bytes that are not UTF-8 appear as their codes, ``caf\\xe9``."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def as_yaml(value: object) -> str:

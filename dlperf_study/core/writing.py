@@ -13,10 +13,11 @@ FULL_BYTES = 1_000_000
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that readers see the old or the complete new content, also after a crash.
 
+    What is no character, as a byte in the name of a file may be, becomes a question mark: what has it can be read then.
     Raises OSError, which names the file, when it can't be written; the old content stays then.
     """
     with naming(path), replacing(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8")
+        unfinished.write_text(text, encoding="utf-8", errors="replace")
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def dataset_digest(paths: StudyPaths) -> str:
 def is_dataset_current(paths: StudyPaths) -> bool:
     """Return whether the tables of a study are there, and would be made from the same inputs again."""
     parts = (paths.dataset_inputs, *(paths.dataset / f"{name}.parquet" for name in _TABLES))
-    return all(part.exists() for part in parts) and paths.dataset_inputs.read_text() == dataset_digest(paths)
+    return all(part.exists() for part in parts) and paths.dataset_inputs.read_bytes() == dataset_digest(paths).encode()
 
 
 def record_dataset(paths: StudyPaths, digest: str) -> None:
@@ -51,7 +51,7 @@ def report_digest(paths: StudyPaths) -> str:
 def is_report_current(paths: StudyPaths) -> bool:
     """Return whether the report of a study is there, with its parts, and would be built from the same inputs again."""
     parts = (paths.report_page, paths.tables, paths.dataset, paths.report_inputs)
-    return all(part.exists() for part in parts) and paths.report_inputs.read_text() == report_digest(paths)
+    return all(part.exists() for part in parts) and paths.report_inputs.read_bytes() == report_digest(paths).encode()
 
 
 def record_report(paths: StudyPaths, digest: str) -> None:

@@ -39,6 +39,9 @@ def changed_files(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
         except OSError as error:
             yield f"{name} was there when the run ended, and can't be read: {error.strerror}"
             continue
+        except ValueError:
+            yield f"{name!a} can't be the name of a file: run.json was changed"
+            continue
         if is_changed:
             yield f"{name} was changed after the run"
 

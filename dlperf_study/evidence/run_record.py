@@ -194,8 +194,12 @@ def measured_device_name(nodes: Sequence[NodeFacts]) -> dict[str, str]:
 
 
 def write(facts: dict[str, Any], paths: RunPaths) -> None:
-    """Write ``run.json`` in one piece, after everything else that the run wrote, with digests of that."""
-    write_atomically(paths.run_file, json.dumps(with_digests(facts, paths), indent=1) + "\n")
+    """Write ``run.json`` in one piece, after everything else that the run wrote, with digests of that.
+
+    What is no character, as in the name of a process or a folder, becomes a question mark: no reader of JSON takes it.
+    """
+    readable = json.loads(json.dumps(facts, ensure_ascii=False).encode(errors="replace"))
+    write_atomically(paths.run_file, json.dumps(with_digests(readable, paths), indent=1) + "\n")
 
 
 def read(paths: RunPaths) -> dict[str, Any] | None:

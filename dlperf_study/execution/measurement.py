@@ -238,4 +238,4 @@ def _ending(facts: dict[str, Any]) -> str:
 
 
 def _lines(file: Path) -> list[str]:
-    return file.read_text().strip().splitlines() if file.exists() else []
+    return file.read_text(encoding="utf-8", errors="replace").strip().splitlines() if file.exists() else []

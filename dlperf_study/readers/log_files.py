@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from dlperf_study.core.errors import LogError
+from dlperf_study.core.wording import path_text
 from dlperf_study.readers.blocks import DAMAGE, LogSource, log_sources, no_text_reason
 
 #: The first bytes of an archive with members; the list of its members is at its end.
@@ -78,8 +79,7 @@ def stem(name: str) -> str:
 def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
     """Yield a file, or the members of an archive; raises LogError if that is damaged."""
     names = (root.name, *file.relative_to(root).parts)
-    # Bytes that are not UTF-8 appear as their codes.
-    above = tuple(os.fsencode(name).decode("utf-8", "backslashreplace") for name in names)
+    above = tuple(map(path_text, names))
     if file.suffix.lower() != ".zip" or not file.is_file():
         size = file.stat().st_size if file.is_file() else 0
         yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)

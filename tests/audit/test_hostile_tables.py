@@ -1,13 +1,14 @@
 """Files that would take minutes and gigabytes if they were read as they ask for: each is read, or refused, at once."""
 
 import os
+import time
 import zipfile
 
 import openpyxl
 import pytest
 
 from dlperf_study.audit.reading import excel
-from dlperf_study.audit.reading.files import MOST_BYTES
+from dlperf_study.audit.reading.files import MOST_BYTES, plain_text
 from dlperf_study.audit.reading.numbers import written_number
 from dlperf_study.audit.reading.table_file import read_tables
 from dlperf_study.core.errors import TableError
@@ -34,6 +35,29 @@ def workbook(tmp_path):
 @pytest.mark.parametrize("field", ["1{}2", "1{}", "{}1{}x", "±{}1{}±{}", "1{}k{}±{}2{}²"])
 def test_a_row_of_spaces_is_one_space(field):
     assert written_number(field.replace("{}", " " * 100_000)) == written_number(field.replace("{}", " "))
+
+
+@pytest.mark.parametrize("mark", ["[", "[^", "![", "[x](", "[x](a", "[x](a(", "<", "<a", "`", "**", "\\\\|"])
+def test_marks_that_never_end_take_no_longer_than_the_text(mark):
+    """What would be a link, a footnote or a tag if it ended, again and again."""
+    begun = time.process_time()
+    plain_text(mark * 100_000)
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("[a](b)", "a"),
+        ("![a](b)", "a"),
+        ("[a](b(c)d)", "a"),
+        ("[a](b) and [c](d)", "a and c"),
+        ("[a] (b)", "[a] (b)"),
+        ("8[^1] **9**", "8 9"),
+    ],
+)
+def test_links_and_footnotes_are_no_part_of_a_text(cell, text):
+    assert plain_text(cell) == text
 
 
 def test_a_stray_cell_in_the_last_row_is_one_row_more(workbook):

@@ -154,6 +154,20 @@ def test_a_record_of_an_earlier_version_counts_without_digests(paths):
     assert read_run(paths).completed
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\udce9", "", "..", "/dev/zero", "x" * 300])
+def test_a_record_that_names_a_file_that_can_not_be_is_one_reason(paths, name):
+    """An edited record may have lost its own digest, and name anything."""
+    facts = json.loads(recorded(paths).run_file.read_text())
+    del facts["digest"]
+    facts["files"] |= {name: "0" * 64}
+    paths.run_file.write_text(json.dumps(facts))
+    if name == "\udce9":
+        with pytest.raises(EvidenceError, match=r"run\.json: .*no text"):
+            read_run(paths)
+    else:
+        assert "name" in reason(paths) or "was there when the run ended" in reason(paths)
+
+
 @pytest.mark.parametrize("scope", ["rank", "job"])
 def test_a_program_may_run_in_a_container_and_its_log_be_read_by_the_driver(paths, scope):
     """Then the host of its log is that of the container, or of the driver, and no node's."""

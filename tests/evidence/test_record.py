@@ -1,6 +1,7 @@
 """What turns a run that ended well into one that does not count, and which words a bad end gets."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -32,6 +33,7 @@ BADLY = replace(
     WELL, outcome=Outcome.FAILED, reason="node-0 exited with code 1", exit_codes={"node-0": 1}, failed_task="node-0"
 )
 Line = dict[str, Any]
+NO_TEXT = os.fsdecode(b"caf\xe9")
 
 
 @pytest.fixture
@@ -183,6 +185,17 @@ def test_the_reason_and_the_tail_show_no_secret(run, monkeypatch):
     shown = "OSError: no answer for (not recorded), (not recorded), INFORMATION"
     assert facts["reason"] == f"node-0 exited with code 1: {shown}"
     assert facts["tail"]["node-0"] == [shown]
+
+
+def test_a_name_that_is_no_text_makes_no_record_unreadable(run):
+    """A variable, a process or a folder may have bytes that are not UTF-8; no reader of JSON takes what Python makes."""
+    node = {**NODE, "variables": {"LANG": NO_TEXT}, "load": {**NODE["load"], "survivors_ended": [f"1: {NO_TEXT}"]}}
+    write(recorded(run, replace(WELL, reason="", nodes=(node,))), run)
+    facts = read_run(run).facts
+    assert facts["environment"]["variables"] == {"LANG": "caf?"}
+    assert facts["load"]["survivors_ended"] == ["1: caf?"]
+    assert facts["outcome"] is Outcome.COMPLETED
+    assert read_run(run).completed
 
 
 def test_the_tail_is_the_last_lines_of_every_log(run):

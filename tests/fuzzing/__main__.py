@@ -13,7 +13,7 @@ TARGETS = ("logs", "tables", "study_files", "ingest_files", "evidence", "pages")
 #: Where inputs that failed are kept.
 FAILURES = Path(".fuzz")
 #: What libFuzzer needs to start, and the longest input.
-GRACE_SECONDS = 120
+GRACE_SECONDS = 400
 
 
 def main(minutes: float, targets: tuple[str, ...]) -> int:

@@ -3,13 +3,16 @@
 import resource
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import atheris
 
-#: An input that is read for longer, or takes more memory, fails like one that crashes.
+#: An input that takes more processor time, or more memory, fails like one that crashes.
 LONGEST_SECONDS, MOST_MEMORY = 10, 1 << 30
+#: One that is not read in this time by the clock hangs; on a busy machine the clock alone says nothing.
+HANGING_SECONDS = 30 * LONGEST_SECONDS
 #: Longer inputs reach no code that a short one does not, and take longer.
 LONGEST_BYTES = 1 << 14
 
@@ -21,17 +24,19 @@ def fuzz(target: Callable[[bytes], None], seeds: Mapping[str, bytes]) -> None:
         for seed, content in seeds.items():
             (folder / seed).write_bytes(content[:LONGEST_BYTES])
         # libFuzzer's own limit of memory is no use: what atheris itself needs grows from input to input.
-        options = [f"-max_len={LONGEST_BYTES}", f"-timeout={LONGEST_SECONDS}", "-rss_limit_mb=0", *sys.argv[1:]]
+        options = [f"-max_len={LONGEST_BYTES}", f"-timeout={HANGING_SECONDS}", "-rss_limit_mb=0", *sys.argv[1:]]
         atheris.Setup([sys.argv[0], *options, str(folder)], _limited(target))
         atheris.Fuzz()
 
 
 def _limited(target: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Return the target, failing when one input needs more memory than allowed."""
+    """Return the target, failing when one input needs more memory or processor time than allowed."""
 
     def run(data: bytes) -> None:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
         target(data)
+        if (seconds := time.process_time() - begun) > LONGEST_SECONDS:
+            raise TimeoutError(f"one input of {len(data)} bytes took {seconds:.1f} s of the processor")
         taken = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
         if taken > MOST_MEMORY:
             raise MemoryError(f"one input of {len(data)} bytes took {taken / 1e6:.0f} MB")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from dlperf_study.audit.reading.numbers import written_number
 from dlperf_study.audit.result_cell import (
@@ -160,6 +161,7 @@ DEVIATION = "std"
 _UNIT = re.compile(r"[(\[（]([^()\[\]（）]*)[)\]）]\s*$")
 
 
+@lru_cache(maxsize=1 << 12)
 def words_of(name: str) -> str:
     """Return the words of a column's name in lower case, with one word for what means the same."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z]{2,}$)", " ", name.replace("#", " number "))

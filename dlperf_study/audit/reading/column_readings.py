@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -112,7 +112,9 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
         readings.append(ColumnReading(grid.name, header, position, meaning, count))
     has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
     readings = [replace(reading, meaning=_declare_batch(reading.meaning, has_devices)) for reading in readings]
-    readings = [_declare_rate_of_device(reading, readings) for reading in readings]
+    rates_of_job = [each for each in readings if each.meaning.name in _RATES_OF_DEVICE and each.is_metric]
+    if len(rates_of_job) == 1:
+        readings = [_declare_rate_of_device(reading, rates_of_job[0]) for reading in readings]
     if any(reading.meaning.name in BASELINE_RATIOS for reading in readings if reading.is_metric):
         readings = [_as_baseline(reading) for reading in readings]
     if not any(reading.meaning.use is Use.RUN for reading in readings):
@@ -210,13 +212,12 @@ def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:
     return replace(meaning, name="global_batch", scope=NO_DEVICES)
 
 
-def _declare_rate_of_device(reading: ColumnReading, readings: Sequence[ColumnReading]) -> ColumnReading:
+def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> ColumnReading:
     """Return a rate of a device whose name does not say what is counted, as of what the one rate of the job counts."""
-    rates = [each for each in readings if each.meaning.name in _RATES_OF_DEVICE and each.is_metric]
-    if len(rates) != 1 or not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(words_of(reading.header)):
+    if not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(words_of(reading.header)):
         return reading
-    unit = f"{rates[0].meaning.unit.partition(',')[0]}, as in {rates[0].header}"
-    return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rates[0].meaning.name], unit, "one device"))
+    unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
+    return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"))
 
 
 def _drop_deviation(reading: ColumnReading) -> ColumnReading:
@@ -245,14 +246,16 @@ def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
 
 def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str) -> list[ColumnReading]:
     """Return the readings with the unit of each step time, or without that column if the rates do not tell it."""
+    positions = {reading.meaning.name: reading.position for reading in readings}
     return [
-        _infer_time_unit(grid, readings, reading, decimal) if reading.meaning.reason else reading
+        _infer_time_unit(grid, positions, reading, decimal) if reading.meaning.reason else reading
         for reading in readings
     ]
 
 
-def _infer_time_unit(grid: Grid, readings: Sequence[ColumnReading], time: ColumnReading, decimal: str) -> ColumnReading:
-    quotients = list(_quotients(grid, readings, time, decimal))
+def _infer_time_unit(grid: Grid, positions: Mapping[str, int], time: ColumnReading, decimal: str) -> ColumnReading:
+    """Return a step time with its unit; ``positions``: of the columns, by what they mean."""
+    quotients = list(_quotients(grid, positions, time, decimal))
     for unit, per_second in _UNITS.items():
         if quotients and abs(median(quotients) / per_second - 1) < _NEAR:
             scope = f"unit inferred: {unit} as batch / rate"
@@ -260,9 +263,8 @@ def _infer_time_unit(grid: Grid, readings: Sequence[ColumnReading], time: Column
     return replace(time, meaning=Meaning(Use.NONE, reason=time.meaning.reason))
 
 
-def _quotients(grid: Grid, readings: Sequence[ColumnReading], time: ColumnReading, decimal: str) -> Iterator[float]:
+def _quotients(grid: Grid, positions: Mapping[str, int], time: ColumnReading, decimal: str) -> Iterator[float]:
     """Yield time × rate / batch of each row that has the three: 1 if the time is in seconds."""
-    positions = {reading.meaning.name: reading.position for reading in readings}
     for rate, batch in _RATE_AND_BATCH:
         if rate not in positions or batch not in positions:
             continue

@@ -28,7 +28,9 @@ _HEADING = re.compile(r"#{1,6}\s+(.*)")
 #: A bar that separates no cells is written with a backslash.
 _BAR = re.compile(r"(?<!\\)\|")
 #: Footnotes, tags, links and emphasis are no part of a text.
-_FOOTNOTE, _TAG, _LINK = re.compile(r"\[\^[^\]]*\]"), re.compile(r"<[^<>]+>"), re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+#: Each pattern ends where the next one of its kind could begin, so that a long cell takes no longer than its length.
+_FOOTNOTE, _TAG = re.compile(r"\[\^[^\[\]]*\]"), re.compile(r"<[^<>]+>")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 _EMPHASIS = re.compile(r"\*\*|__|`|(?<!\\)\*")
 _FENCE = ("```", "~~~")
 

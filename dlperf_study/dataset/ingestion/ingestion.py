@@ -8,7 +8,7 @@ from typing import Any
 
 from dlperf_study.core.errors import Diagnostic, MetadataError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.wording import closest, counted, first_of, unknown_name
+from dlperf_study.core.wording import closest, counted, first_of, path_text, unknown_name
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
 from dlperf_study.dataset.dataset import diagnostics_table
@@ -84,10 +84,10 @@ def _misspelt_precisions(study: StudyMetadata) -> Iterator[Diagnostic]:
 
 def refuse_others(paths: StudyPaths, folder: Path) -> None:
     """Raise MetadataError if the outputs are of a measured study, or were ingested from a different folder."""
-    ingested_from = Plan.read(paths.plan_file).ingested_from if paths.plan_file.exists() else str(folder)
+    ingested_from = Plan.read(paths.plan_file).ingested_from if paths.plan_file.exists() else path_text(folder)
     if paths.configurations.exists() or not ingested_from:
         raise MetadataError(f"{paths.folder}: is a measured study of this name; give the ingested one a different name")
-    if ingested_from != str(folder):
+    if ingested_from != path_text(folder):
         remedy = "give this one a different name with --name, or delete that folder"
         raise MetadataError(f"{paths.folder}: was ingested from {ingested_from}, not from {folder}; {remedy}")
 
@@ -98,7 +98,7 @@ def ingested_plan(study: StudyMetadata, folder: Path) -> Plan:
     return Plan(
         study=study.name,
         cluster=UNSTATED,
-        title=f"Logs ingested from {folder.name}",
+        title=f"Logs ingested from {path_text(folder.name)}",
         about=f"Rates that other programs printed; baseline: {format_values(study.baseline) or 'none declared'}.",
         scaling=study.scaling,
         questions=QUESTIONS,
@@ -106,7 +106,7 @@ def ingested_plan(study: StudyMetadata, folder: Path) -> Plan:
         published=(),
         quick=False,
         entries=entries,
-        ingested_from=str(folder),
+        ingested_from=path_text(folder),
     )
 
 

@@ -56,7 +56,7 @@ def write_waiting(submission: Submission, message: str) -> None:
     """Write, for the driver of the study, what the run waits for before it starts."""
     waiting = submission.paths.waiting
     waiting.parent.mkdir(mode=0o700, exist_ok=True)
-    with open(waiting, "a", encoding="utf-8") as file:
+    with open(waiting, "a", encoding="utf-8", errors="backslashreplace") as file:
         file.write(f"{message}\n")
 
 

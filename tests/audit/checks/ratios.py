@@ -165,6 +165,8 @@ CASES: Cases = {
             for text in ("0.875", "87.5%", "0.88", "87%")
         },
         **{f"wrong: {text}": ("E", [*_SEVEN, ratio("efficiency", text, 8)]) for text in ("0.7", "90%", "0.85")},
+        "of a speedup that was cut off": (".", [*_SEVEN, ratio("efficiency", "0.887", 8)]),
+        "more than any speedup that was cut off": ("E", [*_SEVEN, ratio("efficiency", "0.889", 8)]),
         "another baseline": ("", [rate("50", table="other"), *_SEVEN, _ELSEWHERE]),
         "another baseline next to a wrong one": (
             "E",
