@@ -3,16 +3,18 @@
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import RunPaths, StudyPaths
+from dlperf_study.evidence.lines import TRAINING
 from dlperf_study.evidence.run import read_run
 from dlperf_study.evidence.run_record import write
 from dlperf_study.study.job import Outcome
-from tests.evidence_factory import change, configuration, write_lines, write_run
+from tests.evidence_factory import Recipe, change, configuration, write_lines, write_run
 from tests.telemetry_factory import gpu, sample, with_telemetry
 
 ASKED = configuration(devices_per_node=2)
@@ -69,6 +71,16 @@ def shift(seconds: float) -> Edit:
 def test_logs_that_contradict_themselves_or_the_record_do_not_count(paths, edit, line_number, message):
     edit_logs(paths, edit, line_number)
     assert re.search(message, reason(paths))
+
+
+@pytest.mark.parametrize(("device", "most"), [("cpu", 64 * 1e13), ("gpu", 5e16)])
+@pytest.mark.parametrize(("share", "counts"), [(0.9, True), (1.1, False)])
+def test_a_rank_computes_at_most_what_its_cores_or_its_one_gpu_can(tmp_path, device, most, share, counts):
+    """64 cores of a node, or one GPU, however many cores its node has."""
+    paths = write_run(StudyPaths(tmp_path), ASKED, 1, Recipe(device=device, cores=64))
+    seconds = read_run(paths).ranks[0].windows[TRAINING].mean_seconds
+    edit_logs(paths, set_value("flops_per_sample", share * most * seconds / ASKED.batch_per_device), 0)
+    assert read_run(paths).completed == counts
 
 
 def test_windows_count_in_the_order_in_which_they_are_measured_only(paths):
@@ -145,6 +157,14 @@ def test_a_record_that_was_edited_is_told_from_the_one_that_was_left(paths, key)
     change(paths, **{key: other_values[key]})
     with pytest.raises(EvidenceError, match=r"run.json: was changed after the run"):
         read_run(paths)
+
+
+@pytest.mark.parametrize(("seconds_ahead", "counts"), [(30, True), (90, False)])
+def test_clocks_may_be_a_minute_apart_and_no_more(paths, seconds_ahead, counts):
+    """A run whose end is still to come was recorded by a clock that is ahead, or was edited."""
+    started = datetime.now(UTC) - timedelta(seconds=700)
+    change(paths, started=started.isoformat(), seconds=700.0 + seconds_ahead)
+    assert read_run(paths).completed == counts
 
 
 def test_a_record_of_an_earlier_version_counts_without_digests(paths):

@@ -2,7 +2,7 @@ import pytest
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.evidence.rank_log import read_rank_log
-from tests.evidence_factory import Recipe, configuration, rank_lines, write_lines
+from tests.evidence_factory import GRADIENT_BYTES, Recipe, configuration, rank_lines, write_lines
 
 ASKED = configuration(devices_per_node=2)
 #: The lines of a log: the rank, nine windows, of which the third is training, and the end.
@@ -60,6 +60,7 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
         ),
         (EXCHANGE, {"bytes": 5}, "window exchange exchanged 5 bytes, but the gradients have 4000000"),
         (PART, {"bytes": None}, "window exchange_4096 exchanged None bytes"),
+        (PART, {"bytes": GRADIENT_BYTES + 1, "name": f"exchange_{GRADIENT_BYTES + 1}"}, "but the gradients have"),
         (PART, {"bytes": 0, "name": "exchange_0"}, "window exchange_0 exchanged 0 bytes"),
         (WARMUP, {"ended_by": "luck"}, "ended_by is 'luck'; the choices are 'steady', 'limit' or 'steps'"),
         (WARMUP, {"ended_by": None}, "window warmup: ended_by is missing; each warmup has that"),

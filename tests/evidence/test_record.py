@@ -11,7 +11,7 @@ import pytest
 
 from dlperf_study.core.code_identity import MeasuringCode
 from dlperf_study.core.paths import RunPaths, StudyPaths
-from dlperf_study.evidence.run import read_run
+from dlperf_study.evidence.run import different_nodes, read_run
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
 from dlperf_study.execution.repetitions import driver_facts
 from dlperf_study.machines.cluster import Cluster
@@ -108,6 +108,13 @@ def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busi
     }
 
 
+@pytest.mark.parametrize("fact", ["cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver"])
+def test_all_that_makes_a_node_slower_is_compared_with_the_first(fact):
+    """A node whose clock a governor keeps low delays all ranks, as one with fewer cores does."""
+    nodes = [{"name": name, "hardware": {"host": name, fact: value}} for name, value in (("a", "x"), ("b", "y"))]
+    assert different_nodes(nodes) == [f"{fact} is y on b, but x on a"]
+
+
 def test_a_node_unlike_the_first_is_complained_about(run):
     other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there", "cores": 4}}
     facts = recorded(run, replace(WELL, nodes=(NODE | {"name": "h1"}, other, other | {"hardware": NODE["hardware"]})))
@@ -188,7 +195,7 @@ def test_the_reason_and_the_tail_show_no_secret(run, monkeypatch):
 
 
 def test_a_name_that_is_no_text_makes_no_record_unreadable(run):
-    """A variable, a process or a folder may have bytes that are not UTF-8; no reader of JSON takes what Python makes."""
+    """A variable, a process or a folder may have bytes that are not UTF-8; no reader of JSON takes Python's."""
     node = {**NODE, "variables": {"LANG": NO_TEXT}, "load": {**NODE["load"], "survivors_ended": [f"1: {NO_TEXT}"]}}
     write(recorded(run, replace(WELL, reason="", nodes=(node,))), run)
     facts = read_run(run).facts
