@@ -289,6 +289,16 @@ def test_a_noisy_exchange_of_all_gradients_leaves_the_latency_as_it_is(make_run)
     assert exchange_cost(run).latency_seconds == pytest.approx(0.002, rel=0.05)
 
 
+def test_a_larger_exchange_that_is_faster_has_no_bandwidth(make_run):
+    """Noise, or another algorithm for large ones: the line falls, and its slope is no rate."""
+    fast = {"exchange": [0.0005] * 10}
+    recipe = Recipe(latency_seconds=0.002, exchange_seconds=0.042, noise=0.0)
+    run = make_run({0: fast, 1: fast}, recipe=recipe, **TWO)
+    assert exchange_cost(run).seconds_per_byte < 0
+    assert link_bandwidth(run) is None
+    assert bus_bandwidth(run) == pytest.approx(GRADIENT_BYTES / 0.0005)
+
+
 def test_one_size_can_not_tell_latency_and_bandwidth_apart(make_run):
     assert exchange_cost(make_run(recipe=Recipe(exchange="push_pull"), **TWO)) is None
 

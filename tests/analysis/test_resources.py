@@ -137,6 +137,15 @@ def test_a_value_that_is_sometimes_not_reported_is_none(paths):
     assert columns["mean_power"] == pytest.approx(300.0)
 
 
+def test_a_node_without_telemetry_leaves_no_power_of_the_run(tmp_path):
+    """The power of one of two nodes is not that of the run."""
+    asked = configuration(nodes=2, measured_steps=40)
+    run = sampled(write_run(StudyPaths(tmp_path), asked, 1, Recipe(device="gpu", **RECIPE)))
+    assert [node.node for node in run.telemetry] == [0]
+    assert training_windows(run) == ()
+    assert (run_row(run)["mean_power"], run_row(run)["energy_per_sample"]) == (None, None)
+
+
 def test_telemetry_without_the_time_of_the_window_says_nothing_of_it(paths):
     sampled(paths)
     for log in paths.folder.glob("rank-*.jsonl"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.__main__ import main
-from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.errors import BusyError, EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.history import (
     Measurement,
@@ -18,6 +18,8 @@ from dlperf_study.dataset.history import (
     measurements_of,
 )
 from dlperf_study.execution.driver import put_aside
+from dlperf_study.machines.supervision import locks
+from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.machines.supervision.processes import DRIVER_MARK
 from dlperf_study.metrics.comparison import SLOWER
 from dlperf_study.report.figures import page_figures
@@ -67,6 +69,17 @@ def test_put_aside_evidence_is_an_earlier_measurement(paths, tmp_path):
     assert [measurement.name for measurement in measurements_of("example")] == list(measurement_names())
     assert len(find_measurement("example@1").throughputs) == 2
     assert find_measurement(str(tmp_path / "example")).throughputs.keys() == {ONE.identity, TWO.identity}
+
+
+def test_what_a_process_measures_now_is_not_put_aside(paths, tmp_path, monkeypatch):
+    """Its next run would be written where nothing is, and its earlier ones would be of an earlier date."""
+    plan = measure(paths, SOONER)
+    monkeypatch.delenv(DRIVER_MARK)
+    monkeypatch.setattr(locks, "runtime_folder", lambda: tmp_path)
+    with machine_lock("study example"), pytest.raises(BusyError, match="study example"):
+        put_aside(plan, cluster())
+    assert paths.configurations.exists()
+    assert not paths.earlier_measurements()
 
 
 def test_a_study_that_was_never_measured_has_nothing_to_put_aside(paths):

@@ -66,6 +66,13 @@ def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
             runtime_folder()
     finally:
         folder.unlink()
+    # A folder that is no link, of the user who runs the test.
+    folder.mkdir()
+    try:
+        with pytest.raises(BusyError, match=folder.name):
+            runtime_folder()
+    finally:
+        folder.rmdir()
 
 
 @pytest.mark.parametrize("has_another_start", [True, False])
