@@ -92,8 +92,9 @@ def watched(watcher: Watcher) -> Iterator[Watcher]:
 
 @contextmanager
 def _not_fatal() -> Iterator[None]:
-    """Let nothing that goes wrong with the page end a study that is measured."""
+    """Let nothing that goes wrong with the page end a study that is measured, an error of this package included."""
     try:
         yield
-    except (DlperfStudyError, OSError) as error:
-        print_aside(f"note: what is known so far is not shown: {error}")
+    except Exception as error:
+        kind = "" if isinstance(error, (DlperfStudyError, OSError)) else f"{type(error).__name__}: "
+        print_aside(f"note: what is known so far is not shown: {kind}{error}")

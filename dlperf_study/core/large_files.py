@@ -1,5 +1,6 @@
 """Files too large to be read as a whole, as what a program prints may be: their last lines, and texts replaced."""
 
+import errno
 import mmap
 import os
 import re
@@ -12,6 +13,15 @@ from dlperf_study.core.writing import naming, replacing
 #: How much of the end of a file is read for its last lines, and how much of a line is shown: what a program prints
 #: without a newline is one line.
 TAIL_BYTES, LONGEST_LINE = 1 << 18, 1000
+
+
+def require_end(path: Path) -> None:
+    """Raise OSError for a device or a pipe, also behind a link: reading it may have no end.
+
+    What is missing, and a folder, are left to whoever opens it.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "is a device or a pipe, not a file", str(path))
 
 
 def last_lines(path: Path, count: int) -> list[str]:

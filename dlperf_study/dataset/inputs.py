@@ -77,10 +77,11 @@ def states_below(*folders: Path) -> Iterator[bytes]:
 def states(files: Iterable[str]) -> Iterator[bytes]:
     """Yield of each file what changes when the file does."""
     for path in files:
-        if os.path.exists(path):
+        # A file may be gone that was listed a moment ago, as one that is written in one piece is.
+        try:
             status = os.stat(path)
             state = f"{path} {status.st_size} {status.st_mtime_ns}\n"
-        else:
+        except OSError:
             state = f"{path} is missing\n"
         yield state.encode(errors="surrogateescape")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.large_files import require_end
 from dlperf_study.core.paths import RunPaths
 
 #: The keys of ``run.json``: the digests of the other files of the run, by name, and that of the record itself.
@@ -35,6 +36,7 @@ def changed_files(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
     for name, digest in facts.get(FILES, {}).items():
         file = paths.folder / Path(name).name
         try:
+            require_end(file)
             is_changed = _digest(file.read_bytes()) != digest
         except OSError as error:
             yield f"{name} was there when the run ended, and can't be read: {error.strerror}"

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from dlperf_study.core.errors import StudyFileError
+from dlperf_study.core.large_files import require_end
 from dlperf_study.core.resources import FOLDERS, folders_of, named_files, workspace
 from dlperf_study.core.wording import as_yaml, closest
 
@@ -53,6 +54,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
             many bytes, too many or too deeply nested values, or anything but a mapping.
 
     """
+    require_end(path)
     with path.open("rb") as stream:
         return parse_mapping(stream.read(MAX_BYTES + 1), display_path(path))
 

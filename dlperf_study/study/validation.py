@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, Validat
 from pydantic_core import from_json
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.core.large_files import require_end
 from dlperf_study.core.wording import as_yaml, closest, first_of, level
 from dlperf_study.study.strict_yaml import NEEDS_QUOTES, Location, key_path
 
@@ -144,6 +145,7 @@ PastTime = Annotated[str, AfterValidator(_check_past_time)]
 def text_of(path: Path) -> str:
     """Return a file's text; raises EvidenceError when it is missing or can't be read."""
     try:
+        require_end(path)
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise EvidenceError(f"{path}: is missing") from error

@@ -1,6 +1,7 @@
 """Evidence that contradicts itself does not count, and what was changed after a run is told from what it left."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -186,6 +187,23 @@ def test_a_record_that_names_a_file_that_can_not_be_is_one_reason(paths, name):
             read_run(paths)
     else:
         assert "name" in reason(paths) or "was there when the run ended" in reason(paths)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+@pytest.mark.parametrize("name", ["run.json", "configuration.json", "rank-00001.jsonl", "telemetry-00000.jsonl"])
+def test_a_file_of_evidence_that_has_no_end_is_not_read(paths, name, kind):
+    file = recorded(paths).folder / name
+    file.unlink()
+    if kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(file)
+    if name == "run.json":
+        with pytest.raises(EvidenceError, match="is a device or a pipe, not a file"):
+            read_run(paths)
+    else:
+        assert f"{name} was there when the run ended, and can't be read: is a device or a pipe" in reason(paths)
 
 
 @pytest.mark.parametrize("scope", ["rank", "job"])

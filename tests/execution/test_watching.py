@@ -16,6 +16,7 @@ from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.progress import Situation
+from dlperf_study.report import terminal_answer
 from dlperf_study.report.formatting import format_column
 from dlperf_study.report.progress_page import SoFar, page, time_left
 from dlperf_study.study.configuration import Configuration
@@ -80,6 +81,24 @@ def test_what_cannot_be_shown_ends_no_study(plan, pages, capsys):
     # There is no plan, so nothing can be read.
     watcher(Situation(3))
     assert "is not shown" in capsys.readouterr().err
+
+
+def test_an_error_of_what_makes_the_page_ends_no_study(plan, monkeypatch, capsys):
+    """Whatever it is: the runs that are still to do matter more than the page."""
+
+    def broken(dataset):
+        raise KeyError("a column")
+
+    def measured(configuration: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
+        perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
+        return MeasurementSummary("completed", len(runs), is_failure=False)
+
+    measure_here(measured, monkeypatch)
+    monkeypatch.setattr(terminal_answer, "rates_of", broken)
+    with watched(Watcher(StudyPaths.of(plan.study), plan.title)) as watcher:
+        result = run_study(plan, load_cluster(plan.cluster), lambda _: None, watch=watcher)
+    assert (result.measured, result.failures) == (RUNS, [])
+    assert "is not shown: KeyError: 'a column'" in capsys.readouterr().err
 
 
 def test_what_is_stopped_says_so_and_what_never_began_leaves_the_page_alone(plan, pages):
