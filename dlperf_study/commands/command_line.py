@@ -32,8 +32,8 @@ _CONTINUATION: dict[Command, str] = dict.fromkeys(
 def do(arguments: list[str] | None) -> int:
     """Do one command; return the exit code: 0 done, 1 an error or a failed run, 2 no command, 130 interrupted."""
     mend_streams()
-    if problem := _place_problem():
-        print_aside(f"error: {problem}")
+    if obstacle := _obstacle_here():
+        print_aside(f"error: {obstacle}")
         return 1
     parser = command_parser()
     if not (sys.argv[1:] if arguments is None else arguments):
@@ -67,7 +67,7 @@ def do(arguments: list[str] | None) -> int:
         return INTERRUPTED
 
 
-def _place_problem() -> str:
+def _obstacle_here() -> str:
     """Return why no command can work in this folder, with these outputs; empty if one can."""
     try:
         os.getcwd()
