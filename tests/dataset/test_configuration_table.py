@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import t
 
 from dlperf_study.core.paths import StudyPaths
+from dlperf_study.dataset.configuration_table import _summary_columns
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
 from dlperf_study.report.tables.missing import explain_missing
@@ -162,3 +163,10 @@ def test_a_study_in_which_nothing_has_another_baseline_has_no_speedup(paths):
     assert row(alone, FOUR)[["speedup", "efficiency", "baseline_throughput"]].isna().all()
     reason = "no configuration has another one as its baseline"
     assert explain_missing(alone, next(alone.configurations.itertuples()), "speedup") == reason
+
+
+def test_no_mean_and_no_bound_is_beyond_what_the_value_can_be():
+    """A latency of three runs that noise puts on both sides of 0 is not negative, nor is the end of its interval."""
+    columns = _summary_columns(COLUMNS["exchange_latency_seconds"], np.array([-0.003, 0.001, -0.004]), None)
+    assert columns["exchange_latency_seconds"] == columns["exchange_latency_seconds_low"] == 0.0
+    assert columns["exchange_latency_seconds_high"] > 0

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from dlperf_study.core.errors import Diagnostic
 from dlperf_study.core.paths import REPORT_VARIABLE, StudyPaths
-from dlperf_study.dataset import inputs
+from dlperf_study.dataset import dataset, inputs
 from dlperf_study.dataset.dataset import collect, up_to_date
 from dlperf_study.dataset.inputs import is_dataset_current
+from dlperf_study.study.plan import Plan
 from tests.evidence_factory import Planned, change, configuration, write_run, write_study
 
 ASKED = configuration(devices_per_node=2)
@@ -31,9 +34,17 @@ def test_tables_of_the_same_evidence_are_read_as_they_are(collected: StudyPaths)
     assert modified(collected) == before
 
 
+def other_digit(log: Path) -> None:
+    """Change a file and not its size."""
+    content = log.read_text()
+    log.write_text(content.replace("1", "2", 1))
+    assert log.stat().st_size == len(content)
+
+
 CHANGES: dict[str, Callable[[StudyPaths], object]] = {
     "a run more": lambda paths: write_run(paths, ASKED, 3),
     "another outcome": lambda paths: change(paths.configuration(ASKED.identity).run(1), reason="x"),
+    "another digit": lambda paths: other_digit(paths.configuration(ASKED.identity).run(1).rank_log(1)),
     "a table less": lambda paths: (paths.dataset / "runs.parquet").unlink(),
     "a record of inputs that is no text": lambda paths: paths.dataset_inputs.write_bytes(b"\xff\xfe"),
     "no record of inputs": lambda paths: paths.dataset_inputs.unlink(),
@@ -46,6 +57,24 @@ def test_after_a_change_they_are_collected_again(collected: StudyPaths, name: st
     assert not is_dataset_current(collected)
     assert len(up_to_date(collected).runs) == (3 if name == "a run more" else 2)
     assert is_dataset_current(collected)
+
+
+def test_what_came_while_the_evidence_was_read_is_read_the_next_time(
+    paths: StudyPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study may be measured while its dataset is collected."""
+    write_study(paths, [Planned(ASKED, runs=2)])
+    judge = dataset.study_diagnostics
+
+    def come_late(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
+        write_run(paths, ASKED, 3)
+        return judge(plan, runs)
+
+    monkeypatch.setattr(dataset, "study_diagnostics", come_late)
+    assert len(collect(paths).runs) == 2
+    monkeypatch.undo()
+    assert not is_dataset_current(paths)
+    assert len(up_to_date(paths).runs) == 3
 
 
 def test_so_they_are_by_another_version_of_the_package(

@@ -50,6 +50,14 @@ def test_an_interruption_between_rounds_separates_nothing(paths, begin):
     assert rounds(dataset, ONE.identity) == [1, 2, 3]
 
 
+def test_a_pause_of_less_than_an_hour_separates_nothing(paths, begin):
+    """However close together the others are: one run may wait for a quiet machine, or last longer."""
+    begin(THREE.identity, 3, "01T12:45")
+    dataset = collect(paths)
+    assert messages(dataset) == []
+    assert rounds(dataset, THREE.identity) == [1, 2, 3]
+
+
 def test_a_run_after_an_interruption_in_its_round_is_in_none(paths, begin, snapshot):
     begin(THREE.identity, 3, "08T12:02")
     dataset = collect(paths)

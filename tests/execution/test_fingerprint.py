@@ -47,6 +47,15 @@ def test_numbers_depend_on_what_reads_the_images(monkeypatch):
     assert fingerprint(asked, CLUSTER) != older
 
 
+def test_numbers_depend_on_the_folder_of_the_images():
+    """The same name may be another set on another cluster file: fewer, larger or slower images."""
+    asked = replace(ASKED, data_source="files", image_set="photographs")
+    one, other = (replace(CLUSTER, image_sets={"photographs": folder}) for folder in ("/fast", "/slow"))
+    assert fingerprint(asked, one) == fingerprint(asked, replace(one, link="another"))
+    assert fingerprint(asked, one) != fingerprint(asked, other)
+    assert fingerprint(ASKED, one) == fingerprint(ASKED, other)
+
+
 def with_library(folder: Path, version: str) -> Cluster:
     """Return a cluster whose Python says that it has this version of the framework's library."""
     _installed_versions.cache_clear()

@@ -1,7 +1,8 @@
 """How often the evidence and the files of one configuration are read while it is measured."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from dlperf_study.execution.repetitions import (
     requested_runs,
     require_no_failure,
 )
+from dlperf_study.machines import launchers
 from dlperf_study.machines.supervision import locks
+from dlperf_study.study.job import JobResult, Outcome
 
 
 @pytest.fixture
@@ -73,3 +76,22 @@ def test_what_is_measured_is_shown_again_while_somebody_else_measures(three_runs
     counts.clear()
     monkeypatch.setattr(locks, "lock", None)
     assert ConfigurationRuns(three_runs).perform() == records
+
+
+@pytest.mark.usefixtures("constructed_runs")
+def test_an_interrupted_run_is_recorded_and_none_comes_after_it(three_runs, monkeypatch):
+    """Its evidence is written first, then the interrupt goes on."""
+    started = []
+
+    def execute(submissions: list[Any], *_: object) -> Iterator[JobResult]:
+        for submission in submissions:
+            started.append(submission.paths)
+            submission.paths.folder.mkdir(parents=True)
+            yield JobResult(Outcome.KILLED, "interrupted", None, interrupted=True)
+
+    launcher = replace(launchers.load(""), execute=execute)
+    monkeypatch.setattr(launchers, "load", lambda _: launcher)
+    with pytest.raises(KeyboardInterrupt):
+        ConfigurationRuns(three_runs).perform()
+    assert [paths.repetition for paths in started] == [1]
+    assert '"reason": "interrupted"' in started[0].run_file.read_text()

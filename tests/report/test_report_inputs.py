@@ -58,6 +58,17 @@ def test_after_a_change_it_is_not(current, name):
     assert not is_report_current(current)
 
 
+def test_so_it_is_after_a_change_of_an_earlier_measurement(current):
+    """The page *history* shows it."""
+    earlier = current.earlier_measurement(1)
+    run = write_run(earlier, ASKED, 1)
+    write_plan(earlier, [Planned(ASKED)])
+    record_report(current, report_digest(current))
+    assert is_report_current(current)
+    change(run, reason="x")
+    assert not is_report_current(current)
+
+
 def test_the_same_plan_written_again_changes_nothing(current):
     Plan.read(current.plan_file).write(current.plan_file)
     assert is_report_current(current)
