@@ -201,5 +201,10 @@ def printed_rows(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the rows as the report prints them: the factors, the metric and its interval."""
     measured = rows[rows[metric].notna()]
     printed = [format_column(row, metric) for row in measured.itertuples()]
-    factors = measured[varying_columns(rows)].rename(columns=label_of).reset_index(drop=True)
+    levels = {}
+    for name in varying_columns(rows):
+        levels[label_of(name)] = [
+            level_name(name, value) if isinstance(value, str) else value for value in measured[name]
+        ]
+    factors = pd.DataFrame(levels, index=range(len(measured)))
     return factors.join(pd.DataFrame(printed, columns=[label_of(metric), "95 % interval"]))
