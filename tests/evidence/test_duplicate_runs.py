@@ -24,3 +24,12 @@ def test_so_it_is_if_one_of_its_logs_is_a_copy(tmp_path):
     copy = duplicates.checked(replace(second, ranks=(second.ranks[0], first.ranks[1])))
     assert not copy.completed
     assert copy.reason.startswith("its rank 1 is the same process")
+
+
+def test_a_folder_is_a_run_by_one_name_only(tmp_path):
+    """Else a copy named 01 would be the first repetition once more."""
+    paths = StudyPaths(tmp_path).configuration(ASKED.identity)
+    for name in ("1", "01", "2", "0", "001"):
+        (paths.folder / "runs" / name).mkdir(parents=True)
+    assert [run.folder.name for run in paths.runs()] == ["1", "2"]
+    assert [folder.name for folder in paths.misnamed_runs()] == ["0", "001", "01"]
