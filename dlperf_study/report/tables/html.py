@@ -12,6 +12,7 @@ from html import escape
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report.formatting import html_text
 from dlperf_study.report.section import anchor_link, downloads, evidence_link, notebook_style, page_link
 
@@ -117,13 +118,19 @@ def _grid(table: "Table", positions: Sequence[int]) -> str:
         kind = ' class="number"' if heading.numeric else ""
         anchor = table.definition_anchor(heading)
         link = f'<a class="definition" href="#{anchor}" aria-label="definition"></a>' if anchor else ""
-        column = f' data-column="{escape(heading.column)}"' if heading.column else ""
+        column = _column_attributes(heading.column) if heading.column else ""
         head += f'<th scope="col" colspan="{heading.span}"{kind}{column}>{escape(heading.label)}{link}{unit}</th>'
     is_headed = any(heading.label for heading in table.headings)
     head = f"<thead><tr>{head}</tr></thead>" if is_headed else ""
     # JupyterLab, which cuts off what is wider, has no style sheet of the report.
     body = f"<tbody>{_rows(table, positions)}</tbody>"
     return f'<div class="scroll" style="overflow-x:auto"><table>{head}{body}</table></div>'
+
+
+def _column_attributes(name: str) -> str:
+    """Return what a page needs to show how a number of a column was made, also where no note defines the column."""
+    definition = escape(f"{COLUMNS[name].label}: {COLUMNS[name].definition}.") if name in COLUMNS else ""
+    return f' data-column="{escape(name)}" data-definition="{definition}"'
 
 
 def _rows(table: "Table", positions: Sequence[int]) -> str:

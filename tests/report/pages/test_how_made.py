@@ -50,7 +50,7 @@ def test_a_number_of_a_sentence_shows_the_same_as_its_cell(chromium: Any, tmp_pa
     heading = Heading("Speedup", "×", numeric=True, interval=True, column="speedup")
     rows = ((Cell("1.39", "[1.2, 1.6]", evidence="run-a"),), (Cell("2", "[1, 3]", evidence="run-b"),))
     rows += ((Cell("2", "[1, 3]", evidence="run-c"),),)
-    page_file = written_page(tmp_path, Table("many", "Many", "", (heading,), rows, (defined("speedup"),)))
+    page_file = written_page(tmp_path, Table("many", "Many", "", (heading,), rows))
     sentences = ("fast: 1.39 times [1.2, 1.6].", "of two cells: 2 [1, 3]", "of none: 7 [6, 8]")
     content = page_file.read_text(encoding="utf-8")
     figure = content.index("<figure")
@@ -63,4 +63,5 @@ def test_a_number_of_a_sentence_shows_the_same_as_its_cell(chromium: Any, tmp_pa
         button.click()
         dialog = page.locator("dialog")
         assert dialog.locator("h2").inner_text() == "1.39 [1.2, 1.6]"
+        assert dialog.locator("p").first.inner_text() == defined("speedup")
         assert dialog.locator("a").get_attribute("href").endswith("#run-a")

@@ -169,11 +169,10 @@ function codeOf(column, digest) {
 function showHowMade(link, heading) {
   const dialog = document.createElement("dialog"), cell = link.closest("td"), column = heading.dataset.column;
   const add = (tag, text) => Object.assign(dialog.appendChild(document.createElement(tag)), { textContent: text });
-  const definition = heading.querySelector("a.definition")?.getAttribute("href");
   const interval = intervalOf(cell) && " " + intervalOf(cell);
   dialog.className = "how-made";
   add("h2", link.textContent + interval);
-  add("p", definition ? document.getElementById(definition.slice(1)).textContent : column);
+  add("p", heading.dataset.definition || column);
   const runs = add("a", "The runs it was computed from");
   runs.href = link.getAttribute("href");
   runs.addEventListener("click", () => dialog.close());
