@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from statistics import median
 from typing import Any
 
 from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, load_all, most_severe_first
@@ -10,6 +11,7 @@ from dlperf_study.audit.reading.column_names import Use
 from dlperf_study.audit.reading.column_readings import ColumnReading
 from dlperf_study.audit.reading.numbers import MOST_ERRORS
 from dlperf_study.audit.reading.table_file import TablesOfFile
+from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.terminal import text_table
@@ -17,26 +19,49 @@ from dlperf_study.core.wording import counted, first_of
 
 #: How many cells of a diagnostic are listed at most.
 MOST_CELLS = 3
-#: How many diagnostics of one check and severity are printed at most, unless all are wanted.
-MOST_OF_A_KIND = 20
+#: How many of the numbers that have the same diagnostic it shows: those that deviate most.
+MOST_NUMBERS = 3
 #: How many tables with the same column are named at most.
 _MOST_TABLES = 3
 _HEADINGS = ("column", "read as", "unit", "scope", "tables")
 
 
-def audit(results: Results) -> list[AuditResult]:
-    """Run every check."""
+def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
+    """Run every check; the numbers of one column with the same kind of diagnostic share it, unless each has its own."""
     check_results = []
     for check in load_all():
         examined = list(check.examine(results))
-        diagnostics = filter(None, examined)
-        merged = []
+        diagnostics = [replace(diagnostic, check=check.name) for diagnostic in examined if diagnostic]
         # Several tables may have the same numbers: diagnostics with the same computation become one, with all cells.
-        for group in grouped(diagnostics, lambda diagnostic: diagnostic.computation).values():
-            cells = dict.fromkeys(chain.from_iterable(diagnostic.cells for diagnostic in group))
-            merged.append(replace(group[0], check=check.name, cells=tuple(cells)))
+        groups = list(grouped(diagnostics, lambda diagnostic: diagnostic.computation).values())
+        merged = [replace(group[0], cells=_cells_of(group)) for group in groups]
+        if not each_number:
+            merged = [_summary(group) for group in grouped(merged, _kind).values()]
         check_results.append(AuditResult(check, len(examined), tuple(merged)))
     return check_results
+
+
+def _cells_of(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:
+    """Return the cells of some diagnostics, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(diagnostic.cells for diagnostic in diagnostics)))
+
+
+def _kind(diagnostic: AuditDiagnostic) -> tuple[object, ...]:
+    """Return what diagnostics about one column and of one kind have in common."""
+    cell = diagnostic.cells[0]
+    return diagnostic.severity, cell.get("source"), cell.metric, diagnostic.explanations
+
+
+def _summary(group: Sequence[AuditDiagnostic]) -> AuditDiagnostic:
+    """Return one diagnostic for a column, with those of its numbers that deviate most."""
+    ordered = sorted(group, key=lambda diagnostic: -(diagnostic.deviation or 0))
+    computation = "; ".join(diagnostic.computation for diagnostic in ordered[:MOST_NUMBERS])
+    if len(group) > MOST_NUMBERS:
+        computation = f"{counted(len(group), 'number')}: {computation}; …"
+    deviations = [diagnostic.deviation for diagnostic in group if diagnostic.deviation]
+    if len(deviations) > 1:
+        computation += f". They deviate by {median(deviations):.2%} typically, and by {max(deviations):.2%} at most"
+    return replace(ordered[0], cells=_cells_of(ordered), computation=computation)
 
 
 def uncompared_tables(results: Results) -> list[str]:
@@ -50,17 +75,15 @@ def uncompared_tables(results: Results) -> list[str]:
     return names
 
 
-def describe(check_results: Sequence[AuditResult], with_all: bool = False) -> str:
-    """Return the diagnostics, errors first: all, or some of those that are alike; then what each check examined."""
-    diagnostics = diagnostics_of(check_results)
+def describe(check_results: Sequence[AuditResult]) -> str:
+    """Return the diagnostics, errors first; then what each check examined."""
     paragraphs = []
-    for diagnostic in most_severe_first(diagnostics) if with_all else _some_of_each(diagnostics):
+    for diagnostic in most_severe_first(diagnostics_of(check_results)):
         paragraph = f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}\n"
         paragraph += f"  cells: {cited_cells(diagnostic)}"
         if diagnostic.explanations:
             paragraph += f"\n  possible explanations: {'; or '.join(diagnostic.explanations)}"
         paragraphs.append(paragraph)
-    paragraphs += [] if with_all else _left_out(diagnostics)
     return "\n\n".join([*paragraphs, _what_was_examined(check_results)])
 
 
@@ -93,21 +116,6 @@ def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
         listed.append(described)
     examined = [{"check": result.check.name, "examined": result.examined} for result in check_results]
     return {"checks": examined, "diagnostics": listed}
-
-
-def _by_kind(diagnostics: Iterable[AuditDiagnostic]) -> dict[tuple[Severity, str], list[AuditDiagnostic]]:
-    return grouped(most_severe_first(diagnostics), lambda diagnostic: (diagnostic.severity, diagnostic.check))
-
-
-def _some_of_each(diagnostics: Iterable[AuditDiagnostic]) -> Iterator[AuditDiagnostic]:
-    for group in _by_kind(diagnostics).values():
-        yield from group[:MOST_OF_A_KIND]
-
-
-def _left_out(diagnostics: Iterable[AuditDiagnostic]) -> Iterator[str]:
-    for (severity, check), group in _by_kind(diagnostics).items():
-        if len(group) > MOST_OF_A_KIND:
-            yield f"{counted(len(group) - MOST_OF_A_KIND, severity.value)} ({check}) more: --all prints them"
 
 
 def cited_cells(diagnostic: AuditDiagnostic) -> str:

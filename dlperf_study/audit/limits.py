@@ -13,7 +13,7 @@ from pathlib import Path
 from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.core.errors import Severity
 from dlperf_study.metrics.utilisation import severity_above_peak
-from dlperf_study.study.device_peaks import DevicePeak, known_device, known_peak
+from dlperf_study.study.device_peaks import DevicePeak, known_device, known_peak, known_peaks
 from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
 
 _DATA = Path(__file__).parent / "data"
@@ -113,6 +113,29 @@ def _find_peak(device: str, precision: str) -> DevicePeak | None:
     number_format = COMPUTED_IN.get(canonical, canonical)
     as_tf32 = known_peak(device, COMPUTED_IN["tf32"]) if number_format == COMPUTED_IN["fp32"] else None
     return as_tf32 or known_peak(device, number_format)
+
+
+def dense_peaks(cell: ResultCell) -> list[DevicePeak]:
+    """Return the dense peaks of the device of a cell, in all number formats."""
+    device = known_device(_device_name(cell))
+    return [peak for peak in known_peaks() if peak.device == device and not peak.per_thread]
+
+
+def name_peak(cell: ResultCell, implied: float, near: float, with_other_devices: bool = True) -> str:
+    """Return which peak explains an implied one: of a format, with sparsity, of one device for all, of another device.
+
+    Empty if none is within ``near``, as a share.
+    """
+    devices, peaks_of_device = cell.world_size or 1, dense_peaks(cell)
+    explanations: list[tuple[float, str]] = []
+    for peak in peaks_of_device:
+        explanations += [(peak.flops, f"the one of {peak.device} in {peak.number_format}")]
+        explanations += [(2 * peak.flops, f"the one of {peak.device} in {peak.number_format} with sparsity")]
+        explanations += [(peak.flops / devices, f"one {peak.device} in {peak.number_format}, for {devices} devices")]
+    for peak in known_peaks() if with_other_devices else ():
+        if peak not in peaks_of_device and not peak.per_thread:
+            explanations += [(peak.flops, f"the one of {peak.device} in {peak.number_format}, another device")]
+    return next((f": {name}" for flops, name in explanations if abs(implied / flops - 1) <= near), "")
 
 
 def size_of(rate: ResultCell) -> int | None:

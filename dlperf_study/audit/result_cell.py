@@ -34,6 +34,12 @@ STEP, TASK, EXCHANGE = "step_seconds", "task_process_seconds", "report_gradient_
 MFU, HFU, DEVICE_FLOPS, COMMUNICATION = "mfu", "hfu", "device_flops", "communication_share"
 #: Conditions of a step: the samples of one pass of a copy of the network, and the passes before its weights change.
 MICRO_BATCH, ACCUMULATION = "micro_batch", "accumulation"
+#: Sizes of a transformer.
+LAYERS, HIDDEN, VOCABULARY = "layers", "hidden_size", "vocabulary"
+#: One unit of the last digit that is printed of a number of parameters.
+PARAMETERS_STEP = "parameters_step"
+#: Degrees of parallelism: tensors, layers and sequences are split, and each copy of the network has its data.
+SPLITTING, COPIES = ("tp", "pp", "cp"), "dp"
 #: A result whose quantity its table does not say.
 UNNAMED, STANDARD_DEVIATION = "unnamed_result", "standard_deviation"
 #: What only tables of others print, and no study measures.

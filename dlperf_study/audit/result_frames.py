@@ -17,6 +17,7 @@ from dlperf_study.audit.result_cell import (
     CONFIGURATION,
     EVERYDAY_METRICS,
     GEOMETRIC_MEAN,
+    PARAMETERS_STEP,
     RATES,
     SIZES,
     THROUGHPUT,
@@ -53,7 +54,7 @@ _OUR_TOKENS = {f"token_throughput{bound}": f"{TOKENS}{bound}" for bound in ("", 
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
     *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *(*SIZES, *METRIC_COLUMNS, "measured_rounds", "tokens_per_sample", "tokens_per_step"),
+    *(*SIZES, *METRIC_COLUMNS, "measured_rounds", "tokens_per_sample", "tokens_per_step", PARAMETERS_STEP),
 }
 #: Conditions among the dataset's columns, besides the parameters of a configuration.
 _OUR_CONDITIONS = (

@@ -207,6 +207,8 @@ class Results:
         rates = []
         for cell in self.of(*_CURVES, SPEEDUP):
             has_rates = cell.metric == SPEEDUP and any((rate, cell.series) in self._by_series for rate in _CURVES)
+            # Without a speedup of 1 they may be relative to something else at each point.
+            has_rates |= cell.metric == SPEEDUP and not self._unit_ratios[cell.metric, cell.series]
             has_median = cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_estimator
             if cell.world_size and cell.world_size > 0 and cell.printed.is_positive and not (has_rates or has_median):
                 rates.append(self.rate(cell))

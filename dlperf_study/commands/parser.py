@@ -236,7 +236,7 @@ def _add_audit_options(parser: argparse.ArgumentParser) -> None:
     )
     decimal_help = "the sign of decimals in the table; without it a point, where any number has one"
     parser.add_argument("--decimal", choices=(".", ","), default="", help=decimal_help)
-    parser.add_argument("--all", action="store_true", help="print every diagnostic, also if many are alike")
+    parser.add_argument("--all", action="store_true", help="print a diagnostic for each number, also if many are alike")
     _add_json(parser)
     parser.add_argument("--strict", action="store_true", help="end with exit code 1 if there is an error")
 

@@ -142,13 +142,13 @@ def audit(options: argparse.Namespace) -> int:
     if options.table:
         use_parts_next_to(options.table.parent)
     tables = read_tables(options.table, TableFormat(options.separator, options.decimal)) if options.table else None
-    check_results = audit(tables.results if tables else results_of_sources())
+    check_results = audit(tables.results if tables else results_of_sources(), options.all)
     if options.json:
         print_json({"table": options.table, **(columns_content(tables) if tables else {}), **content(check_results)})
     else:
         if tables:
             print_line(f"{describe_columns(tables)}\n")
-        print_line(describe(check_results, options.all))
+        print_line(describe(check_results))
     is_wrong = any(result.count(Severity.ERROR) for result in check_results)
     is_refused = tables is not None and bool(tables.refused)
     return 1 if is_refused or (options.strict and is_wrong) else 0

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from dlperf_study.audit.audit import MOST_OF_A_KIND, audit, content, describe
+from dlperf_study.audit.audit import audit, content, describe
 from dlperf_study.audit.checks import load, names
 from dlperf_study.core.errors import Severity
 from tests.audit.tables import moved, number, rate, ratio, results
@@ -46,16 +46,25 @@ def test_the_heaviest_comes_first_and_then_what_was_examined(snapshot):
     assert "interval" in idle
 
 
-@pytest.mark.parametrize("with_all", [False, True])
-def test_of_many_diagnostics_of_a_kind_some_are_printed_unless_all_are_wanted(with_all):
-    wrong = [
-        row
-        for position in range(MOST_OF_A_KIND + 3)
-        for row in moved([rate("100"), rate(f"{90 - position}", 2)], f"t{position}")
-    ]
-    lines = describe(audit(results(wrong)), with_all).splitlines()
-    assert sum(line.startswith("note (falling): ") for line in lines) == MOST_OF_A_KIND + 3 * with_all
-    assert any(line.startswith("3 notes (falling) more") for line in lines) is not with_all
+@pytest.mark.parametrize(("each_number", "count"), [(False, 1), (True, 40)])
+def test_the_diagnostics_of_a_column_do_not_grow_with_its_rows_unless_all_are_wanted(each_number, count):
+    wrong = [row for position in range(40) for row in moved([rate("100"), rate(f"{90 - position}", 2)], f"t{position}")]
+    [falling] = [one for one in audit(results(wrong), each_number) if one.name == "falling"]
+    assert len(falling.diagnostics) == count
+    assert len({cell for diagnostic in falling.diagnostics for cell in diagnostic.cells}) == 80
+
+
+def test_the_numbers_that_deviate_most_are_shown():
+    speedups = ("1.90", "1.95", "2.90", "1.98", "1.97")
+    rows = []
+    for position, speedup in enumerate(speedups):
+        table = {"table": f"t{position}"}
+        rows += [rate("100.0", **table), rate("200.0", 2, **table), ratio("speedup", speedup, 2, **table)]
+    [ratios] = [one for one in audit(results(rows)) if one.name == "ratios"]
+    [diagnostic] = ratios.diagnostics
+    assert diagnostic.computation.startswith("5 numbers: ")
+    assert re.findall(r"printed ([\d.]+)", diagnostic.computation) == ["2.90", "1.90", "1.95"]
+    assert re.findall(r"[\d.]+%", diagnostic.computation) == ["2.50%", "45.00%"]
 
 
 def test_json_has_every_check_and_every_diagnostic(snapshot):

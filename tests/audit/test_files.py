@@ -38,7 +38,7 @@ def read(tmp_path):
 
 def found(tables):
     """Return the check and the diagnosed number of each error and warning."""
-    diagnostics = [each for each in diagnostics_of(audit(tables.results)) if each.severity is not Severity.NOTE]
+    diagnostics = [each for each in diagnostics_of(audit(tables.results, True)) if each.severity is not Severity.NOTE]
     return [(diagnostic.check, diagnostic.cells[0].text) for diagnostic in diagnostics]
 
 
@@ -68,7 +68,7 @@ FOUND = {
     "columns that separate curves": (
         "date,world_size,throughput,speedup,site\n2020-01-01,1,100,1.00,first\n2020-01-02,2,198,1.98,\n"
         "2020-01-02,4,380,3.90,busy\n",
-        [("ratios", "1.98"), ("ratios", "3.90")],
+        [],
     ),
 }
 

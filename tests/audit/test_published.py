@@ -22,7 +22,7 @@ def cells():
 
 @pytest.fixture(scope="module")
 def checked(cells):
-    return {one.name: one for one in audit(results_of_frame(cells))}
+    return {one.name: one for one in audit(results_of_frame(cells), each_number=True)}
 
 
 def test_the_diagnostics_are_those_that_were_read(checked, snapshot):

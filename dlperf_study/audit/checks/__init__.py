@@ -21,7 +21,8 @@ FAR_APART = 0.03
 class AuditDiagnostic:
     """What may be wrong about the numbers in ``cells``; ``computation`` is the evidence, in words and numbers.
 
-    ``explanations`` are what may make the numbers right nevertheless. ``check`` is the name of the check; the audit
+    ``explanations`` are what may make the numbers right nevertheless. ``deviation`` is how far the first number is from
+    what it should be, as a share of that, where it should be one number. ``check`` is the name of the check; the audit
     fills it in.
     """
 
@@ -30,6 +31,7 @@ class AuditDiagnostic:
     computation: str
     explanations: tuple[str, ...] = ()
     check: str = ""
+    deviation: float | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -138,6 +140,11 @@ def _checks() -> Mapping[str, Check]:
             if checks.setdefault(part.name, part) is not part:
                 raise TableError(f"{location.source}: there is a check {part.name!r} already")
     return dict(sorted(checks.items()))
+
+
+def deviation_of(printed: float, expected: float) -> float | None:
+    """Return how far a printed number is from what it should be, as a share of that; None of 0."""
+    return abs(printed / expected - 1) if expected else None
 
 
 def texts_phrase(cells: Iterable[ResultCell]) -> str:

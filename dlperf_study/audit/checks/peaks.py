@@ -1,5 +1,6 @@
 """Rates, FLOP/s and shares, compared with the peak of their devices and with each other."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,6 +10,7 @@ from dlperf_study.audit.checks import AuditDiagnostic, check
 from dlperf_study.audit.limits import (
     Work,
     is_impossible,
+    name_peak,
     names_network_and_device,
     peak_of,
     required_flops,
@@ -35,6 +37,7 @@ from dlperf_study.study.device_peaks import DevicePeak
 
 #: How far the computed FLOPs of a sample may be from each other for one network.
 NEAR_FLOPS = 0.01
+_MOST_ROWS = 3
 #: Data sheets and programs round the same peak differently: 989, 989.4 and 989.5 TFLOP/s.
 PEAK_ROUNDING = Fraction(1, 1000)
 _PEAK = "the share may be of another peak than the one assumed"
@@ -45,6 +48,10 @@ _MEANINGS = {
 _COUNT = "FLOPs may be counted in another way: with recomputed activations, without the vocabulary"
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
 _SIZE_ELSEWHERE = "the source may state the size elsewhere, in its program for example"
+
+
+#: Columns that say whether activations are recomputed, which more FLOPs may be counted for.
+_RECOMPUTING = re.compile(r"recomp|checkpoint|ckpt", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -173,7 +180,10 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) 
         return None
     reached, peak_teraflops = flops.value / 1e12, peak.flops / 1e12
     expected = f"{reached:.4g} of {peak_teraflops:.4g} TFLOP/s ({peak.source}) are {reached / peak_teraflops:.4g}"
-    return AuditDiagnostic(Severity.ERROR, (share, flops), f"{expected}, printed {share.text}", (_PEAK,))
+    computation = f"{expected}, printed {share.text}"
+    if share.printed.is_positive and (name := name_peak(share, flops.value / share.value, NEAR_FLOPS)):
+        computation += f". It is a share of {flops.value / share.value / 1e12:.4g} TFLOP/s{name}"
+    return AuditDiagnostic(Severity.ERROR, (share, flops), computation, (_PEAK,))
 
 
 def _declared_work(share: ResultCell, rate: ResultCell) -> Work | None:
@@ -203,6 +213,7 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
         if not cell.printed.is_positive:
             continue
         network = [str(cell.get(name)) for name in conditions]
+        network += [str(cell.get(name)) for name in cell.extra_conditions if _RECOMPUTING.search(name)]
         for item, rate_of_device in _rates_of_device(results, cell).items():
             rounding = float(cell.printed.step / cell.printed.exact) + rate_of_device.rounding
             quotient = Quotient(cell.value / rate_of_device.value, rounding)
@@ -243,13 +254,15 @@ def _per_device(rate: ResultCell, devices: int) -> Quotient:
 def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str) -> AuditDiagnostic | None:
     """Find the rows with another quotient than most rows of the same network have, beyond what rounding explains."""
     middle = median(quotient.value for quotient in quotients.values())
-    different, rows = [], []
+    different, rows, farthest = [], [], 0.0
     unit = " FLOP" if metric == DEVICE_FLOPS else ""
     for cell, quotient in quotients.items():
         if abs(quotient.value / middle - 1) > NEAR_FLOPS + quotient.rounding:
+            farthest = max(farthest, abs(quotient.value / middle - 1))
             different.append(cell)
             rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({quotient.value:.4g}{unit})")
     if not different:
         return None
     formula = f"{_MEANINGS[metric].format(item=item)}: the median is {middle:.4g}"
-    return AuditDiagnostic(Severity.ERROR, tuple(different), f"{formula}, but {', '.join(rows)}", (_COUNT,))
+    shown = ", ".join(rows[:_MOST_ROWS]) + (f" and {len(rows) - _MOST_ROWS} more" if len(rows) > _MOST_ROWS else "")
+    return AuditDiagnostic(Severity.ERROR, tuple(different), f"{formula}, but {shown}", (_COUNT,), deviation=farthest)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check
+from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check, deviation_of
 from dlperf_study.audit.result_cell import (
     SAMPLES_OF_DEVICE,
     STEP,
@@ -66,7 +66,8 @@ def _compare_device(of_device: ResultCell, of_job: ResultCell, devices: int) -> 
     computation = f"{of_job.text} / {devices} = {expected:.5g}, printed {of_device.text}"
     if devices > 1 and of_device.printed.overlaps(*of_job.printed.bounds(truncated=True)):
         computation += ": both are of the same scope"
-    return AuditDiagnostic(Severity.ERROR, (of_device, of_job), computation, _PARTIAL_COPIES)
+    deviation = deviation_of(of_device.value, expected)
+    return AuditDiagnostic(Severity.ERROR, (of_device, of_job), computation, _PARTIAL_COPIES, deviation=deviation)
 
 
 @check("Do rates in tokens, samples and steps agree?", "pairs of rates with their quotient")
@@ -89,7 +90,9 @@ def _compare_quotient(rate: ResultCell, second: ResultCell, name: str, printed: 
     computation = f"{rate.text} {rate.metric} / {second.text} {second.metric} = {rate.value / second.value:.5g}"
     is_inferred = name == _LENGTH or name in rate.inferred
     severity = Severity.WARNING if is_inferred else Severity.ERROR
-    return AuditDiagnostic(severity, (rate, second), f"{computation}, but {name} is {printed:g}", _OTHER_SAMPLES)
+    computation += f", but {name} is {printed:g}"
+    deviation = deviation_of(rate.value / second.value, printed)
+    return AuditDiagnostic(severity, (rate, second), computation, _OTHER_SAMPLES, deviation=deviation)
 
 
 @check("Do rates and times agree?", "times with a rate")
@@ -144,7 +147,7 @@ def _compare_with_time(
     if is_between:
         computation += f"; {reason} may explain it"
     severity = Severity.WARNING if is_between else Severity.ERROR
-    return AuditDiagnostic(severity, (rate, seconds), computation, _OTHER_RUNS)
+    return AuditDiagnostic(severity, (rate, seconds), computation, _OTHER_RUNS, deviation=abs(excess))
 
 
 def _may_be_of_other_runs(results: Results, rate: ResultCell, expected: float) -> tuple[bool, str]:

@@ -9,7 +9,7 @@ from itertools import islice
 from operator import truediv
 from statistics import mean
 
-from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
+from dlperf_study.audit.checks import AuditDiagnostic, check, deviation_of, texts_phrase
 from dlperf_study.audit.result_cell import (
     EFFICIENCY,
     RATES_OF_DEVICE,
@@ -29,8 +29,11 @@ from dlperf_study.core.errors import Severity
 MOST_ALTERNATIVES = 3
 #: No efficiency is higher than this: one that is, is in per cent.
 HIGHEST_EFFICIENCY = 2
+#: So many ratios that fit rates with up to so many fewer digits are made from these.
+_ENOUGH_RATIOS, _LARGEST_POWER = 3, 6
 _TRUNCATED = "both rates may have been cut off and not rounded when they were printed"
 _OTHER_RATES = "the ratio may have been made from rates that are not in the table: means, other runs, older tables"
+_ROUNDED_BEFORE = "within the digits of the rounded rates it is right"
 _ELSEWHERE = "the source may print the rate elsewhere"
 _FEWER_DIGITS = "it may have been typed with fewer digits"
 _SAME_DIGIT = "within a unit of the last digit both are right"
@@ -40,6 +43,7 @@ _OTHER_BASELINE = "they may be relative to different baselines, or to another nu
 @check("Does every printed ratio follow from its own numbers?", "ratios")
 def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every ratio."""
+    steps = _steps_of_rounded_rates(results)
     for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
         baseline = results.baseline_of(ratio)
         rate = results.at_same_point(ratio, baseline.metric) if baseline else None
@@ -52,20 +56,24 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
             computation = f"{ratio.text} can't be recomputed: there is no rate, or more than one, at its point"
             yield AuditDiagnostic(Severity.NOTE, (ratio,), computation, (_ELSEWHERE,))
         else:
-            yield _compare_with_rates(results, ratio, rate, baseline)
+            step = steps.get((*ratio.table, ratio.metric))
+            yield _compare_with_rates(results, ratio, rate, baseline, step)
 
 
 def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
     if ratio.baseline:
         computation = f"{ratio.text} is relative to {ratio.baseline}, which has no value here"
-        return AuditDiagnostic(Severity.ERROR, (ratio,), computation)
+        # A column may compare two others, of which one has a gap.
+        severity = Severity.NOTE if ratio.metric == RELATIVE else Severity.ERROR
+        return AuditDiagnostic(severity, (ratio,), computation, (_ELSEWHERE,))
     computation = f"{ratio.text} is a ratio, but the table does not say to which rate"
     names = results.separating_conditions(ratio)
     if names:
         same = " and ".join(names)
         computation += f": no row of the same {same} has a ratio of 1. Rows of a curve differ in devices alone"
-    computation += _per_cent_suspicion(ratio)
-    return AuditDiagnostic(Severity.WARNING, (ratio,), computation, ("the source may say it in words",))
+    suspicion = _per_cent_suspicion(ratio)
+    severity = Severity.WARNING if suspicion else Severity.NOTE
+    return AuditDiagnostic(severity, (ratio,), f"{computation}{suspicion}", ("the source may say it in words",))
 
 
 def _per_cent_suspicion(ratio: ResultCell) -> str:
@@ -75,7 +83,7 @@ def _per_cent_suspicion(ratio: ResultCell) -> str:
 
 
 def _compare_with_rates(
-    results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell
+    results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell, rounded_to: Fraction | None
 ) -> AuditDiagnostic | None:
     cells = (ratio, rate, baseline)
     expected = recomputed(ratio, rate, baseline)
@@ -92,14 +100,47 @@ def _compare_with_rates(
     if _is_within_bounds(ratio, rate, baseline, truncated=False) or _is_of_common_rounds(ratio, rate, baseline):
         return None
     computation += ": it fits no rounding"
+    deviation = deviation_of(ratio.value, float(expected))
+    if rounded_to:
+        computation += f". All ratios of the column fit rates that were rounded to {float(rounded_to):g} before"
+        return AuditDiagnostic(Severity.NOTE, cells, computation, (_ROUNDED_BEFORE,), deviation=deviation)
     if _is_within_bounds(ratio, rate, baseline, truncated=True):
-        return AuditDiagnostic(Severity.WARNING, cells, computation, (_TRUNCATED, _OTHER_RATES))
+        return AuditDiagnostic(Severity.WARNING, cells, computation, (_TRUNCATED, _OTHER_RATES), deviation=deviation)
     if baseline.series != rate.series and not ratio.baseline:
         computation += ": the row of the ratio of 1 is in other conditions, and may not be its baseline"
-        return AuditDiagnostic(Severity.WARNING, cells, computation, (_OTHER_RATES,))
+        return AuditDiagnostic(Severity.WARNING, cells, computation, (_OTHER_RATES,), deviation=deviation)
     names = "; ".join(islice(_fitting_quotients(results, ratio, rate, baseline), MOST_ALTERNATIVES))
     computation += f". It would fit {names}" if names else _per_cent_suspicion(ratio)
-    return AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_RATES,))
+    return AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_RATES,), deviation=deviation)
+
+
+def _steps_of_rounded_rates(results: Results) -> dict[tuple[object, ...], Fraction]:
+    """Return one unit of the last digit of the rates that a column of ratios was made from, where these were rounded.
+
+    All ratios of the column, at least three, must fit, and at least two of them only so.
+    """
+    columns: dict[tuple[object, ...], list[tuple[ResultCell, ResultCell, ResultCell]]] = {}
+    for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
+        baseline = results.baseline_of(ratio)
+        rate = results.at_same_point(ratio, baseline.metric) if baseline else None
+        if rate and baseline and rate is not baseline and baseline.printed.is_positive:
+            columns.setdefault((*ratio.table, ratio.metric), []).append((ratio, rate, baseline))
+    steps = {}
+    for column, compared in columns.items():
+        finest = min(rate.printed.step for _, rate, _ in compared)
+        misfits = sum(not _is_of_rounded(*cells, finest) for cells in compared)
+        for power in range(1, _LARGEST_POWER if misfits > 1 and len(compared) >= _ENOUGH_RATIOS else 0):
+            step = finest * 10**power
+            if all(_is_of_rounded(*cells, step) for cells in compared):
+                steps[column] = step
+                break
+    return steps
+
+
+def _is_of_rounded(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, step: Fraction) -> bool:
+    numerator, denominator = (round(cell.printed.exact / step) * step for cell in (rate, baseline))
+    expected = numerator / denominator * device_share(ratio, baseline) if denominator else Fraction(0)
+    return bool({*ratio.printed.roundings_from(expected)} - {TRUNCATED})
 
 
 def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
@@ -203,4 +244,7 @@ def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
         else:
             expected = float(speedup.printed.exact * share)
             computation = f"{speedup.text} × {baseline_devices} / {devices} = {expected:.4g}, printed {ratio.text}"
-            yield AuditDiagnostic(Severity.ERROR, (ratio, speedup), computation, (_OTHER_BASELINE,))
+            deviation = deviation_of(ratio.value, expected)
+            yield AuditDiagnostic(
+                Severity.ERROR, (ratio, speedup), computation, (_OTHER_BASELINE,), deviation=deviation
+            )

@@ -12,8 +12,11 @@ from functools import lru_cache
 from dlperf_study.audit.reading.numbers import written_number
 from dlperf_study.audit.result_cell import (
     ACCUMULATION,
+    DEVICE_FLOPS,
     EFFICIENCY,
     HFU,
+    HIDDEN,
+    LAYERS,
     MFU,
     MICRO_BATCH,
     RELATIVE,
@@ -23,6 +26,7 @@ from dlperf_study.audit.result_cell import (
     THROUGHPUT,
     TOKENS,
     TOKENS_OF_DEVICE,
+    VOCABULARY,
 )
 
 
@@ -73,6 +77,9 @@ _SYNONYMS = {
 _PHRASES = (
     (r"\bspeed up\b|\bacceleration ratio\b|加速比", "speedup"),
     (r"\btps\b", "tokens per second"),
+    (r"\btgs\b|\btokens? per p per s\b", "tokens per second per device"),
+    (r"\b(?:bsz|batchsize)\b", "bs"),
+    (r"\bpip(?:e)?line\b", "pipeline"),
     (r"\beff\b", "efficiency"),
     (r"\bn(gpus?|devices?|nodes?|workers?|ranks?)\b", r"number \1"),
     (r"\bips\b|\bfps\b|\bs per s\b", "samples per second"),
@@ -120,7 +127,10 @@ _RATIOS = (
     (re.compile(r"\brelative (?:throughput|speed|performance)\b"), RELATIVE),
     (re.compile(r"\bspeedup\b(?: ratio| factor)?|\b(?:weak|strong) scaling\b(?! efficiency)"), SPEEDUP),
     (re.compile(r"\b(?:(?:weak|strong|parallel|scaling|scale) )*efficiency\b"), EFFICIENCY),
-    (re.compile(r"\bmfu\b|\bmodel flops? utili[sz]ation\b"), MFU),
+    (
+        re.compile(r"\bmfu\b|\bmodel flops? utili[sz]ation\b|\bpercentage (?:theoretical )?peak flops? per second\b"),
+        MFU,
+    ),
     (re.compile(r"\bhfu\b|\bhardware flops? utili[sz]ation\b"), HFU),
 )
 #: Words that mean a speedup or an efficiency, as the sign after the numbers says.
@@ -128,7 +138,7 @@ _RATIOS_BY_SIGN = ("scaling", "scaling factor", "scale", "acceleration", "factor
 _METRIC_OF_SIGN = {"x": SPEEDUP, "×": SPEEDUP, "%": EFFICIENCY}
 #: Names of conditions, matched as a whole.
 _CONDITIONS = (
-    (r"world size|(?:total )?(?:number )?device(?: number)?", "world_size"),
+    (r"world size|(?:total )?(?:number )?device(?: number)?|number [abhv]\d{2,3}s?", "world_size"),
     (r"(?:number )?node(?: number)?", "nodes"),
     (r"(?:number )?device per (?:node|server)", "devices_per_node"),
     (
@@ -144,13 +154,18 @@ _CONDITIONS = (
     (r"precision|dtype|data type|compute dtype|数据精度", "precision"),
     (r"model(?: id| name| size)?|network|backbone|模型", "model"),
     (r"device(?: type| model| name)|hardware", "device_name"),
-    (
-        r"[tpcevd]p|vpp|sp|fsdp|tensor parallel(?: size)?|pipeline parallel(?: size)?|data parallel(?: size)?",
-        "parallel",
+    *(
+        (rf"{name}|{noun} (?:model )?parallel(?:ism)?(?: size| degree)?", name)
+        for name, noun in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("dp", "data"))
     ),
-    (r"mbs|micro batch(?: size)?(?: per device)?", MICRO_BATCH),
-    (r"(?:gradient|grad) (?:accum|accumulation)(?: steps)?|gas", ACCUMULATION),
-    (r"number (?:params|parameters)", "parameters"),
+    (r"sharding degree", "dp"),
+    (r"[ev]p|vpp|sp|fsdp", "parallel"),
+    (r"mbs|micro (?:batch|bs)(?: size)?(?: per device)?", MICRO_BATCH),
+    (r"(?:number )?(?:(?:gradient|grad) )?(?:accum|accumulation|accumulate)(?: steps)?|gas|micro number", ACCUMULATION),
+    (r"(?:number )?(?:params|parameters)(?: [bm]illion)?", "parameters"),
+    (r"(?:number )?(?:hidden )?layers", LAYERS),
+    (r"hidden(?: unit)?(?: size| dim)?|d model", HIDDEN),
+    (r"vocab(?:ulary)?(?: size)?", VOCABULARY),
 )
 _RUN = re.compile(r"(?:run|trial|rep|repeat|repetition|seed|r) ?(?:number )?\d+")
 _NUMBERED_RUN = re.compile(r"\b(?:run|trial|repeat|repetition) ?\d+\b")
@@ -158,6 +173,7 @@ _NAME_OF_RUNS = "call the columns of the runs of a result run1, run2, ..."
 _SUMMARIES = {"mean": "mean", "average": "mean", "avg": "mean", "median": "median"}
 _DEVIATIONS = {"std", "stdev", "stddev", "std dev", "standard deviation", "sd", "sigma"}
 DEVIATION = "std"
+FLOPS_SCOPE = "it does not say whether the FLOP/s are of one device"
 _UNIT = re.compile(r"[(\[（]([^()\[\]（）]*)[)\]）]\s*$")
 
 
@@ -235,7 +251,7 @@ def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
     for pattern, metric in _RATIOS:
         if pattern.search(bare):
             sign = "%" if "%" in unit or bare.endswith("%") else ""
-            label = re.sub("[%×]", "", pattern.sub(" ", everything))
+            label = re.sub(r"[%×]|\bx$", "", pattern.sub(" ", everything))
             return _of_training(Meaning(Use.METRIC, metric, sign, "", label))
     return None
 
@@ -246,10 +262,10 @@ def _flops(bare: str, everything: str, unit: str) -> Meaning | None:
     if not match or not (is_of_device or "per second" in remaining or "tflops" in remaining):
         return None
     if not is_of_device:
-        return Meaning(Use.NONE, reason="it does not say whether the FLOP/s are of one device")
+        return Meaning(Use.NONE, DEVICE_FLOPS, _FLOP_UNITS.get(match[1] or "", "FLOP/s"), reason=FLOPS_SCOPE)
     label = _FLOPS.sub(" ", remaining)
     flop_unit = _FLOP_UNITS.get(match[1] or "", "FLOP/s")
-    return _of_training(Meaning(Use.METRIC, "device_flops", flop_unit, "one device", label))
+    return _of_training(Meaning(Use.METRIC, DEVICE_FLOPS, flop_unit, "one device", label))
 
 
 def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
@@ -262,9 +278,16 @@ def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
 
 
 def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
-    if bare != "throughput" or unit:
+    parts = bare.split()
+    if (
+        _NUMBERED_RUN.search(bare)
+        or "throughput" not in parts
+        or unit
+        or {*parts} & {"per", "device", "node", "tokens"}
+    ):
         return None
-    return Meaning(Use.METRIC, THROUGHPUT, "not declared, read as samples/s", "not declared, read as the job")
+    meaning = Meaning(Use.METRIC, THROUGHPUT, "not declared, read as samples/s", "not declared, read as the job", bare)
+    return _of_training(meaning)
 
 
 def _split_off_device(text: str) -> tuple[str, bool]:

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from dlperf_study.audit.reading.column_names import DEVIATION, Meaning, Use, meaning_of, unit_in_name, words_of
+from dlperf_study.audit.reading.column_names import (
+    DEVIATION,
+    FLOPS_SCOPE,
+    Meaning,
+    Use,
+    meaning_of,
+    unit_in_name,
+    words_of,
+)
 from dlperf_study.audit.reading.files import Grid
 from dlperf_study.audit.reading.numbers import is_no_number, number_of, require_one_sign, written_number
 from dlperf_study.audit.result_cell import (
@@ -16,6 +24,7 @@ from dlperf_study.audit.result_cell import (
     HFU,
     MFU,
     RATES,
+    RATES_OF_DEVICE,
     SAMPLES_OF_DEVICE,
     SPEEDUP,
     THROUGHPUT,
@@ -44,7 +53,7 @@ _UNIT_MISSING = "neither its name nor its cells say the unit"
 #: The levels of our column ``device``; in a column of a person it is a name, or a number of devices.
 _DEVICES = {"cpu", "gpu", ""}
 #: A table with such a word above it is of something else than training.
-_EVALUATION = {"eval", "evaluation", "infer", "inference", "validation", "test", "testing"}
+_EVALUATION = {"eval", "evaluation", "infer", "inference", "validation"}
 #: Words of results that no check is about; a column of them tells no rows apart.
 _OTHER_RESULTS = {
     *("memory", "mem", "loss", "acc", "accuracy", "top1", "top5", "perplexity", "ppl", "bleu", "map", "power", "watt"),
@@ -115,6 +124,7 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
     rates_of_job = [each for each in readings if each.meaning.name in _RATES_OF_DEVICE and each.is_metric]
     if len(rates_of_job) == 1:
         readings = [_declare_rate_of_device(reading, rates_of_job[0]) for reading in readings]
+    readings = [_declare_flops(reading, readings) for reading in readings]
     if any(reading.meaning.name in BASELINE_RATIOS for reading in readings if reading.is_metric):
         readings = [_as_baseline(reading) for reading in readings]
     if not any(reading.meaning.use is Use.RUN for reading in readings):
@@ -152,7 +162,8 @@ def _in_per_cent(meaning: Meaning, fields: Sequence[str], decimal: str) -> Meani
 
 
 def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
-    if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES):
+    is_of_tokens = header == THROUGHPUT and "tokens" in words_of(_unit_of_cells(header, fields)).split()
+    if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES) and not is_of_tokens:
         return _canonical_meaning(header)
     if _is_about_results(words_of(header), fields):
         return Meaning(Use.NONE)
@@ -218,6 +229,17 @@ def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> Colu
         return reading
     unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
     return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"))
+
+
+def _declare_flops(reading: ColumnReading, readings: Sequence[ColumnReading]) -> ColumnReading:
+    """Return FLOP/s whose name does not say of what as those of one device, where the rates of the table are that."""
+    if reading.meaning.reason != FLOPS_SCOPE:
+        return reading
+    rates = {each.meaning.name for each in readings if each.is_metric} & {*RATES}
+    if not rates or rates - {*RATES_OF_DEVICE}:
+        return reading
+    meaning = Meaning(Use.METRIC, DEVICE_FLOPS, reading.meaning.unit, "not declared, read as of one device")
+    return replace(reading, meaning=meaning)
 
 
 def _drop_deviation(reading: ColumnReading) -> ColumnReading:

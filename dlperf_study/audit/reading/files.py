@@ -24,6 +24,7 @@ MOST_BYTES = 64_000_000
 #: What a file begins with that gzip has compressed.
 _GZIP = b"\x1f\x8b"
 _SEPARATOR = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?")
+_DASHES = re.compile(r":?-{3,}:?")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
 #: A bar that separates no cells is written with a backslash.
 _BAR = re.compile(r"(?<!\\)\|")
@@ -31,7 +32,7 @@ _BAR = re.compile(r"(?<!\\)\|")
 #: Each pattern ends where the next one of its kind could begin, so that a long cell takes no longer than its length.
 _FOOTNOTE, _TAG = re.compile(r"\[\^[^\[\]]*\]"), re.compile(r"<[^<>]+>")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
-_EMPHASIS = re.compile(r"\*\*|__|`|(?<!\\)\*")
+_EMPHASIS = re.compile(r"\*\*|__|`|(?<!\\)(?:(?<![\d\s])\*|\*(?![\d\s]))")
 _FENCE = ("```", "~~~")
 
 
@@ -192,7 +193,9 @@ def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
     """Return the tables of a page; a row with more cells than its header is one of its errors."""
     grids: list[Grid] = []
     for heading, start, lines in _blocks(text.splitlines()):
-        header, *rows = [GridRow(start + offset, _cells(line)) for offset, line in enumerate(lines) if offset != 1]
+        written = [GridRow(start + offset, _cells(line)) for offset, line in enumerate(lines)]
+        is_labelled = _is_labelled_separator(lines[1])
+        header, *rows = written if is_labelled else [written[0], *written[2:]]
         complete = tuple(errors.parse_each(rows, partial(_as_long_as, header)))
         grids.append(Grid(len(grids) + 1, heading, header.fields, complete, is_marked_up=True))
     return grids
@@ -208,7 +211,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
         if match := _HEADING.fullmatch(line):
             heading = plain_text(match[1])
         following = lines[position + 1].strip() if position + 1 < len(lines) else ""
-        if is_code or "|" not in line or not _SEPARATOR.fullmatch(following):
+        is_table = _SEPARATOR.fullmatch(following) or _is_labelled_separator(following)
+        if is_code or "|" not in line or not is_table:
             position += 1
             continue
         end = position
@@ -216,6 +220,12 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
             end += 1
         yield heading, position + 1, list(lines[position:end])
         position = end
+
+
+def _is_labelled_separator(line: str) -> bool:
+    """Return whether a line of dashes begins with a label, which is then that of the rows below it."""
+    label, *cells = map(str.strip, line.strip().strip("|").split("|"))
+    return bool(label.strip("-: ")) and len(cells) > 1 and all(map(_DASHES.fullmatch, cells))
 
 
 def _cells(line: str) -> tuple[str, ...]:

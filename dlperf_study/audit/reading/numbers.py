@@ -14,7 +14,7 @@ from dlperf_study.core.errors import TableError
 from dlperf_study.core.wording import first_of
 
 #: What is written where there is no number, in lower case.
-NO_NUMBERS = ("-", "–", "—", "n/a", "na", "nan", "none", "null", "/", "oom", "tbd", "?")
+NO_NUMBERS = ("-", "–", "—", "n/a", "<n/a>", "na", "nan", "none", "null", "/", "oom", "tbd", "?", "~")
 #: How many of a written unit are one unit of the metric; any other unit is that of the metric.
 FACTORS = {**UNIT_FACTORS, "us": 1e6, "min": 1 / 60, "GFLOP/s": 1e-9, "PFLOP/s": 1e-15, "k": 1e-3, "M": 1e-6}
 #: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
@@ -30,6 +30,9 @@ _NUMBER = re.compile(
     re.DOTALL,
 )
 _ENDS = re.compile(r"[.,]$")
+#: A product or a quotient before its result, a second number in brackets, and a unit in brackets.
+_FORMULA, _SECOND = re.compile(r"^[\d.,\s*×x/+()]+=\s*(?=[~≈\d])"), re.compile(r"(?<=\w)\s*\([~≈]?[\d.,]+\s?[%x×]?\)$")
+_UNIT_IN_BRACKETS = re.compile(r"(?<=\d)\s*\(([A-Za-z/%µ]+)\)$")
 #: The longest unit after a number; what is longer is a text that begins with a number.
 _LONGEST_UNIT = 24
 _UNIT = re.compile(r"[%x×µA-Za-z][%A-Za-z/ ._·-]*")
@@ -55,8 +58,9 @@ def tidy(field: str) -> str:
 
 
 def written_number(field: str) -> WrittenNumber | None:
-    """Return the number of a field, or None if it holds none."""
-    match = _NUMBER.fullmatch(_GAPS.sub("", tidy(field)))
+    """Return the number of a field, or None if it holds none; the first of two, and the result of a formula."""
+    plain = _SECOND.sub("", _FORMULA.sub("", tidy(field)))
+    match = _NUMBER.fullmatch(_GAPS.sub("", _UNIT_IN_BRACKETS.sub(r" \1", plain)))
     if not match or _ENDS.search(match["digits"]):
         return None
     unit = (match["unit"] or "").strip()
@@ -67,7 +71,7 @@ def written_number(field: str) -> WrittenNumber | None:
 
 def is_no_number(field: str) -> bool:
     """Return whether a field says that there is no number."""
-    return field.lower() in NO_NUMBERS
+    return field.lower() in NO_NUMBERS or not field.strip("-")
 
 
 def decimal_sign(fields: Iterable[str], declared: str) -> str:

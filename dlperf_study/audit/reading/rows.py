@@ -10,19 +10,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from dlperf_study.audit.published.source import NO_NUMBER
+from dlperf_study.audit.published.source import NO_NUMBER, resolution_of
 from dlperf_study.audit.reading.column_names import DEVIATION, Use, meaning_of, unit_in_name, words_of
 from dlperf_study.audit.reading.column_readings import BASELINE_RATIOS, NO_DEVICES, ColumnReading, is_canonical
 from dlperf_study.audit.reading.files import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
 from dlperf_study.audit.result_cell import (
     ACCUMULATION,
+    COPIES,
+    EFFICIENCY,
+    HFU,
+    HIDDEN,
+    LAYERS,
+    MFU,
     MICRO_BATCH,
+    PARAMETERS_STEP,
     RATES,
     RELATIVE,
     SPEEDUP,
+    SPLITTING,
     STANDARD_DEVIATION,
+    TOKENS,
+    TOKENS_OF_DEVICE,
     UNNAMED,
+    VOCABULARY,
 )
 from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
@@ -30,26 +41,44 @@ from dlperf_study.metrics.columns import COLUMNS
 #: ``on 256 H100s``, ``8 x A100``: a number of devices by their name; ``64 GPUs`` has none.
 _DEVICES = re.compile(
     r"\b(?P<devices>\d+)\s*(?:[x×]\s*)?(?:NVIDIA\s+|AMD\s+)?"
-    r"(?P<name>[ABHVP]\d{2,3}|GB\d{3}|MI\d{3}X?|L40S?|T4|RTX\s?\w+|TPU\s?v\d\w*|GPUs?|devices|cards)s?\b",
+    r"(?P<name>[ABHVP]\d{2,3}(?:\s\d+\s?GB)?|GB\d{3}|MI\d{3}X?|L40S?|T4|RTX\s?\w+|TPU\s?v\d\w*|GPUs?|devices|cards)s?\b",
     re.IGNORECASE,
 )
 _ANY_DEVICE = re.compile(r"GPUs?|devices|cards", re.IGNORECASE)
 _MODEL = re.compile(r"\bmodel:\s*(?P<model>\S.*)", re.IGNORECASE)
-#: ``2x8`` is two nodes of eight devices, in a label like ``A100 (2x8)``.
-_NODES = re.compile(r"\((?P<nodes>\d+)\s*[x×]\s*(?P<devices>\d+)\)")
+#: ``2x8`` is two nodes of eight devices, in a label like ``A100 (2x8)`` or ``（2x8*80G）``.
+_NODES = re.compile(r"[(（](?P<nodes>\d+)\s*[x×]\s*(?P<devices>\d+)(?:\*\w+)?[)）]")
+_CARDS = re.compile(r"(?:(?P<nodes>\d+)\s*[*x×]\s*)?(?P<devices>\d+)\s*卡")
+#: Settings in a cell: ``per_device_bs=4, accumulate=64``, and degrees in a name: ``TP2PP4``, ``FSDP 8, CP 1``.
+_SETTING = re.compile(r"(?P<name>[A-Za-z][\w ]*?)\s*=\s*(?P<value>\d[\w.]*(?: tokens)?)(?!\w)")
+_DEGREE = re.compile(r"(?<![A-Za-z])(?P<name>TP|PP|CP|DP)\s?(?P<value>\d+)")
+_LONGEST_SETTINGS = 500
+_SETTINGS = (*SPLITTING, COPIES, MICRO_BATCH, ACCUMULATION, "batch_per_device", "global_batch", "sequence_length")
+#: ``16.67 * 2048 / 8 = 4267 tokens/s``: samples, tokens of a sample, devices and tokens of a device.
+_TOKENS_OF_DEVICE = re.compile(r"[\d.]+\s*[*×x]\s*(?P<length>\d+)\s*/\s*(?P<devices>\d+)\s*=\s*[\d.,]+\s*tok\w*/s")
 #: The column with the line number of a row; the header is line 1.
 LINE = "line of the file"
 #: The condition that tells the columns of one metric apart.
 VARIANT = "variant"
 #: Conditions that are no columns of the dataset and hold numbers.
-NUMBER_CONDITIONS = ("tokens_per_sample", "tokens_per_step", MICRO_BATCH, ACCUMULATION)
+NUMBER_CONDITIONS = (
+    *("tokens_per_sample", "tokens_per_step", MICRO_BATCH, ACCUMULATION, LAYERS, HIDDEN, VOCABULARY),
+    PARAMETERS_STEP,
+)
+#: Numbers without which nothing is known of a row.
+_SIZES = ("world_size", "nodes", "devices_per_node")
+_FACTORS_OF_NAMES = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "million": 1e6, "B": 1e9, "b": 1e9, "billion": 1e9}
 #: Units after a number of a condition: ``8 GPUs``.
 _COUNTED = {"samples", "tokens", "device", "node", "second", "steps"}
+#: Signs of ratios, and the metrics that have no other unit.
+_SIGNS, _RATIOS = ("x", "×", "%", "times"), (SPEEDUP, EFFICIENCY, RELATIVE, MFU, HFU)
 _SCALES = {"k": "k", "K": "k", "M": "M"}
 #: The columns that name the row a ratio is relative to: one of two variants, and a speedup or an efficiency.
 _REFERENCE, _BASELINE = "reference_identity", "baseline_identity"
 #: The key of a row for the rate of its baseline, until the row with that rate is known.
 _BASELINE_RATE = "rate of the baseline"
+#: The condition of rows below a row that has a label alone.
+_SECTION = "section"
 #: A ratio of 1 as tables print it.
 _ONE = re.compile(r"1(?:\.0*)?(?: ?[x×])?|100(?:\.0*)?%")
 
@@ -70,8 +99,9 @@ def facts_of_heading(heading: str) -> dict[str, str]:
 
 def facts_of_label(label: str) -> Mapping[str, str]:
     """Return the devices from the label of a row: ``8xH100``, or nodes and devices of a node, ``A100 (2x8)``."""
-    if match := _NODES.search(label):
-        return {"nodes": match["nodes"], "devices_per_node": match["devices"]}
+    if match := _NODES.search(label) or _CARDS.search(label):
+        nodes, devices = match["nodes"], match["devices"]
+        return {"nodes": nodes, "devices_per_node": devices} if nodes else {"world_size": devices}
     return facts_of_heading(label) if _DEVICES.fullmatch(label) else {}
 
 
@@ -80,7 +110,7 @@ class RowReader:
 
     def __init__(self, grid: Grid, readings: Sequence[ColumnReading], facts: Mapping[str, str], decimal: str) -> None:
         """Find the variants that have columns of their own."""
-        self._grid, self._facts, self._decimal = grid, facts, decimal
+        self._grid, self._facts, self._decimal = grid, dict(facts), decimal
         self._metrics = [reading for reading in readings if reading.meaning.use is Use.METRIC]
         self._conditions = [reading for reading in readings if reading.meaning.use is Use.CONDITION]
         self._baselines_of_rows = [reading for reading in readings if reading.meaning.use is Use.BASELINE]
@@ -119,6 +149,10 @@ class RowReader:
 
     def rows(self, row: GridRow, label: str) -> Iterator[dict[str, Any]]:
         """Yield a row with its conditions, its line and its results, for each variant; ``label`` is its identity."""
+        label_of_rows = row.fields[0]
+        if label_of_rows and len(row.fields) > 2 and not any(field.strip("-") for field in row.fields[1:]):
+            self._facts[_SECTION] = label_of_rows
+            return
         conditions = self._conditions_of(row)
         conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
         for reading in self._baselines_of_rows:
@@ -129,6 +163,9 @@ class RowReader:
             if field:
                 variant = self._variant_of(reading)
                 name = RELATIVE if reading is self._comparing else reading.meaning.name
+                if name == TOKENS and (facts := _facts_of_formula(field)):
+                    name = TOKENS_OF_DEVICE
+                    conditions = facts | conditions
                 metrics.setdefault(variant, {})[name] = self._metric_field(reading, field)
         if not self._has_variants:
             yield conditions | metrics.get("", {})
@@ -161,10 +198,17 @@ class RowReader:
                 continue
             if name == "parallel":
                 name = reading.header
-            conditions[name] = self._condition_field(name, field)
+            conditions |= self._numbered(name, reading.header, field)
+            if name == reading.header and len(field) <= _LONGEST_SETTINGS:
+                conditions |= self._settings_in(field)
             if reading.meaning.scope == NO_DEVICES:
                 # A global batch grows along a curve of more devices; here it tells rows apart.
                 conditions[reading.header] = field
+        if "nodes" in conditions and self._facts.get("world_size") == conditions.get("world_size"):
+            # The heading counts the devices of a node, or of the smallest job.
+            conditions.pop("world_size", None)
+        if ACCUMULATION in conditions and "batch_per_device" in conditions:
+            conditions.setdefault(MICRO_BATCH, conditions.pop("batch_per_device"))
         sizes = facts_of_label(row.fields[0])
         if sizes and not {"world_size", "nodes"} & conditions.keys():
             # The label says the size of the row, and separates no curves.
@@ -172,29 +216,63 @@ class RowReader:
             conditions = {name: field for name, field in conditions.items() if name != first} | dict(sizes)
         return conditions
 
-    def _condition_field(self, name: str, field: str) -> str:
-        """Return the digits of a condition that is a number; any other text as it is."""
-        written = written_number(field)
+    def _numbered(self, name: str, header: str, field: str) -> dict[str, Any]:
+        """Return a condition with its plain digits if it is a number; a text in place of one by its own heading."""
+        if name == "device_name" and (match := _DEVICES.match(field)):
+            return {"world_size": match["devices"], name: field[match.start("name") :]}
         is_number = name in NUMBER_CONDITIONS or (name in COLUMNS and COLUMNS[name].is_number)
-        if not is_number or written is None or written.scale or written.deviation:
-            return field
-        is_counted = not written.unit or bool({*words_of(written.unit).split()} & _COUNTED)
-        return _plain(written.digits, self._decimal) if is_counted else field
+        written = written_number(field)
+        if not is_number or (written is None and name in _SIZES) or is_no_number(field):
+            return {name: field}
+        units = {*words_of(f"{written.unit} {unit_in_name(header)}").split()} if written else {""}
+        scale = (written.scale if written else "") or next(filter(_FACTORS_OF_NAMES.get, units), "")
+        if written is None or written.deviation or (units - _COUNTED - {*_FACTORS_OF_NAMES, "t"} and name != LAYERS):
+            return {header if name not in _SIZES else name: field}
+        digits = _plain(written.digits, self._decimal)
+        if not scale and name != "parameters":
+            return {name: digits}
+        factor = _FACTORS_OF_NAMES.get(scale, 1)
+        value = f"{number_of(field, self._decimal) * factor:.0f}"
+        if name == "parameters":
+            return {name: value, PARAMETERS_STEP: str(resolution_of(digits) * factor)}
+        return {"tokens_per_step" if name == "global_batch" else name: value}
+
+    def _settings_in(self, field: str) -> dict[str, Any]:
+        """Return the degrees, batches and tokens that a cell lists; those that it names win over those in a name."""
+        settings: dict[str, Any] = {match["name"].lower(): match["value"] for match in _DEGREE.finditer(field)}
+        for match in _SETTING.finditer(field):
+            name = meaning_of(match["name"].strip(), (match["value"],), "").name
+            name = name.replace("batch", "batch_per_device") if name == "batch" else name
+            if name in _SETTINGS:
+                settings |= self._numbered(name, name, match["value"])
+        return settings
 
     def _metric_field(self, reading: ColumnReading, field: str) -> str:
         """Return a result with its plain digits and the unit that its column or its cell has."""
         if is_no_number(field):
             return NO_NUMBER
         written = written_number(field)
-        if written is None:
+        if written is None or _has_foreign_unit(reading.meaning.name, written.unit):
             return field
         digits = _plain(written.digits, self._decimal)
-        if is_canonical(reading.header):
+        if is_canonical(reading.header) and not {*words_of(written.unit).split()} & _COUNTED:
             return field.replace(written.digits, digits)
         if written.scale:
             return f"{digits} {_SCALES[written.scale]}"
         unit = "%" if written.unit == "%" else reading.meaning.unit
         return f"{digits} {unit}".replace(" %", "%") if unit in FACTORS else digits
+
+
+def _has_foreign_unit(metric: str, unit: str) -> bool:
+    """Return whether the sign after a rate is that of a ratio, or the unit after a ratio that of something else."""
+    is_sign = unit.lower() in _SIGNS
+    return is_sign if metric in RATES else metric in _RATIOS and bool(unit) and not is_sign
+
+
+def _facts_of_formula(field: str) -> dict[str, str]:
+    """Return the length of a sample and the devices, if a rate in tokens of a device is computed from them."""
+    match = _TOKENS_OF_DEVICE.fullmatch(field)
+    return {"sequence_length": match["length"], "world_size": match["devices"]} if match else {}
 
 
 def _plain(digits: str, decimal: str) -> str:

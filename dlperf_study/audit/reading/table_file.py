@@ -272,7 +272,8 @@ class WideReader:
             return rows, list(run_cells(row, readings, conditions, metric, self._source, decimal))
 
         for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
-            wide += [row | {"table": grid.name} for row in rows] if is_one_of_several else rows
+            named = {"table": grid.name, "heading of the table": grid.name} if is_one_of_several else {}
+            wide += [row | named for row in rows]
             long += runs
         return name_baselines(wide), long
 

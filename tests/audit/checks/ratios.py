@@ -43,8 +43,17 @@ def _of_rounds(first: str, second: str, **interval: float) -> list[Row]:
     return [*rows, ratio("speedup", "3.80", 4, **interval)]
 
 
+def _of_whole_rates(*speedups: str) -> list[Row]:
+    """Return rates with decimals, and speedups; those of the same rates without decimals are 1.963, 3.858, 7.456."""
+    rates = [rate(text, 2**power) for power, text in enumerate(("352.72", "693.49", "1361.64", "2632.40"))]
+    return [*rates, *(ratio("speedup", text, 2**power) for power, text in enumerate(speedups, 1))]
+
+
 CASES: Cases = {
     "ratios": {
+        "rates that were rounded before": ("NNN", _of_whole_rates("1.963", "3.858", "7.456")),
+        "one rate that was rounded before": ("..E", _of_whole_rates("1.966", "3.860", "7.456")),
+        "two rates that were not rounded before": ("EEE", _of_whole_rates("1.963", "3.858", "7.556")),
         **{f"right: {text}": ("..", _speedup(text)) for text in ("3.85", "3.9", "4", "3.8", "3.851", "3.852")},
         **{f"wrong: {text}": (".E", _speedup(text)) for text in ("3.86", "3.84", "3.7", "3.95")},
         "an efficiency": ("..", [*_SINGLE, ratio("efficiency", "78.64%", 20)]),
@@ -122,21 +131,21 @@ CASES: Cases = {
                 "a baseline that may be nothing": ("400", [_other("1", 1) | {"value": 0.5, "resolution": 2.0}]),
             }.items()
         },
-        "no baseline is declared": ("W", [number("speedup", "3.85", 4), rate("352.72", 4)]),
+        "no baseline is declared": ("N", [number("speedup", "3.85", 4), rate("352.72", 4)]),
         "a declared baseline is not there": ("E", [rate("1358.64", 4), ratio("speedup", "3.85", 4)]),
         "the row of one is the baseline": (
             ".E",
             [rate("352.72"), number("speedup", "1.00"), rate("1358.64", 4), number("speedup", "3.95", 4)],
         ),
         "of rows of one that with fewest devices": ("..E", _no_baseline("speedup", "1.00", "1.00", "5.80")),
-        "fewer devices have another ratio": ("WWW", _no_baseline("speedup", "0.50", "1.00", "1.00")),
-        "relative throughputs of one": ("WW", _no_baseline("relative_throughput", "1.00", "1.00")),
+        "fewer devices have another ratio": ("NNN", _no_baseline("speedup", "0.50", "1.00", "1.00")),
+        "relative throughputs of one": ("NN", _no_baseline("relative_throughput", "1.00", "1.00")),
         "an efficiency is relative to one device": (".E", _no_baseline("efficiency", "", "0.50", "0.95")),
         "an efficiency in per cent": ("EE", _no_baseline("efficiency", "", "50", "92.5")),
         "an efficiency of two": ("EE", _no_baseline("efficiency", "", "0.40", "2")),
         "an efficiency above two": ("EE", _no_baseline("efficiency", "", "0.40", "2.5")),
         "two equal single devices": ("..E", _two_singles("100.0")),
-        "two single devices that differ": ("WWW", _two_singles("101.0")),
+        "two single devices that differ": ("NNN", _two_singles("101.0")),
         **{
             f"common rounds, interval from {low} to {high}": (outcome, _of_rounds("1 2 3", "2 3 4", low=low, high=high))
             for low, high, outcome in (

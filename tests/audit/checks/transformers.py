@@ -19,7 +19,7 @@ CASES: Cases = {
     "degrees": {
         "copies": (".", [rate("1", 16, **_SPLIT, DP="2")]),
         "without copies": (".", [rate("1", 16, **_SPLIT)]),
-        "more than the devices": ("W", [rate("1", 8, **_SPLIT, DP="2")]),
+        "more than the devices": ("E", [rate("1", 8, **_SPLIT, DP="2")]),
         "no divisor of the devices": ("W", [rate("1", 12, **_SPLIT)]),
         "many rows are one diagnostic": ("W", [rate("1", size, row=size, **_SPLIT) for size in (12, 14, 18, 20)]),
         "of no number": ("", [rate("1", 12, TP="full")]),

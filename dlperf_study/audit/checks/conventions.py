@@ -1,0 +1,221 @@
+"""Conventions of language models: what a share of a peak counts and divides by, and what parameters are of."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from statistics import median
+
+from dlperf_study.audit.checks import AuditDiagnostic, check
+from dlperf_study.audit.checks.peaks import tokens_of_device
+from dlperf_study.audit.checks.transformers import rows_phrase
+from dlperf_study.audit.limits import dense_peaks, name_peak, peak_of
+from dlperf_study.audit.result_cell import (
+    DEVICE_FLOPS,
+    HFU,
+    HIDDEN,
+    LAYERS,
+    MFU,
+    PARAMETERS_STEP,
+    SPLITTING,
+    VOCABULARY,
+    ResultCell,
+    quotient,
+)
+from dlperf_study.audit.results import Results, grouped
+from dlperf_study.core.errors import Severity
+
+#: The sizes of a network in its name: ``gpt_h1536_l16``.
+_SIZES = re.compile(r"(?:^|_)h(?P<hidden>\d+)_l(?P<layers>\d+)(?:_|$)")
+#: The smallest vocabulary of a language model, and that of GPT-2, padded; tables that print larger ones are rare.
+_VOCABULARIES = (30_000, 52_000)
+#: Vocabularies of GPT-2, as it is and padded to multiples of 64 and of 1024, of BERT, Llama 2 and Llama 3.
+_KNOWN_VOCABULARIES = (50_257, 50_304, 51_200, 30_522, 32_000, 128_256)
+#: How far FLOPs of a token may be from the formula: shares are printed with two digits.
+_NEAR = Fraction(3, 200)
+#: Recomputing all activations takes one more forward pass, a third of the rest; attention may be recomputed twice.
+_LARGEST_HFU = Fraction(3, 2)
+#: Peaks of one device that FLOP/s and shares imply are this near to each other, and those of data sheets.
+_NEAR_PEAK = 0.01
+_ENOUGH = 3
+_RECOMPUTED = ("the network may have other sizes than its name says",)
+_OTHER_PEAK = ("the device may be another one than the table names, or FLOPs be counted in another way",)
+_OTHER_NETWORK = ("the network may be of another kind: a mixture of experts, or one with shared layers",)
+_BINARY = Fraction(2**30, 10**9)
+
+
+@check("Is the share of recomputation in HFU and not in MFU?", "shares of a peak of transformers")
+def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every HFU next to an MFU, and for the shares that are called MFU of each table."""
+    for hardware, model in results.pairs(HFU, MFU):
+        yield _compare_shares(hardware, model)
+    for cells in grouped(results.of(MFU), lambda cell: cell.table).values():
+        compared = {cell: reading for cell in cells if (reading := _read_share(results, cell)) is not None}
+        if compared:
+            yield _describe_share(compared)
+
+
+@check("Which peak do FLOP/s and their share imply?", "shares of a peak with FLOP/s of a device", compares=True)
+def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every share with FLOP/s: all rows of a device imply one peak, a dense one of that device."""
+    pairs_of_rows = results.pairs(MFU, DEVICE_FLOPS)
+    shares = [pair for pair in pairs_of_rows if all(cell.printed.is_positive for cell in pair)]
+    devices = grouped(shares, lambda pair: (pair[0].get("source"), pair[0].get("precision"), _kind_of_device(pair[0])))
+    for pairs in devices.values():
+        middle = median(flops.value / share.value for share, flops in pairs)
+        for share, flops in pairs:
+            if peak_of(share) is None:
+                yield _compare_peak(share, flops, middle if len(pairs) >= _ENOUGH else None)
+
+
+def _kind_of_device(share: ResultCell) -> str:
+    """Return the name of a device without the number of them: ``2x v5p-128`` are two of ``v5p-128``."""
+    return re.sub(r"^\d+\s*[x×]\s*", "", str(share.get("device_name")))
+
+
+def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) -> AuditDiagnostic | None:
+    """Return a diagnostic if a share is of another peak than the other rows say, or than its device has."""
+    implied = flops.value / share.value
+    rounding = float(share.printed.step / share.printed.exact + flops.printed.step / flops.printed.exact) + _NEAR_PEAK
+    peaks = dense_peaks(share)
+    computation = f"{flops.text} / {share.text} implies a peak of {implied / 1e12:.4g} TFLOP/s"
+    # Units for 8 bits are twice as fast as those for 16.
+    factors = (1, 2) if "fp8" in str(share.get("precision")).lower() else (1,)
+    if peaks and not any(abs(implied / (factor * peak.flops) - 1) <= rounding for peak in peaks for factor in factors):
+        computation += name_peak(share, implied, rounding)
+    elif not peaks and middle and abs(implied / middle - 1) > rounding:
+        computation += f", and other rows {middle / 1e12:.4g}"
+    else:
+        return None
+    return AuditDiagnostic(Severity.ERROR, (share, flops), computation, _OTHER_PEAK)
+
+
+@check("Does a number of parameters follow from the sizes of its network?", "tables with parameters and sizes")
+def parameters(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield a result for every table of transformers whose rows print parameters, layers and hidden sizes."""
+    names = ("parameters", LAYERS, HIDDEN)
+    for cells in grouped(results.cells, lambda cell: cell.table).values():
+        rows = {(*map(cell.get, names), cell.get("tp"), cell.get("pp")): cell for cell in cells}
+        complete = [cell for row, cell in rows.items() if None not in row[: len(names)] and min(row[: len(names)]) > 0]
+        if complete:
+            yield _compare_parameters(complete)
+
+
+def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
+    """Return a diagnostic if only another unit, or the shard of a device, explains the parameters of all rows."""
+    if all(_is_near(row) for row in rows) and (len(rows) < 2 or not _fits(rows, _BINARY) or _fits(rows, Fraction(1))):
+        return None
+    shards = [Fraction(1, _shards(row)) for row in rows]
+    if _fits(rows, _BINARY):
+        reason = "all rows fit 2^30 as a billion"
+    elif min(shards) < 1 and all(_is_near(row, shard) for row, shard in zip(rows, shards, strict=True)):
+        reason = "it is the share of one device"
+    else:
+        reason = ""
+    phrases = []
+    for row in rows:
+        smallest, largest = _weights(row, _VOCABULARIES[0]), _weights(row, _VOCABULARIES[1])
+        sizes = f"{row.get(LAYERS):g} layers of {row.get(HIDDEN):g}"
+        phrases.append(
+            f"{sizes} have {float(smallest):.4g} to {float(largest):.4g}, printed {row.get('parameters'):.4g}"
+        )
+    computation = f"{rows_phrase(phrases)}{f': {reason}' if reason else ''}"
+    return AuditDiagnostic(Severity.ERROR if reason else Severity.WARNING, tuple(rows), computation, _OTHER_NETWORK)
+
+
+def _shards(row: ResultCell) -> int:
+    degrees = [str(row.get(name)) for name in SPLITTING]
+    product = 1
+    for degree in degrees:
+        product *= int(degree) if degree.isdecimal() and int(degree) else 1
+    return product
+
+
+def _weights(row: ResultCell, vocabulary: int) -> Fraction:
+    """Return the parameters of a GPT: blocks, their biases and norms, and the embedding; Narayanan et al. (2021)."""
+    layers, hidden = int(row.get(LAYERS)), int(row.get(HIDDEN))
+    vocabulary_size = int(row.get(VOCABULARY) or vocabulary)
+    return Fraction(12 * layers * hidden**2 + 13 * layers * hidden + (vocabulary_size + 2048) * hidden)
+
+
+def _is_near(row: ResultCell, shard: Fraction = Fraction(1)) -> bool:
+    """Return whether parameters are those of a known kind of block: with wide or gated layers, tied or not."""
+    layers, hidden = int(row.get(LAYERS)), int(row.get(HIDDEN))
+    blocks = layers * hidden**2 * shard
+    return bool(10 * blocks <= row.get("parameters") <= 15 * blocks + 2 * 262_144 * hidden)
+
+
+def _fits(rows: Iterable[ResultCell], unit: Fraction) -> bool:
+    """Return whether the formula with one vocabulary gives the parameters of all rows, in units of a billion."""
+    for vocabulary in _KNOWN_VOCABULARIES:
+        if all(abs(_weights(row, vocabulary) / unit - row.get("parameters")) <= _step(row) for row in rows):
+            return True
+    return False
+
+
+def _step(row: ResultCell) -> float:
+    """Return one unit of the last printed digit of the parameters of a row."""
+    return float(row.get(PARAMETERS_STEP) or 1)
+
+
+def _compare_shares(hardware: ResultCell, model: ResultCell) -> AuditDiagnostic | None:
+    """Return a diagnostic if recomputation saves work, or is more than activations can take."""
+    if not (hardware.printed.is_positive and model.printed.is_positive):
+        return None
+    low, high = quotient(hardware.printed, model.printed, truncated=True)
+    if high >= 1 and low <= _LARGEST_HFU:
+        return None
+    computation = f"hfu / mfu = {hardware.text} / {model.text} = {hardware.value / model.value:.3g}"
+    expected = "it is from 1 without recomputation to 4/3 if all activations are recomputed"
+    return AuditDiagnostic(Severity.ERROR, (hardware, model), f"{computation}: {expected}")
+
+
+def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
+    """Return the FLOPs of a token that a share of a peak implies, and what explains them if the network does not.
+
+    None where the sizes of the network, its peak or its rate are not known.
+    """
+    peak, rate, length = peak_of(share), tokens_of_device(results, share), share.get("sequence_length")
+    sizes = _sizes_of(share)
+    if not (sizes and peak and rate and length and share.printed.is_positive):
+        return None
+    low, high = (bound * Fraction(peak.flops) / Fraction(rate) for bound in share.printed.bounds(truncated=True))
+    needed, recomputed = (_flops_of_token(*sizes, int(length), multiple) for multiple in (72, 96))
+    phrase = f"{share.text} of {peak.flops:.4g} FLOP/s / {rate:.4g} tokens/s = {share.value * peak.flops / rate:.4g} "
+    phrase += f"FLOP a token; the network needs {float(needed[0]):.4g} to {float(needed[1]):.4g}"
+    # With half of the attention, as the causal mask leaves, and without the vocabulary.
+    fewest = 72 * sizes[0] * sizes[1] ** 2
+    if fewest * (1 - _NEAR) <= high and low <= needed[1] * (1 + _NEAR):
+        return phrase, ""
+    if low > needed[1] and recomputed[0] * (1 - _NEAR) <= high and low <= recomputed[1] * (1 + _NEAR):
+        return phrase, "With recomputed activations it fits: it is hfu, and not mfu"
+    implied = float(needed[1]) * rate / share.value
+    name = name_peak(share, implied, 3 * float(_NEAR), with_other_devices=False)
+    return phrase, f"The share is of {implied / 1e12:.4g} TFLOP/s{name}" if name else ""
+
+
+def _sizes_of(share: ResultCell) -> tuple[int, int] | None:
+    """Return layers and hidden size of a network, from columns or its name; None where neither tells."""
+    if share.get(LAYERS) and share.get(HIDDEN):
+        return int(share.get(LAYERS)), int(share.get(HIDDEN))
+    sizes = _SIZES.search(str(share.get("model")))
+    return (int(sizes["layers"]), int(sizes["hidden"])) if sizes else None
+
+
+def _flops_of_token(layers: int, hidden: int, length: int, multiple: int) -> tuple[Fraction, Fraction]:
+    """Return FLOPs of a token with the smallest and the largest vocabulary; ``multiple``: 72, 96 with recomputation.
+
+    Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), equation 3.
+    """
+    of_layers = multiple * layers * hidden**2 * (1 + Fraction(length, 6 * hidden))
+    smallest, largest = _VOCABULARIES
+    return of_layers + 6 * hidden * smallest, of_layers + 6 * hidden * largest
+
+
+def _describe_share(compared: dict[ResultCell, tuple[str, str]]) -> AuditDiagnostic | None:
+    """Return one error for the shares of a table that the FLOPs of their network do not explain."""
+    unexplained = {cell: phrases for cell, phrases in compared.items() if phrases[1]}
+    if not unexplained:
+        return None
+    reasons = "; ".join(dict.fromkeys(reason for _, reason in unexplained.values()))
+    computation = f"{rows_phrase([phrase for phrase, _ in unexplained.values()])}. {reasons}"
+    return AuditDiagnostic(Severity.ERROR, tuple(unexplained), computation, _RECOMPUTED)
