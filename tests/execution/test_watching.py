@@ -18,7 +18,8 @@ from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.progress import Situation
 from dlperf_study.report import terminal_answer
 from dlperf_study.report.formatting import format_column
-from dlperf_study.report.progress_page import SoFar, page, time_left
+from dlperf_study.report.progress_page import CAVEAT, SoFar, page, time_left
+from dlperf_study.report.terminal_answer import Rates
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
 from tests.execution.constructed import measure_here, perform
@@ -131,3 +132,11 @@ def test_the_end_is_a_clock_time_and_has_a_date_where_it_is_another_day(snapshot
 
 def test_titles_are_text(plan):
     assert "<b>" not in page(SoFar("<b>", "said <b>", datetime(2024, 5, 1)))
+
+
+def test_a_page_warns_of_conclusions_until_the_study_is_over_and_escapes_its_title():
+    rates = Rates(["", "samples/s"], [["one", "1"]], ["█"], "")
+    so_far = SoFar("A <b>title</b>", "To do: 1 run.", datetime(2024, 5, 1, 10), runs_known=1, rates=rates)
+    assert CAVEAT in page(so_far)
+    assert CAVEAT not in page(replace(so_far, is_over=True))
+    assert "<b>" not in page(so_far)
