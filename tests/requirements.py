@@ -57,6 +57,7 @@ NEVER_REQUIRED = ("nvidia.dali", "transformers", "lightning", "xarray", "acceler
 #: The packages that a framework or a data source needs, by its name.
 PACKAGES_OF = {
     "torch_ddp": {"torch"},
+    "torch_zero": {"torch"},
     "horovod_torch": {"horovod", "torch"},
     "tensorflow_mirrored": {"tensorflow"},
     "tensorflow_ps": {"tensorflow"},

@@ -6,7 +6,7 @@ Standard library only: every training process writes such lines.
 from enum import StrEnum
 from typing import Annotated, Literal, NotRequired
 
-from dlperf_study.study.exchange import Exchange, ProgramExchange
+from dlperf_study.study.exchange import CollectiveKind, Exchange, ProgramExchange
 from dlperf_study.study.record_types import Count, FormatNumber, PositiveCount, Rule, Seconds, TypedDict, record_type
 
 #: The format of the record and the logs of a run, as ``docs/evidence.md`` describes it.
@@ -31,9 +31,9 @@ class WarmupEnd(StrEnum):
     STEPS = "steps"
 
 
-def part_of_exchange(size: int) -> str:
-    """Return the name of the window in which ``size`` bytes of the gradients are exchanged."""
-    return f"{EXCHANGE}_{size}"
+def part_of_exchange(part: int | str) -> str:
+    """Return the name of the window of a part of the exchange: bytes of the gradients, or a kind of collectives."""
+    return f"{EXCHANGE}_{part}"
 
 
 Format = Annotated[int, FormatNumber(FORMAT)]
@@ -66,6 +66,25 @@ class Tuning(TypedDict, total=False):
     memory_format: Literal["nchw", "nhwc"]
     cudnn_autotune: Literal["enabled", "disabled"]
     fused_optimizer: Literal["fused", "foreach", "for_loop"]
+
+
+@record_type
+class CollectiveLine(TypedDict):
+    """What a step does by collectives of one kind among groups of one number of ranks."""
+
+    kind: CollectiveKind
+    ranks: PositiveCount
+    calls: PositiveCount
+    bytes: PositiveCount
+
+
+@record_type
+class HeldBytes(TypedDict):
+    """The bytes that a rank holds of parameters, gradients and the state of the optimizer when it has updated."""
+
+    weights: Count
+    gradients: Count
+    optimizer: Count
 
 
 class RecordedBy(StrEnum):
@@ -124,6 +143,8 @@ class RankLine(MeasuringProcess):
     flops_per_sample: Flops | None
     flops_source: NotRequired[str]
     exchange_threads: Count
+    exchanges: NotRequired[list[CollectiveLine]]
+    held_bytes: NotRequired[HeldBytes]
 
 
 @record_type
@@ -191,7 +212,7 @@ class CpuLimit(TypedDict):
 
 @record_type
 class LogEnd(TypedDict):
-    """The last line of every rank log."""
+    """The last line of every rank log; ``computation_obstacle``: why no step without exchange was measured."""
 
     kind: Literal["end"]
     windows: Count
@@ -201,6 +222,7 @@ class LogEnd(TypedDict):
     loss_scale: NotRequired[LossScale]
     planted: NotRequired[PlantedWait]
     cpu_limit: NotRequired[CpuLimit]
+    computation_obstacle: NotRequired[str]
 
 
 @record_type
@@ -215,13 +237,11 @@ class EndLine(LogEnd):
 class ProgramEndLine(LogEnd):
     """The last line of a rank log of a user's program.
 
-    ``computation_obstacle``: why no step without exchange was measured; ``copied_bytes``: of what was restored after
-    these steps.
+    ``copied_bytes``: of what was restored after steps without exchange.
     """
 
     parameter_checksum: NotRequired[str]
     initial_checksum: NotRequired[str]
-    computation_obstacle: NotRequired[str]
     copied_bytes: NotRequired[Count]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -27,6 +27,7 @@ from dlperf_study.evidence.lines import (
     WindowLine,
     part_of_exchange,
 )
+from dlperf_study.study.exchange import COLLECTIVES
 from dlperf_study.study.validation import lines_of_log, record_of
 
 _RANK_LINE, _WINDOW_LINE, _END_LINE = TypeAdapter(RankLine), TypeAdapter(WindowLine), TypeAdapter(EndLine)
@@ -151,7 +152,8 @@ def _rank_log(lines: list[dict[str, Any]], source: str) -> RankLog:
     if len(windows) < len(window_lines) or TRAINING not in windows:
         raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
     for window in windows.values():
-        _check_bytes(window, facts.get("gradient_bytes", 0), source)
+        if window.name.startswith(EXCHANGE):
+            _check_bytes(window, facts, source)
     return RankLog(facts["rank"], facts, windows, end)
 
 
@@ -164,9 +166,11 @@ def _check_input(window_lines: Sequence[Mapping[str, Any]], source: str) -> None
         raise EvidenceError(f"{source}: input_seconds is missing in {windows_without}, but not in all windows")
 
 
-def _check_bytes(window: Window, gradient_bytes: int, source: str) -> None:
+def _check_bytes(window: Window, facts: RankLine | ProgramRankLine, source: str) -> None:
     """Check that an exchange moved all gradients, or the part of them after which its window is named."""
-    if not window.name.startswith(EXCHANGE):
+    gradient_bytes = facts.get("gradient_bytes", 0)
+    if facts["exchange"] == COLLECTIVES:
+        _check_collectives(window, facts, source)
         return
     size = gradient_bytes if window.name == EXCHANGE else window.bytes
     if window.bytes is None or window.bytes != size or not 0 < size <= gradient_bytes:
@@ -174,6 +178,17 @@ def _check_bytes(window: Window, gradient_bytes: int, source: str) -> None:
         raise EvidenceError(f"{source}: window {window.name} exchanged {sizes}")
     if window.name not in (EXCHANGE, part_of_exchange(size)):
         raise EvidenceError(f"{source}: window {window.name} exchanged {size} bytes, so that is not its name")
+
+
+def _check_collectives(window: Window, facts: RankLine | ProgramRankLine, source: str) -> None:
+    """Check that an exchange moved what the collectives of a step do, or those of the kind after which it is named."""
+    sizes: dict[str, int] = {}
+    for collective in cast(RankLine, facts).get("exchanges", []):
+        for name in (EXCHANGE, part_of_exchange(collective["kind"])):
+            sizes[name] = sizes.get(name, 0) + collective["bytes"]
+    if window.bytes != sizes.get(window.name):
+        step = f"those of a step have {sizes.get(window.name, 'no such')} bytes"
+        raise EvidenceError(f"{source}: window {window.name} exchanged {window.bytes} bytes, but {step}")
 
 
 def _window(line: WindowLine, source: str) -> Window:

@@ -128,11 +128,13 @@ class RankLogWriter:
         loss_scaling: LossScaling | None = None,
         planted: PlantedWait | None = None,
         cpu_limit: CpuLimit | None = None,
+        computation_obstacle: str = "",
     ) -> None:
         """Add the ``end`` line, without which a log counts as truncated.
 
         ``peak_memory``: bytes by name, of the training window. ``planted`` is of the self-test only.
         ``cpu_limit``: what was counted in the training window of a rank that may use a share of the cores only.
+        ``computation_obstacle``: why no step can be done without its exchange.
         """
         line: EndLine = {
             "kind": "end",
@@ -149,6 +151,8 @@ class RankLogWriter:
             line["planted"] = planted
         if cpu_limit is not None:
             line["cpu_limit"] = cpu_limit
+        if computation_obstacle:
+            line["computation_obstacle"] = computation_obstacle
         self._lines.append(line)
 
     def write(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.part_search import PartLocation, cached_by_parts, import_part, locations
 from dlperf_study.metrics import (
+    collectives,
     communication,
     comparison,
     computation,
@@ -17,6 +18,7 @@ from dlperf_study.metrics import (
     environment,
     exchange_reports,
     gpu_state,
+    held_memory,
     ingested,
     outcome,
     pace,
@@ -48,8 +50,9 @@ FAMILIES: tuple[ModuleType, ...] = (
         steady_state,
         computation,
         communication,
+        collectives,
     ),
-    *(exchange_reports, utilisation, tuning, process_resources, energy, gpu_state, ingested, environment),
+    *(exchange_reports, utilisation, tuning, process_resources, held_memory, energy, gpu_state, ingested, environment),
 )
 
 

@@ -16,6 +16,7 @@ from dlperf_study.metrics.computation import (
     ERRORS,
     computation_error,
     computation_seconds,
+    divided_parameters,
     excess_of_slowest,
     exchange_kind,
     half_means,
@@ -39,7 +40,7 @@ from dlperf_study.metrics.metric import (
     once_per_run,
 )
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
-from dlperf_study.study.exchange import ALL_REDUCE, NO_EXCHANGE
+from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVES, NO_EXCHANGE
 from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
 
 #: The least share of its mean by which the mean of an exchange is uncertain, whatever its few repetitions say.
@@ -155,7 +156,8 @@ def exchange_cost(run: Run) -> ExchangeCost | None:
 
     Weighted least squares of the slowest rank's mean times, each with the weight 1 / error².
     """
-    names = [name for name in run.ranks[0].windows if name.startswith(EXCHANGE)] if run.ranks else []
+    is_of_one_kind = run.ranks and exchange_kind(run) != COLLECTIVES
+    names = [name for name in run.ranks[0].windows if name.startswith(EXCHANGE)] if is_of_one_kind else []
     windows = [window for name in names if (window := run.slowest(name)) and window.bytes]
     if len(windows) < 3:
         return None
@@ -276,7 +278,7 @@ METRICS = (
         unit="s",
         value=exposed_seconds,
         summary=Summary.MEAN,
-        missing=(nothing_to_exchange, trained_alone),
+        missing=(nothing_to_exchange, trained_alone, divided_parameters),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION, COMPARISON),
@@ -292,7 +294,7 @@ METRICS = (
         unit="s",
         value=_jitter_of_exchange,
         summary=Summary.MEAN,
-        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, _RANKS_WAIT),
+        missing=(nothing_to_exchange, trained_alone, divided_parameters, not_measured_by_program, _RANKS_WAIT),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
@@ -345,7 +347,13 @@ METRICS = (
         C,
         interval="of the quotient of the two means, after Fieller; missing where the exposed communication can't be "
         "told from 0",
-        missing=(nothing_to_exchange, trained_alone, _exposed_not_measured, "no communication was exposed"),
+        missing=(
+            nothing_to_exchange,
+            trained_alone,
+            divided_parameters,
+            _exposed_not_measured,
+            "no communication was exposed",
+        ),
         shown=Shown.QUOTIENT,
         pages=(COMMUNICATION, PUBLISHED, REPLICATION),
     ),
@@ -362,6 +370,7 @@ METRICS = (
             _hidden_in_cores,
             nothing_to_exchange,
             trained_alone,
+            divided_parameters,
             not_measured_by_program,
             "there was no pure communication to compare with",
         ),

@@ -25,6 +25,7 @@ from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import COMMUNICATION, RC, Gap, Metric, Summary, not_measured_by_program, once_per_run
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
 from dlperf_study.study.exchange import NO_EXCHANGE, PUSH_PULL
+from dlperf_study.study.parallel_parameters import SHARDED_PARAMETERS
 from dlperf_study.study.study import COMPARISON
 
 #: Standard errors beyond which a difference within a run is no chance, also where steps resemble their neighbours.
@@ -236,6 +237,10 @@ def unmeasured_computation(run: Run) -> Iterator[Diagnostic]:
     windows = (("first", COMPUTATION_BEFORE, before), ("second", COMPUTATION_AFTER, after))
     for half, name, steps in windows:
         if steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(name):
+            if obstacle := run.ranks[0].end.get("computation_obstacle"):
+                message = f"no step without exchange was measured: {obstacle}"
+                yield Diagnostic("computation_seconds", message, Severity.NOTE)
+                return
             message = f"the {half} computation-only window was requested and is missing"
             yield Diagnostic("computation_seconds", message, Severity.ERROR)
 
@@ -257,6 +262,13 @@ def trained_alone(gap: Gap) -> str:
     return f"measured from run {first.max()} on (breakdown_from), and none of those has completed" if is_alone else ""
 
 
+def divided_parameters(gap: Gap) -> str:
+    """Return why a configuration whose ranks divide its parameters has no step without exchange; empty otherwise."""
+    stages = gap.runs["zero_stage"].fillna(0)
+    is_divided = (stages >= SHARDED_PARAMETERS).all() and (gap.runs["world_size"] > 1).all()
+    return "its parameters are divided: no step can be done without gathering them" if is_divided else ""
+
+
 def run_trained_alone(row: Any) -> str:
     """Return why a run has no part of a step that other runs of its configuration have; empty if it was to have it."""
     first = row.breakdown_from
@@ -273,7 +285,7 @@ METRICS = (
         unit="s",
         value=broken_down_step_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone,),
+        missing=(trained_alone, divided_parameters),
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
     ),
@@ -287,7 +299,7 @@ METRICS = (
         unit="s",
         value=computation_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone,),
+        missing=(trained_alone, divided_parameters),
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
@@ -302,7 +314,12 @@ METRICS = (
         unit="s",
         value=input_seconds,
         summary=Summary.MEAN,
-        missing=(not_measured_by_program, trained_alone, "computation without exchange was not measured"),
+        missing=(
+            not_measured_by_program,
+            trained_alone,
+            divided_parameters,
+            "computation without exchange was not measured",
+        ),
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
@@ -328,7 +345,7 @@ METRICS = (
         RC,
         value=load_balance,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone,),
+        missing=(trained_alone, divided_parameters),
         missing_of_run=run_trained_alone,
         pages=(COMMUNICATION,),
         diagnose=stragglers,

@@ -19,7 +19,7 @@ from dlperf_study.metrics.comparison import (
     samples_of,
     verdict_metric,
 )
-from dlperf_study.metrics.computation import trained_alone
+from dlperf_study.metrics.computation import divided_parameters, trained_alone
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Gap, Metric, Shown, no_ratio_to
 from dlperf_study.metrics.pace import with_pace
 from dlperf_study.metrics.parameters import settings_of
@@ -230,7 +230,11 @@ def _explanations(explanations: tuple[str, ...]) -> str:
 def _not_measured_of_both(gap: Gap) -> str:
     if not gap.has("efficiency"):
         return ""
-    return trained_alone(gap) or "computation without exchange was not measured of it and of its baseline"
+    return (
+        trained_alone(gap)
+        or divided_parameters(gap)
+        or "computation without exchange was not measured of it and of its baseline"
+    )
 
 
 _FACTORED = Metric(

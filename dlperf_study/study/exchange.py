@@ -1,7 +1,7 @@
 """How gradients travel: strategies, their kinds of exchange, what these move, and what is pending after the last."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 #: The kinds of exchange, as rank logs have them; with the last two ranks wait for each other in every step.
 NO_EXCHANGE: Final = "none"
@@ -13,6 +13,9 @@ COLLECTIVES: Final = "collectives"
 Exchange = Literal["none", "all_reduce", "push_pull", "synchronous_push_pull", "collectives"]
 #: Of a user's program, which may exchange without anybody knowing how.
 UNKNOWN_EXCHANGE: Final = "unknown"
+#: What collectives are called, as nccl-tests call them.
+CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast"]
+COLLECTIVE_KINDS: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
 ProgramExchange = Literal["none", "all_reduce", "unknown"]
 #: Bytes of one element of a gradient on the link, of parameters that are kept as float32, by ``gradient_compression``.
 ELEMENT_BYTES = {"none": 4, "fp16": 2}
@@ -30,6 +33,7 @@ class Strategy:
 STRATEGIES = {
     "all_reduce": Strategy("all-reduce", ALL_REDUCE),
     "async": Strategy("asynchronous", PUSH_PULL),
+    "sharded": Strategy("sharded", COLLECTIVES),
     "sync": Strategy("synchronous", SYNCHRONOUS_PUSH_PULL),
 }
 

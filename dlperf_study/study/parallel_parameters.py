@@ -49,7 +49,7 @@ class ParallelParameters:
         "Micro-batches",
         "equal parts of the batch of a device, whose gradients are added before the update",
         bounds=(1, _MAX_BATCHES),
-        note="`torch_zero`; a pipeline works on several of them at once",
+        note="`torch_ddp` and `torch_zero`",
     )
     pipeline_schedule: str = parameter(
         "none",

@@ -20,6 +20,7 @@ from tests.frameworks.test_jobs import CPUS, DDP, GPUS, HOROVOD, HOROVOD_TENSORF
 
 SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
 HALF = {"precision": "amp_fp16", "loss_scaling": "dynamic"}
+DIVIDED = configuration(framework="torch_zero", strategy="sharded", zero_stage=3, devices_per_node=2)
 PADDLE, ASYNCHRONOUS = configuration(), asynchronous(1)
 #: What is refused on CPUs, by the changes to a configuration that is not.
 REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
@@ -51,7 +52,20 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
         (
             *({"servers": 1}, {"strategy": "async"}, {"compiler": "xla"}, {"compiler": "cinn"}, {"fusion_mib": 0}),
             *({"hierarchical": True}, {"precision": "tf32"}, HALF | {"precision": "amp_bf16"}),
-            SHARDED | {"compiler": "torch_compile"},
+            *(
+                SHARDED | {"compiler": "torch_compile"},
+                {"zero_stage": 3},
+                {"tensor_parallel": 2},
+                {"context_parallel": 2},
+            ),
+            *({"micro_batches": 3}, {"pipeline_schedule": "1f1b", "pipeline_parallel": 2}, {"recompute": "full"}),
+        ),
+    ),
+    (
+        DIVIDED,
+        (
+            *({"zero_stage": 0}, {"strategy": "all_reduce"}, {"micro_batches": 3}, {"tensor_parallel": 2}),
+            *(HALF, SHARDED, {"compiler": "torch_compile"}, {"fusion_mib": 4}, {"gradient_compression": "fp16"}),
         ),
     ),
     (HOROVOD, ({"hierarchical": True}, SHARDED, {"precision": "amp_fp16_o2"})),
@@ -115,6 +129,7 @@ def test_every_obstacle_is_named():
 BUILT = [
     *(PADDLE, configuration(**SHARDED), configuration(fusion_mib=64), asynchronous(2)),
     *(LOCAL, replace(LOCAL, memory_format="nhwc")),
+    *(DIVIDED, replace(DIVIDED, zero_stage=1, micro_batches=4, precision="amp_bf16"), replace(DDP, micro_batches=2)),
     *(DDP, replace(DDP, **SHARDED), replace(DDP, **HALF, fusion_mib=5), SERVED, replace(SERVED, strategy="async")),
     *(MIRRORED, replace(MIRRORED, precision="amp_bf16", compiler="xla", fusion_mib=0), HOROVOD),
     replace(HOROVOD, memory_format="nhwc", fused_optimizer="fused"),

@@ -190,7 +190,7 @@ def test_computation_is_measured_for_as_many_steps_as_training(tmp_path):
 
 
 def test_servers_take_all_gradients_at_once():
-    windows = exchange_windows(CountingTrainer("push_pull"), GRADIENT_BYTES, steps=2)
+    windows = exchange_windows(CountingTrainer("push_pull"), {"gradient_bytes": GRADIENT_BYTES}, steps=2)
     assert [(window.name, window.bytes) for window in windows] == [("exchange", GRADIENT_BYTES)]
 
 

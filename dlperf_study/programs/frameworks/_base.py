@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs.frameworks._obstacles import Compilers
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.exchange import Drain
+from dlperf_study.study.exchange import CollectiveKind, Drain
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job
 from dlperf_study.study.precision import LossScaling
@@ -204,6 +204,24 @@ class Trainer(Protocol):
 
     def close(self) -> None:
         """Leave the job."""
+
+
+class CollectiveTrainer(Trainer, Protocol):
+    """One rank whose exchange is ``COLLECTIVES``: after the first step it knows which."""
+
+    def exchange_alone(self, kind: CollectiveKind | None) -> Callable[[], None]:
+        """Return what does the collectives of a step of one kind, or all, with nothing to hide them."""
+
+
+def computation_obstacle(trainer: Trainer) -> str:
+    """Return why a trainer can do no step without its exchange; empty if it can."""
+    return str(getattr(trainer, "computation_obstacle", ""))
+
+
+def observations_of(trainer: Trainer) -> dict[str, Any]:
+    """Return the fields of the rank log that a trainer has observed in the first step, if it observes any."""
+    observed: dict[str, Any] = getattr(trainer, "observations", dict)()
+    return observed
 
 
 def no_wrong_version(version: str) -> str:

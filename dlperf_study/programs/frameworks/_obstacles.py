@@ -85,6 +85,13 @@ def server_obstacles(configuration: Configuration) -> Iterator[str]:
         yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
 
 
+def micro_batch_obstacles(configuration: Configuration) -> Iterator[str]:
+    """Yield that the batch of a device can't be divided into its micro-batches."""
+    batch, parts = configuration.batch_per_device, configuration.micro_batches
+    if batch % parts:
+        yield f"batch_per_device {batch} can't be divided into {parts} equal micro_batches"
+
+
 def device_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
     """Yield why a device does not compute so: its number formats, the scaling of losses in these, and cuDNN."""
     precision, scaling, autotuning = configuration.precision, configuration.loss_scaling, configuration.cudnn_autotune

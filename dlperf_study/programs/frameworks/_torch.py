@@ -1,7 +1,7 @@
 """PyTorch: its devices, number formats, tuning and compiler, as a configuration asks and as PyTorch has them."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -169,6 +169,21 @@ def products(device: Any) -> Callable[[Any, Any, str], list[Any]]:
         return [tensor.double().cpu().numpy() for tensor in (convolution, product)]
 
     return computed
+
+
+def held_bytes(layer: Any, optimizer: Any) -> dict[str, int]:
+    """Return the bytes that this rank holds of a layer's parameters and gradients, and of the optimizer's state."""
+    import torch
+
+    def total(tensors: Iterable[Any]) -> int:
+        own = (tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors)
+        return sum(tensor.numel() * tensor.element_size() for tensor in own)
+
+    parameters = list(layer.parameters())
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    values = [value for state in optimizer.state.values() for value in state.values()]
+    states = filter(torch.is_tensor, values)
+    return {"weights": total(parameters), "gradients": total(gradients), "optimizer": total(states)}
 
 
 class TorchAllocator:

@@ -2,10 +2,12 @@
 
 import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from dlperf_study.core.errors import RunError
 from dlperf_study.core.user_commands import make_or
+from dlperf_study.core.wording import counted
 from dlperf_study.programs import models
 from dlperf_study.programs.frameworks import _torch, _training
 from dlperf_study.programs.frameworks._base import (
@@ -56,14 +58,15 @@ def obstacles(
     library: str,
     remedy: str,
     settings: tuple[str, ...],
+    levels: Levels = LEVELS,
 ) -> Iterator[str]:
-    """Yield each reason why PyTorch can't run the configuration."""
+    """Yield each reason why PyTorch can't run the configuration; ``levels`` are those that the framework builds."""
     yield from server_obstacles(configuration)
     yield from device_obstacles(configuration, cluster.device)
     if configuration.compiler != "none" and configuration.classifier == "sharded":
         yield f"compiler {configuration.compiler}: a sharded classifier exchanges features inside of what is compiled"
     yield from missing_library(library, version, remedy)
-    yield from unsuitable_parts(configuration, "torch", LEVELS, settings, REFUSED_PRECISIONS)
+    yield from unsuitable_parts(configuration, "torch", levels, settings, REFUSED_PRECISIONS)
 
 
 def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
@@ -97,6 +100,7 @@ class TorchTrainer:
         if self.has_parameters_in_memory_format:
             self._layer = self._layer.to(memory_format=_torch.memory_format_of(configuration))
         self._first_outputs: list[Output] = []
+        self._held_bytes: dict[str, int] = {}
         self._compiled = CompiledFormats() if configuration.compiler == _torch.COMPILER else None
         if self._compiled:
             require_compiler(configuration, COMPILERS)
@@ -138,6 +142,7 @@ class TorchTrainer:
 
         Of a compiled network that in which it was compiled: a hook would become part of what is compiled.
         """
+        observation = self.train_step.optimizer.register_step_post_hook(self._observe_update)
         if self._compiled:
             self.train_step(batch)
             _torch.refuse_further_compilation()
@@ -145,6 +150,7 @@ class TorchTrainer:
         else:
             with _torch.observed_outputs(self._layer) as self._first_outputs:
                 self.train_step(batch)
+        observation.remove()
         return _training.observed_format(self._first_outputs, _torch.products(self._device))
 
     def tuning(self) -> dict[str, str]:
@@ -153,6 +159,18 @@ class TorchTrainer:
         if self._device.type == "cuda":
             levels["cudnn_autotune"] = _torch.autotuning()
         return levels | _training.observed_memory_format(self._first_outputs)
+
+    def observations(self) -> dict[str, Any]:
+        """Return which bytes this rank holds, as observed in the first step; nothing if loss scaling skipped it."""
+        return {"held_bytes": self._held_bytes} if self._held_bytes else {}
+
+    def _observe_update(self, optimizer: Any, *_: Any) -> None:
+        """Observe what is held after an update; raises RunError if a parameter is not trained."""
+        trained = trainable_parameters(self._layer)
+        without = sum(parameter.grad is None for parameter in trained)
+        if without:
+            raise RunError(f"{without} of {counted(len(trained), 'parameter')} got no gradient: they are not trained")
+        self._held_bytes = _torch.held_bytes(self._layer, part_of(optimizer))
 
     def loss_scaling(self) -> LossScaling | None:
         """Return the state of loss scaling, or None without it."""
@@ -183,7 +201,8 @@ class TorchTrainer:
         return [buffer.flatten()[:count] for buffer, count in zip(buffers, leading, strict=False)]
 
     def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> "TrainingStep":
-        return TrainingStep(self._configuration, model, optimizer, self._device, update or plain_update)
+        kind = AccumulatedStep if self._configuration.micro_batches > 1 else TrainingStep
+        return kind(self._configuration, model, optimizer, self._device, update or plain_update)
 
     def _synchronise(self) -> None:
         import torch
@@ -204,6 +223,7 @@ class TrainingStep:
         update: Callable[[Any, Any], None],
     ) -> None:
         self.optimizer = optimizer
+        self._micro_batches = configuration.micro_batches
         self._model, self._update = model, update
         self.scaler = _torch.LossScaler(configuration, optimizer, device)
         self._autocast = _torch.autocast(configuration, device)
@@ -226,12 +246,44 @@ class TrainingStep:
         """
         import torch
 
-        parts, states = (self._model, self.optimizer, self.scaler.scaler), io.BytesIO()
+        parts, states = (self._model, part_of(self.optimizer), self.scaler.scaler), io.BytesIO()
         torch.save([part.state_dict() for part in parts], states)
         yield
         states.seek(0)
         for part, state in zip(parts, torch.load(states, map_location="cpu"), strict=True):
             part.load_state_dict(state)
+
+
+class AccumulatedStep(TrainingStep):
+    """The same for the parts of a batch one after the other: their gradients are exchanged with those of the last."""
+
+    def __call__(self, batch: tuple[Any, Any]) -> Any:
+        """Do one step; return the mean of the losses, which stays on the device."""
+        parts = list(zip(*(tensor.chunk(self._micro_batches) for tensor in batch), strict=True))
+        losses: list[Any] = []
+        for part in parts:
+            with self._exchanging(len(losses) == len(parts) - 1):
+                with self._autocast():
+                    loss = self._model(*part) / len(parts)
+                self.scaler.scaler.scale(loss).backward()
+            losses.append(loss.detach())
+        self._update(self.optimizer, self.scaler.scaler)
+        self.scaler.update()
+        self.optimizer.zero_grad()
+        return sum(losses)
+
+    def _exchanging(self, is_last: bool) -> AbstractContextManager[None]:
+        """Return the context of a part, in which gradients are exchanged if it is the last one."""
+        if hasattr(self._model, "set_requires_gradient_sync"):
+            self._model.set_requires_gradient_sync(is_last)
+            return nullcontext()
+        exchanges = is_last or not hasattr(self._model, "no_sync")
+        return nullcontext() if exchanges else self._model.no_sync()
+
+
+def part_of(optimizer: Any) -> Any:
+    """Return the optimizer of this rank's part of the parameters, where ranks divide its state; else itself."""
+    return getattr(optimizer, "optim", optimizer)
 
 
 def plain_update(optimizer: Any, scaler: Any) -> None:

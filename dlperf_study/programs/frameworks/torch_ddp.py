@@ -12,6 +12,7 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs.frameworks import _processes, _torch, _torch_training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework
+from dlperf_study.programs.frameworks._obstacles import micro_batch_obstacles
 from dlperf_study.programs.frameworks._processes import gpus_per_node, network_environment
 from dlperf_study.programs.frameworks._torch_training import TorchTrainer
 from dlperf_study.study.configuration import Configuration
@@ -26,8 +27,9 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     if not configuration.fusion_mib:
         yield "fusion_mib is 0, but DistributedDataParallel always fuses (any other number is its bucket_cap_mb)"
+    yield from micro_batch_obstacles(configuration)
     yield from _torch_training.obstacles(
-        configuration, cluster, version, "torch", install_command("torch"), settings=("fusion_mib",)
+        configuration, cluster, version, "torch", install_command("torch"), settings=("fusion_mib", "micro_batches")
     )
 
 
@@ -36,7 +38,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 
     ``--max-restarts 0``: a rank restarted unnoticed would be averaged into the result.
     """
-    python = cluster.python_for("torch_ddp")
+    python = cluster.python_for(configuration.framework)
     tasks: list[Task] = []
     for node in range(configuration.nodes):
         argv = (
@@ -66,7 +68,7 @@ class DataParallelTrainer(TorchTrainer):
             _join(rank, world_size)
         super().__init__(configuration, rank, world_size, local_rank)
         self._model = self._parallel() if world_size > 1 else self._layer
-        self.train_step = self._step(self._model, _torch_training.optimizer(configuration, self._layer))
+        self.train_step = self._step(self._model, self._optimizer(), self._update)
         self.computation_step = self.train_step
 
     @contextmanager
@@ -119,6 +121,12 @@ class DataParallelTrainer(TorchTrainer):
             del self._model, self.train_step, self.computation_step
             gc.collect()
             dist.destroy_process_group()
+
+    def _optimizer(self) -> Any:
+        return _torch_training.optimizer(self._configuration, self._layer)
+
+    def _update(self, optimizer: Any, scaler: Any) -> None:
+        _torch_training.plain_update(optimizer, scaler)
 
     def _parallel(self) -> Any:
         """Return the layer wrapped.

@@ -12,7 +12,13 @@ from dlperf_study.core.signals import die_with_parent
 from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE
 from dlperf_study.evidence.writers import RankLogWriter
 from dlperf_study.programs import frameworks
-from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework, Trainer
+from dlperf_study.programs.frameworks._base import (
+    CONFIGURATION_VARIABLE,
+    RUN_VARIABLE,
+    Framework,
+    Trainer,
+    computation_obstacle,
+)
 from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.programs.worker.pace import pace_of
 from dlperf_study.programs.worker.planted import plant_slowdown, planted_wait
@@ -87,12 +93,12 @@ def measure_windows(
         checksum = trainer.parameter_checksum()
         for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
             log.window(window)
-        for window in exchange_windows(trainer, description["gradient_bytes"], of_run.exchange_steps):
+        for window in exchange_windows(trainer, description, of_run.exchange_steps):
             log.window(window)
         for window in input_window(trainer, feed, of_run.input_steps):
             log.window(window)
-        scaling = trainer.loss_scaling()
-        log.end(initial_checksum, checksum, drain, peak_memory, scaling, planted_wait(trainer), cpu_counts)
+        state = (trainer.loss_scaling(), planted_wait(trainer), cpu_counts, computation_obstacle(trainer))
+        log.end(initial_checksum, checksum, drain, peak_memory, *state)
     finally:
         log.write()
 

@@ -13,7 +13,7 @@ from typing import Any
 from dlperf_study.core.errors import RunError
 from dlperf_study.evidence.lines import WARMUP, WarmupEnd
 from dlperf_study.evidence.writers import TimedWindow
-from dlperf_study.programs.frameworks._base import Trainer
+from dlperf_study.programs.frameworks._base import Trainer, observations_of
 from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.programs.worker.windows import measure
 from dlperf_study.study.configuration import MAX_STEPS, Configuration
@@ -39,7 +39,8 @@ def first_steps(trainer: Trainer, feed: Feed, configuration: Configuration) -> d
     tuning = trainer.tuning()
     for contradiction in tuning_contradictions(configuration, tuning):
         raise RunError(contradiction)
-    return {"computed_in": computed_in, "first_steps": 1, "first_steps_seconds": seconds, "tuning": tuning}
+    facts = {"computed_in": computed_in, "first_steps": 1, "first_steps_seconds": seconds, "tuning": tuning}
+    return facts | observations_of(trainer)
 
 
 #: The warm-up goes on in blocks of this many steps; it ends when the medians of its last two blocks are alike.

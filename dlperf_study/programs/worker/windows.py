@@ -1,16 +1,16 @@
 """The timed windows of a run, in the order they are measured."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-from dlperf_study.evidence.lines import EXCHANGE, INPUT, TRAINING, part_of_exchange
+from dlperf_study.evidence.lines import EXCHANGE, INPUT, TRAINING, CollectiveLine, part_of_exchange
 from dlperf_study.evidence.writers import TimedWindow
-from dlperf_study.programs.frameworks._base import Trainer
+from dlperf_study.programs.frameworks._base import CollectiveTrainer, Trainer, computation_obstacle
 from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.programs.worker.pace import Pace
-from dlperf_study.study.exchange import ALL_REDUCE, NO_EXCHANGE
+from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVES, NO_EXCHANGE, CollectiveKind
 
 #: Steps of a new mode before its window, so that the window includes no first call.
 SETTLING_STEPS = 2
@@ -79,10 +79,14 @@ def training_window(trainer: Trainer, feed: Feed, steps: int, pace: Pace | None 
     return measure(trainer, TRAINING, feed.train, steps, feed, pace)
 
 
-def exchange_windows(trainer: Trainer, gradient_bytes: int, steps: int) -> Iterator[TimedWindow]:
+def exchange_windows(trainer: Trainer, description: Mapping[str, Any], steps: int) -> Iterator[TimedWindow]:
     """Measure the exchange alone, of parts of the gradients and of all, where there is one."""
     if trainer.exchange_kind == NO_EXCHANGE or not steps:
         return
+    if trainer.exchange_kind == COLLECTIVES:
+        yield from _collective_windows(cast(CollectiveTrainer, trainer), description["exchanges"], steps)
+        return
+    gradient_bytes = description["gradient_bytes"]
     sizes = exchange_sizes(gradient_bytes) if trainer.exchange_kind == ALL_REDUCE else [gradient_bytes]
     for size in sizes:
         exchange = trainer.exchange(size)
@@ -92,13 +96,27 @@ def exchange_windows(trainer: Trainer, gradient_bytes: int, steps: int) -> Itera
         yield replace(window, bytes=size)
 
 
+def _collective_windows(
+    trainer: CollectiveTrainer, exchanges: Sequence[CollectiveLine], steps: int
+) -> Iterator[TimedWindow]:
+    """Measure the collectives of a step alone, those of each kind and all."""
+    sizes: dict[CollectiveKind, int] = {}
+    for collectives in exchanges:
+        sizes[collectives["kind"]] = sizes.get(collectives["kind"], 0) + collectives["bytes"]
+    for kind in (*sizes, None):
+        exchange = trainer.exchange_alone(kind)
+        settle_in(exchange)
+        window = measure(trainer, part_of_exchange(kind) if kind else EXCHANGE, exchange, steps)
+        yield replace(window, bytes=sizes[kind] if kind else sum(sizes.values()))
+
+
 def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> Iterator[TimedWindow]:
     """Measure steps without exchange, where there is one to leave out; they leave no trace in what is trained.
 
     A half before the training window and a half after it: what drifts from one to the other has the same mean as what
     drifts through the window between them.
     """
-    if trainer.exchange_kind == NO_EXCHANGE or not steps:
+    if trainer.exchange_kind == NO_EXCHANGE or not steps or computation_obstacle(trainer):
         return
     trainer.settle()
     with trainer.local_updates():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, summarised
 from dlperf_study.metrics.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.metrics.drift import round_effects
@@ -69,8 +70,9 @@ def exchange(dataset: Dataset) -> Table:
     columns = ["exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
     if not dataset.configurations["sum_of_rank_rates"].isna().all():
         columns += ["throughput", "sum_of_rank_rates"]
-    notes = (*map(defined, columns), *context.breakdown_notes(dataset))
     rows = dataset.configurations
+    columns += context.known_columns(rows, COLLECTIVE_COLUMNS)
+    notes = (*map(defined, columns), *context.breakdown_notes(dataset))
     has_exchange = set(context.completed_runs(dataset)["exchange"]) != {"none"}
     selected = rows if has_exchange else rows.iloc[:0]
     return table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected, _NO_EXCHANGE)

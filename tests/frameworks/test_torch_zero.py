@@ -1,0 +1,118 @@
+"""Stages of ZeRO on two ranks: they train what data parallelism trains, and hold less."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dlperf_study.core.errors import RunError
+from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.programs.frameworks._torch_training import TorchTrainer
+from tests.command_line import LIMIT_SECONDS
+from tests.frameworks.launching import configuration, launch, tell
+
+pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("torch")]
+
+#: Parameters of MobileNetV2 with ten classes, in bytes.
+BYTES = 4 * 2_236_682
+PATCHWORK = Path(__file__).with_name("patchwork_ranks.py")
+STAGES = (0, 1, 2, 3)
+
+
+def divided(stage: int, **changes: Any) -> Any:
+    names = {"framework": "torch_zero", "strategy": "sharded"} if stage else {"framework": "torch_ddp"}
+    return configuration(**names, zero_stage=stage, devices_per_node=2, **changes)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[RankLog]]:
+    """The logs of two ranks of each stage. Without steps of computation, which take random numbers of dropout."""
+    logs_of_stages = {}
+    for stage in STAGES:
+        folder = tmp_path_factory.mktemp(f"stage{stage}") / "1"
+        asked = divided(
+            stage, optimizer="momentum", warmup_steps=4, computation_steps=2 * (stage == 1), exchange_steps=2
+        )
+        ending = launch(asked, folder)
+        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+        logs_of_stages[stage] = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(2)]
+    return logs_of_stages
+
+
+@pytest.mark.parametrize("stage", STAGES[1:])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_each_stage_trains_the_same_model_on_every_rank_after_several_steps(logs, stage, rank):
+    expected, log = logs[0][rank], logs[stage][rank]
+    assert log.windows["warmup"].losses == pytest.approx(expected.windows["warmup"].losses, rel=1e-5)
+    assert log.end["initial_checksum"] == expected.end["initial_checksum"]
+    if stage > 1:
+        assert log.windows["training"].losses == pytest.approx(expected.windows["training"].losses, rel=1e-5)
+
+
+def test_copies_stay_equal_and_parts_differ(logs):
+    for stage, (one, two) in logs.items():
+        assert (one.end["parameter_checksum"] == two.end["parameter_checksum"]) is (stage < 2)
+        assert one.facts["parameters"] == BYTES / 4, "of the whole model"
+
+
+def test_each_stage_holds_less(logs):
+    shares = {stage: [log.facts["held_bytes"] for log in of_ranks] for stage, of_ranks in logs.items()}
+    totals = {}
+    for stage, held in shares.items():
+        totals[stage] = [
+            sum(of_rank[kind] for of_rank in held) / BYTES for kind in ("weights", "gradients", "optimizer")
+        ]
+    assert totals[0] == [2, 2, 2]
+    assert totals[1] == pytest.approx([2, 2, 1])
+    assert totals[2] == totals[3] == pytest.approx([1, 1, 1])
+
+
+def test_the_collectives_of_a_step_are_observed_and_measured_by_kind(logs):
+    sizes = {}
+    for stage, (log, _) in logs.items():
+        sizes[stage] = {entry["kind"]: entry["bytes"] / BYTES for entry in log.facts.get("exchanges", [])}
+        windows = {name: window.bytes for name, window in log.windows.items() if name.startswith("exchange")}
+        if stage:
+            assert windows.pop("exchange") == sum(windows.values())
+            assert set(windows) == {f"exchange_{kind}" for kind in sizes[stage]}
+    assert sizes[0] == {}
+    assert sizes[1] == {"all_reduce": 1, "broadcast": 1}
+    assert sizes[2] == pytest.approx({"all_gather": 1, "reduce_scatter": 1}, rel=0.01)
+    assert sizes[3] == pytest.approx({"all_gather": 2, "reduce_scatter": 1}, rel=0.01)
+
+
+def test_only_divided_parameters_keep_a_step_from_being_measured_without_its_exchange(logs):
+    for stage, of_ranks in logs.items():
+        for log in of_ranks:
+            assert bool(log.end.get("computation_obstacle")) is (stage >= 2)
+            assert ("computation_after" in log.windows) is (stage == 1)
+
+
+@pytest.mark.parametrize(("stage", "is_one_model"), [(0, True), (3, False)])
+def test_ranks_that_divide_different_models_say_so(tmp_path, stage, is_one_model):
+    """Nobody sends the parameters of one rank to all before they are divided: without a check the runs look alike."""
+    one, two = tell(divided(stage), tmp_path, script=PATCHWORK)
+    assert (one["initial"] == two["initial"]) is is_one_model
+
+
+def test_parts_of_a_batch_exchange_their_gradients_once(tmp_path):
+    """Batch norm has the statistics of a part, so that parts train what parts train, whatever is divided."""
+    logs = []
+    for stage in (0, 3):
+        steps = {"computation_steps": 0, "exchange_steps": 0, "measured_steps": 1}
+        asked = divided(stage, micro_batches=2, batch_per_device=8, warmup_steps=3, **steps)
+        ending = launch(asked, tmp_path / str(stage) / "1")
+        assert ending.outcome == "completed", ending
+        logs.append(read_rank_log(tmp_path / str(stage) / "1" / "rank-00001.jsonl"))
+    losses = [log.windows["warmup"].losses for log in logs]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    sizes = {entry["kind"]: entry["bytes"] / BYTES for entry in logs[1].facts["exchanges"]}
+    assert sizes == pytest.approx({"all_gather": 4, "reduce_scatter": 1}, rel=0.01)
+
+
+def test_a_parameter_without_a_gradient_ends_the_run():
+    parameters = [SimpleNamespace(requires_grad=True, grad=grad) for grad in (1.0, None)]
+    trainer = SimpleNamespace(_layer=SimpleNamespace(parameters=lambda: parameters))
+    with pytest.raises(RunError, match="1 of 2 parameters got no gradient"):
+        TorchTrainer._observe_update(cast(Any, trainer), None)
