@@ -5,7 +5,9 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics import energy, gpu_state, ingested, throughput
+from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Dtype, TableName, columns_by_name, columns_of
+from dlperf_study.metrics.held_memory import HELD_COLUMNS
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from tests.evidence_factory import configuration, write_run
 
@@ -50,8 +52,8 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     # Only programs of users have tokens and commands, asynchronous trainers rates of their own, and sources that make
     # batches one; only libraries on GPUs count all memory, only ranks with a limit wait for it, only scaled losses have
     # a scale, only compilers take time, only GPUs have cuDNN and drivers, and the update of the constructed run was
-    # left to the library. It has no pieces of arithmetic. Without telemetry nothing is known of resources but
-    # why.
+    # left to the library. It has no pieces of arithmetic and one kind of exchange.
+    # Without telemetry nothing is known of resources but why.
     of_telemetry = {metric.name for metric in (*energy.METRICS, *gpu_state.METRICS)} - {"energy_obstacle"}
     assert {name for name, value in row.items() if value is None} == of_telemetry | {
         *("token_throughput", "sum_of_rank_rates", "input_rate", "peak_allocated_bytes", "peak_reserved_bytes"),
@@ -60,6 +62,7 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
         *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
         *("program_command", "program_commit", "program_remote", "steps_from"),
         *("piece_seconds", "pace_state"),
+        *(*COLLECTIVE_COLUMNS, *HELD_COLUMNS),
     }
 
 

@@ -6,11 +6,11 @@ from typing import cast
 from dlperf_study.evidence.lines import CollectiveLine, part_of_exchange
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import COMMUNICATION, MAYBE_INT, RC, Gap, Metric, Summary
-from dlperf_study.study.exchange import COLLECTIVE_KINDS, COLLECTIVES, CollectiveKind
+from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, CollectiveKind
 
 #: How many bytes each link carries for each byte of a collective's size, among n ranks (nccl-tests, PERFORMANCE.md).
 BUS_FACTORS: dict[CollectiveKind, tuple[str, Callable[[int], float]]] = {
-    "all_reduce": ("2(n−1)/n", lambda ranks: 2 * (ranks - 1) / ranks),
+    ALL_REDUCE: ("2(n−1)/n", lambda ranks: 2 * (ranks - 1) / ranks),
     "all_gather": ("(n−1)/n", lambda ranks: (ranks - 1) / ranks),
     "reduce_scatter": ("(n−1)/n", lambda ranks: (ranks - 1) / ranks),
     "broadcast": ("1", lambda ranks: 1.0),
@@ -50,7 +50,7 @@ def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric]:
     formula, _ = BUS_FACTORS[kind]
     size = Metric(
         f"{kind}_bytes",
-        f"{label.capitalize()}",
+        f"{label.capitalize()} bytes",
         f"bytes of the {label} collectives of a step, as observed in the first one",
         RC,
         unit="bytes",

@@ -33,7 +33,7 @@ class Strategy:
 STRATEGIES = {
     "all_reduce": Strategy("all-reduce", ALL_REDUCE),
     "async": Strategy("asynchronous", PUSH_PULL),
-    "sharded": Strategy("sharded", COLLECTIVES),
+    "zero": Strategy("ZeRO", COLLECTIVES),
     "sync": Strategy("synchronous", SYNCHRONOUS_PUSH_PULL),
 }
 

@@ -20,7 +20,7 @@ from tests.frameworks.test_jobs import CPUS, DDP, GPUS, HOROVOD, HOROVOD_TENSORF
 
 SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
 HALF = {"precision": "amp_fp16", "loss_scaling": "dynamic"}
-DIVIDED = configuration(framework="torch_zero", strategy="sharded", zero_stage=3, devices_per_node=2)
+DIVIDED = configuration(framework="torch_zero", strategy="zero", zero_stage=3, devices_per_node=2)
 PADDLE, ASYNCHRONOUS = configuration(), asynchronous(1)
 #: What is refused on CPUs, by the changes to a configuration that is not.
 REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [

@@ -21,7 +21,7 @@ STAGES = (0, 1, 2, 3)
 
 
 def divided(stage: int, **changes: Any) -> Any:
-    names = {"framework": "torch_zero", "strategy": "sharded"} if stage else {"framework": "torch_ddp"}
+    names = {"framework": "torch_zero", "strategy": "zero"} if stage else {"framework": "torch_ddp"}
     return configuration(**names, zero_stage=stage, devices_per_node=2, **changes)
 
 

@@ -26,7 +26,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
 from dlperf_study.study.parallel_parameters import SHARDED_PARAMETERS
 
-STRATEGIES = ("sharded",)
+STRATEGIES = ("zero",)
 LEVELS: Levels = _torch_training.LEVELS | {
     "strategy": STRATEGIES,
     "precision": ("fp32", "tf32", "amp_bf16"),
