@@ -176,8 +176,8 @@ def held_bytes(layer: Any, optimizer: Any) -> dict[str, int]:
     import torch
 
     def total(tensors: Iterable[Any]) -> int:
-        own = (tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors)
-        return sum(tensor.numel() * tensor.element_size() for tensor in own)
+        parts = (tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors)
+        return sum(tensor.numel() * tensor.element_size() for tensor in parts)
 
     parameters = list(layer.parameters())
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
