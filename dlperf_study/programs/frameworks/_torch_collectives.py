@@ -106,12 +106,12 @@ def _replayed(collective: Collective, device: Any) -> Callable[[], Any]:
     import torch.distributed as dist
 
     group, ranks = collective.group, collective.group.size()
-    whole = torch.zeros(collective.elements, dtype=collective.number_format, device=device)
-    part = whole[: collective.elements // ranks].clone()
+    buffer = torch.zeros(collective.elements, dtype=collective.number_format, device=device)
+    part = buffer[: collective.elements // ranks].clone()
     calls: dict[str, Callable[[], Any]] = {
-        "all_reduce": lambda: dist.all_reduce(whole, group=group),
-        "broadcast": lambda: dist.broadcast(whole, group=group, group_src=collective.source),
-        "all_gather": lambda: dist.all_gather_into_tensor(whole, part, group=group),
-        "reduce_scatter": lambda: dist.reduce_scatter_tensor(part, whole, group=group),
+        "all_reduce": lambda: dist.all_reduce(buffer, group=group),
+        "broadcast": lambda: dist.broadcast(buffer, group=group, group_src=collective.source),
+        "all_gather": lambda: dist.all_gather_into_tensor(buffer, part, group=group),
+        "reduce_scatter": lambda: dist.reduce_scatter_tensor(part, buffer, group=group),
     }
     return calls[collective.kind]

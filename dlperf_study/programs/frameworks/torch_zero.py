@@ -132,12 +132,12 @@ class ZeroTrainer(DataParallelTrainer):
             return super()._optimizer()
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
-        whole = super()._optimizer()
+        undivided = super()._optimizer()
         arguments = {
-            name: value for name, value in whole.defaults.items() if name in ("lr", "momentum", "foreach", "fused")
+            name: value for name, value in undivided.defaults.items() if name in ("lr", "momentum", "foreach", "fused")
         }
         parameters = _torch_training.trainable_parameters(self._layer)
-        return ZeroRedundancyOptimizer(parameters, type(whole), **arguments)
+        return ZeroRedundancyOptimizer(parameters, type(undivided), **arguments)
 
     def _update_part(self, optimizer: Any, scaler: Any) -> None:
         """Update this rank's part of the parameters, and send it to the others unless steps are local."""
