@@ -139,7 +139,7 @@ class ZeroTrainer(DataParallelTrainer):
         parameters = _torch_training.trainable_parameters(self._layer)
         return ZeroRedundancyOptimizer(parameters, type(undivided), **arguments)
 
-    def _update_part(self, optimizer: Any, scaler: Any) -> None:
+    def _update(self, optimizer: Any, scaler: Any) -> None:
         """Update this rank's part of the parameters, and send it to the others unless steps are local."""
         if self._is_local:
             optimizer.optim.step()
