@@ -12,6 +12,7 @@ from dlperf_study.dataset.configuration_table import _summary_columns
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
 from dlperf_study.report.tables.missing import explain_missing
+from dlperf_study.study.exchange import COLLECTIVE_KINDS
 from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_lines, write_study
 
 RATES, SIGNED, POSITIVE, FACTS = map(summarised, (Summary.GEOMETRIC, Summary.MEAN, Summary.POSITIVE_MEAN, Summary.FACT))
@@ -40,8 +41,11 @@ def t_interval(numbers):
     return t.interval(0.95, len(numbers) - 1, np.mean(numbers), np.std(numbers, ddof=1) / np.sqrt(len(numbers)))
 
 
-#: Of ingested logs, or of asynchronous trainers only.
-ELSEWHERE = ("fixed_window", "token_throughput", "sum_of_rank_rates")
+#: Of ingested logs, of asynchronous trainers, or of a strategy with several kinds of collectives only.
+ELSEWHERE = (
+    *("fixed_window", "token_throughput", "sum_of_rank_rates"),
+    *(f"{kind}_bandwidth" for kind in COLLECTIVE_KINDS),
+)
 
 
 @pytest.mark.parametrize("column", [name for name in RATES if not name.startswith(ELSEWHERE)])
