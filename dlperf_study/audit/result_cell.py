@@ -52,7 +52,7 @@ GEOMETRIC_MEAN = "geometric mean"
 #: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.
 CONFIGURATION = (
     *FIELD_NAMES,
-    *("program", "extra", "mode", "sequence_length", "world_size", "parameters"),
+    *("program", "extra", "mode", "world_size", "parameters"),
     *("device", "device_name", "link", "instance", "hardware", "software"),
 )
 #: Columns that change along a scaling curve.

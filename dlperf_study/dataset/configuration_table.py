@@ -41,6 +41,7 @@ from dlperf_study.metrics.statistics import (
 )
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
+from dlperf_study.study.parameter import TOKENS
 from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.study.program import OWN_PROGRAM
 
@@ -58,7 +59,7 @@ def configurations_table(
     which a rank computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    throughputs, rate = throughputs_of(runs, plan), rate_column(completed)
+    throughputs, rate = throughputs_of(runs, plan), rate_column(completed, plan)
     measurements = _measurements(completed, throughputs)
     kinds_of_device = _kinds_of_device(runs)
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
@@ -93,14 +94,15 @@ def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
     return {identity: levels[0] if len(levels) == 1 else None for identity, levels in kinds.items()}
 
 
-def rate_column(rows: pd.DataFrame) -> str:
+def rate_column(rows: pd.DataFrame, plan: Plan) -> str:
     """Return the column that ratios of runs or configurations are of.
 
-    Tokens/s if these are all that is known, or if a user's program counts tokens in each: then it says so of its work.
+    Tokens/s if the study says so or these are all that is known, or if a user's program counts tokens in each: then it
+    says so of its work.
     """
     has_samples, has_tokens = rows["throughput"].notna(), rows["token_throughput"].notna()
     counts_tokens = (rows["framework"] == OWN_PROGRAM).all() and has_tokens[has_samples].all()
-    is_in_tokens = has_tokens.any() and (counts_tokens or not has_samples.any())
+    is_in_tokens = has_tokens.any() and (plan.rate == TOKENS or counts_tokens or not has_samples.any())
     return "token_throughput" if is_in_tokens else "throughput"
 
 
@@ -108,7 +110,7 @@ def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     """Return the throughputs of the completed runs, in samples/s, or in tokens/s if no run has others, by identity."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     goal = None if plan.precision is None else math.log1p(plan.precision)
-    rates, rounds = completed[rate_column(completed)].dropna(), rounds_of(completed, plan)
+    rates, rounds = completed[rate_column(completed, plan)].dropna(), rounds_of(completed, plan)
     samples = samples_of(rates, completed["identity"], rounds, goal)
     return with_pace(samples, rates, completed, rounds)
 

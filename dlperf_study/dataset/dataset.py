@@ -67,8 +67,8 @@ class Dataset:
 
     @cached_property
     def rate(self) -> str:
-        """The column that its ratios are of: ``throughput``, or ``token_throughput`` if nothing else is known."""
-        return rate_column(self.configurations)
+        """The column that its ratios are of: ``throughput``, or ``token_throughput`` if its study counts tokens."""
+        return rate_column(self.configurations, self.plan)
 
     def only(self, rows: pd.DataFrame) -> "Dataset":
         """Return the dataset of these configurations, with their runs and what is about them or about the study."""

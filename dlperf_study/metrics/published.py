@@ -53,7 +53,6 @@ WHO = (
     _string("mode", "Mode", "way to exchange gradients, in the source's words"),
     _string("images", "Images", "made up, or read from files"),
     _string("scaling", "Scaling", "weak: batch per device fixed; strong: global batch fixed"),
-    Metric("sequence_length", "Sequence length", "tokens of one sample", P, unit="tokens", dtype=INT),
     Metric(
         "samples_per_task",
         "Samples per task",

@@ -48,8 +48,10 @@ def token_throughput(run: Run) -> float | None:
     """Return tokens/s of the whole job: tokens of a step × measured steps / makespan; None if they are not known."""
     if recorded := _recorded(run, lambda window: window.tokens):
         return recorded / makespan_seconds(run)
-    program = run.facts.get("program")
-    tokens = program and program["tokens_per_step"]
+    program, configuration = run.facts.get("program"), run.configuration
+    # Ranks that share the work on a sequence do not count it twice.
+    of_sequences = configuration.global_batch * configuration.sequence_length
+    tokens = program["tokens_per_step"] if program else of_sequences
     return tokens * slowest_training(run).steps / makespan_seconds(run) if tokens else None
 
 
@@ -91,9 +93,9 @@ METRICS = (
     Metric(
         "token_throughput",
         "Token throughput",
-        "tokens of a step × measured steps / makespan, whole job, of programs whose study gives their tokens; of "
-        "ingested logs, tokens / seconds of the steady part of what the program printed; speedups of a study in which "
-        "nothing else is known, or of a program that counts tokens, are of this",
+        "tokens of a step × measured steps / makespan, whole job: global batch × sequence length, or what the study of "
+        "a program gives; of ingested logs, tokens / seconds of the steady part of what the program printed; speedups "
+        "of a study in which nothing else is known, or that counts tokens, are of this",
         RC,
         unit="tokens/s",
         value=token_throughput,

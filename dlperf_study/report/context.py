@@ -82,9 +82,11 @@ _STOPPED = "; where the first half of the runs was precise enough to end measuri
 _OF_ROUNDS = " Intervals of ratios and differences come from runs of the same round."
 _OF_BOTH = " Intervals of ratios come from the runs of both."
 _NOT_IN_ROUNDS = " Ratios and differences have none, because the runs were not measured in rounds."
+#: How large a sample is: of an image, of a sequence.
+SIZES = ("image_size", "sequence_length")
 #: Parameters that a caption names in any case, or that tables name in its place.
 _ALWAYS_NAMED = (
-    *("framework", "strategy", "model", "image_size", "classes", "nodes", "devices_per_node", "servers"),
+    *("framework", "strategy", "model", *SIZES, "classes", "nodes", "devices_per_node", "servers"),
     *("batch_per_device", "precision", "compiler", "data_source", "sample_ratio", "threads_per_device", "seed"),
 )
 #: Of these a level alone is understood.
@@ -134,7 +136,7 @@ def named_factors(dataset: Dataset, rows: pd.DataFrame) -> list[str]:
     servers = ["servers"] if rows["servers"].any() else []
     trained = "own_program" if dataset.plan.is_program else "model"
     unusual = departures(rows, _UNUSUAL)
-    training = [trained, "image_size", "precision", *unusual, batch, "threads_per_device", "data_source"]
+    training = [trained, *_sizes(rows), "precision", *unusual, batch, "threads_per_device", "data_source"]
     return [*servers, *training, *settings_of(rows)]
 
 
@@ -146,7 +148,7 @@ def page_conditions(dataset: Dataset) -> str:
     where = page_wording(dataset).origin + _devices_phrase(runs)
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
     link = f"link {levels(runs['link'])}" if distinct_levels(runs["link"]) else ""
-    names = ("precision", "data_source", "image_size", *departures(rows, _UNUSUAL), batch, "threads_per_device")
+    names = ("precision", "data_source", *_sizes(rows), *departures(rows, _UNUSUAL), batch, "threads_per_device")
     training = []
     for name in names:
         if len(distinct_levels(rows[name])) == 1:
@@ -157,6 +159,11 @@ def page_conditions(dataset: Dataset) -> str:
     differing = f"varied: {listed_columns(varied)}" if varied else ""
     parts = [where, link, *training, differing, versions(runs), f"{dataset.plan.scaling} scaling"]
     return f"{' · '.join(filter(None, parts))}. {_interval_line(rows, runs)}{quick_label(dataset)}"
+
+
+def _sizes(rows: pd.DataFrame) -> list[str]:
+    """Return the parameters that say how large these samples are; of an unknown kind, images."""
+    return known_columns(rows, SIZES) or [SIZES[0]]
 
 
 def _interval_line(rows: pd.DataFrame, runs: pd.DataFrame) -> str:

@@ -12,7 +12,17 @@ from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.paths import is_selftest
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.parallel_parameters import ParallelParameters, layout_of
-from dlperf_study.study.parameter import Parameter, Scalar, Scope, Value, parameter, parameter_of, typed
+from dlperf_study.study.parameter import (
+    IMAGES,
+    SEQUENCES,
+    Parameter,
+    Scalar,
+    Scope,
+    Value,
+    parameter,
+    parameter_of,
+    typed,
+)
 from dlperf_study.study.program import OWN_PROGRAM, program_values
 from dlperf_study.study.training_parameters import TrainingParameters
 
@@ -258,9 +268,13 @@ class Configuration(ParallelParameters, TrainingParameters):
     def identifying_values(self) -> dict[str, Scalar]:
         """Return the parameters without those that change how often and how long is measured, but not what.
 
-        A parameter that is not in ``IDENTIFIED_BY_DEFAULT`` is left out while it has its default.
+        A parameter that is not in ``IDENTIFIED_BY_DEFAULT`` is left out while it has its default. Of a user's program
+        those about sequences are among its settings, as they were before they were parameters.
         """
-        return self._values_other_than(_LEFT_OUT_VALUES)
+        values = self._values_other_than(_LEFT_OUT_VALUES)
+        if self.own_program:
+            return {name: value for name, value in values.items() if PARAMETERS[name].samples != SEQUENCES}
+        return values
 
     def selftest_values(self) -> dict[str, Scalar]:
         """Return the parameters of the self-test that do not have their defaults; none in any other study."""
@@ -282,11 +296,16 @@ class Configuration(ParallelParameters, TrainingParameters):
         """What a user's program may be told of it, by placeholder: parameters, settings, and what follows from them."""
         return program_values(self.as_dict() | self.own_settings)
 
+    @property
+    def samples(self) -> str:
+        """What a sample is: ``IMAGES``, or ``SEQUENCES`` of tokens; of a user's program it means nothing."""
+        return SEQUENCES if self.sequence_length else IMAGES
+
     @cached_property
     def unstated(self) -> tuple[str, ...]:
-        """The parameters of a user's program of which its study says nothing; what they hold here means nothing."""
+        """The parameters about other samples, and those of which the study of a program is silent: without meaning."""
         if not self.own_program:
-            return ()
+            return _OF_OTHER_SAMPLES[self.samples]
         settings = json.loads(self.settings)
         return tuple(name for name in _OF_WORKLOADS if name not in settings)
 
@@ -317,6 +336,10 @@ _LEFT_OUT_VALUES = {
 }
 #: An encoder that is made once takes half the time of ``json.dumps``.
 _AS_JSON = json.JSONEncoder(sort_keys=True).encode
+_OF_OTHER_SAMPLES = {
+    samples: tuple(name for name, entry in PARAMETERS.items() if entry.samples not in ("", samples))
+    for samples in (IMAGES, SEQUENCES)
+}
 _SELFTEST_DEFAULTS = {name: entry.default for name, entry in PARAMETERS.items() if entry.scope is SELFTEST}
 #: What is said of a user's program as a whole: its settings are named one by one.
 OF_WHOLE_PROGRAM = ("own_program", "settings", "program_digest")

@@ -17,6 +17,10 @@ Scalar = str | int | float | bool
 Value = TypeVar("Value", str, int, float, bool)
 
 _KEY = "parameter"
+#: What a model trains on: labelled images, or sequences of tokens.
+IMAGES, SEQUENCES = "images", "sequences"
+#: What a rate counts.
+SAMPLES, TOKENS = "samples", "tokens"
 #: Tables hold integers of 64 bits.
 LARGEST_NUMBER = 2**63 - 1
 
@@ -49,6 +53,8 @@ class Parameter:
         published: whether the table of published numbers has it too.
         note: what ``docs/study-files.md`` adds to the meaning, in Markdown.
         default_name: what pages print of a default that is below the bounds, as -1.
+        samples: the kind of samples that it is about, ``IMAGES`` or ``SEQUENCES``: of a configuration that trains on
+            others it is unstated; empty: it is about all.
         name, type, default: of the field that declares it; without a default, a study must give the value.
 
     """
@@ -65,6 +71,7 @@ class Parameter:
     published: bool = False
     note: str = ""
     default_name: str = ""
+    samples: str = ""
     name: str = ""
     type: type = str
     default: Scalar | None = None

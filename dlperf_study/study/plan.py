@@ -14,7 +14,7 @@ from dlperf_study.core.writing import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
 from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
 from dlperf_study.study.parallel_parameters import layout_obstacles
-from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.parameter import SAMPLES, TOKENS, Scalar
 from dlperf_study.study.program import Program
 from dlperf_study.study.study import Study
 
@@ -100,6 +100,7 @@ class Plan:
     ``device``: ``cpu`` or ``gpu``, of the cluster; empty for what is ingested.
     ``program``: the user's own that trains; None: networks of this package. It is no part of the file.
     ``why_not_gpu``: why runs are measured on a CPU although the machine has GPUs; empty everywhere else.
+    ``rate``: what ratios count, ``samples`` or ``tokens``.
     """
 
     study: str
@@ -121,6 +122,7 @@ class Plan:
     ingested_from: str = ""
     device: str = ""
     why_not_gpu: str = ""
+    rate: str = SAMPLES
     program: Program | None = None
 
     @property
@@ -191,6 +193,7 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
     points = study.points
     configurations = [study.configuration(point, cluster.name) for point in points]
     _check_all_different(study, points, configurations)
+    _check_rate(study, configurations)
     identities = {frozenset(point.items()): each.identity for point, each in zip(points, configurations, strict=True)}
     baselines = _denominators("baseline", study, points, identities)
     references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
@@ -255,6 +258,7 @@ def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Pl
         largest_batch=study.largest_batch,
         device=cluster.device,
         why_not_gpu=cluster.why_not_gpu,
+        rate=study.rate,
         program=study.program,
     )
 
@@ -283,6 +287,15 @@ def _check_all_different(study: Study, points: Sequence[Point], configurations: 
                 f"{study.source}: global_batch {batches} {_not_shared(configuration)} "
                 "and would be one configuration; exclude all but one"
             )
+
+
+def _check_rate(study: Study, configurations: Sequence[Configuration]) -> None:
+    """Refuse ratios of tokens where a configuration has none."""
+    counts_tokens = bool(study.program and study.program.tokens_per_step)
+    for configuration in configurations:
+        if study.rate == TOKENS and not counts_tokens and not configuration.sequence_length:
+            needed = "program.tokens_per_step" if study.program else "sequence_length"
+            raise StudyFileError(f"{study.source}: rate is tokens, but {configuration.model} has no {needed}")
 
 
 def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]:

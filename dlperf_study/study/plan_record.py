@@ -51,6 +51,7 @@ class PlanRecord(TypedDict):
     ingested_from: str
     device: NotRequired[Literal["cpu", "gpu", ""]]
     why_not_gpu: NotRequired[str]
+    rate: NotRequired[Literal["samples", "tokens"]]
     entries: list[EntryRecord]
 
 

@@ -30,7 +30,7 @@ from dlperf_study.study.grid import (
 )
 from dlperf_study.study.job import ROUNDS
 from dlperf_study.study.parallel_parameters import layout_of
-from dlperf_study.study.parameter import Parameter, Scalar
+from dlperf_study.study.parameter import SAMPLES, Parameter, Scalar
 from dlperf_study.study.program import AMOUNTS, Program, program_values
 
 #: What a report may be asked, in the order of its pages: each is a notebook of this name.
@@ -55,7 +55,6 @@ DEFAULT_MAX_CONFIGURATIONS = 10_000
 #: The batch that stays the same as devices are added, and the one that follows from it and can't be given.
 BATCH_OF_SCALING = {"weak": ("batch_per_device", GLOBAL_BATCH.name), "strong": (GLOBAL_BATCH.name, "batch_per_device")}
 
-
 #: What of a measurement a user's program can be told.
 PROGRAM_MEASUREMENT = ("warmup_steps", "measured_steps", "computation_steps", "repeats", "timeout_seconds")
 
@@ -77,6 +76,7 @@ class Study:
     what matches one of them.
     ``largest_batch``: up to which batch per device the largest that fits in memory is searched, of the configurations
     that match ``largest_batch_where``; None: of none. ``program``: of the user; None: networks of this package.
+    ``rate``: ratios are of ``samples``/s or of ``tokens``/s.
     Raises StudyFileError when its parts contradict each other.
     """
 
@@ -105,6 +105,7 @@ class Study:
     largest_batch_where: Levels = field(default_factory=dict)
     quick: bool = False
     program: Program | None = None
+    rate: str = SAMPLES
 
     def __post_init__(self) -> None:
         self._check_factors()

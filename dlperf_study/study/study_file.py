@@ -249,6 +249,9 @@ class StudyFile(Section):
         default=[], description="configurations that match all keys are not in the published tables; in quick, none is"
     )
     measurement: Measurement = Field(default={}, description="how each configuration is measured")
+    rate: Literal["samples", "tokens"] = Field(
+        default="samples", description="what speedups and other ratios count: samples/s, or tokens/s of sequences"
+    )
     order: Literal["rounds", "blocks"] = Field(
         default="rounds",
         description="rounds: each configuration once a round, shuffled; blocks: all runs of one, then of the next",
@@ -340,6 +343,7 @@ def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick:
         measurement=file.measurement,
         order=file.order,
         order_seed=file.order_seed,
+        rate=file.rate,
         max_configurations=file.max_configurations,
         precision=file.precision,
         max_repeats=file.max_repeats,

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dlperf_study.study.parameter import Scope, declared, parameter
+from dlperf_study.study.parameter import IMAGES, SEQUENCES, Scope, declared, parameter
 from dlperf_study.study.precision import COMPUTED_IN
 
 PLAN, NETWORK, SELFTEST = Scope.PLAN, Scope.NETWORK, Scope.SELFTEST
 #: Far above what is built: a number beyond these is a typing error, which would otherwise fill a disk, a memory or a
 #: week before anybody notices.
 MAX_NODES, MAX_DEVICES_PER_NODE = 10_000, 4_096
-MAX_BATCH = 1_000_000
+MAX_BATCH, MAX_TOKENS = 1_000_000, 100_000_000
 #: The level of what a library decides if nobody tells it.
 LIBRARYS_CHOICE = "default"
 SELFTEST_ONLY = "for studies of the [self-test](selftest.md) only"
@@ -40,10 +40,42 @@ class TrainingParameters:
         False, "Quick", "a shrunken model for a first look, not for publication", scope=PLAN, always_known=True
     )
     image_size: int = parameter(
-        224, "Image size", "height and width of an image", unit="pixels", bounds=(1, 16_384), published=True
+        224,
+        "Image size",
+        "height and width of an image",
+        unit="pixels",
+        bounds=(1, 16_384),
+        published=True,
+        samples=IMAGES,
     )
     classes: int = parameter(
-        1000, "Classes", "number of classes of the classifier", bounds=(2, 100_000_000), published=True
+        1000,
+        "Classes",
+        "number of classes of the classifier",
+        bounds=(2, 100_000_000),
+        published=True,
+        samples=IMAGES,
+    )
+    sequence_length: int = parameter(
+        0,
+        "Sequence length",
+        "tokens of one sample; 0: a sample is an image",
+        unit="tokens",
+        bounds=(1, MAX_TOKENS),
+        published=True,
+        default_name="none",
+        note="models of [sequences](transformers.md) need it",
+        samples=SEQUENCES,
+    )
+    masked_positions: int = parameter(
+        0,
+        "Masked positions",
+        "tokens of each sample that the model has to predict; 0: none is masked",
+        unit="tokens",
+        bounds=(1, MAX_TOKENS),
+        default_name="none",
+        note="BERT only, and needed there: 20 of 128 tokens and 80 of 512 in its publication",
+        samples=SEQUENCES,
     )
     nodes: int = parameter(1, "Nodes", "number of nodes", bounds=(1, MAX_NODES), always_known=True, published=True)
     devices_per_node: int = parameter(
@@ -106,6 +138,7 @@ class TrainingParameters:
         levels=("nchw", "nhwc"),
         note="`nhwc` (channels last): PyTorch, Horovod, Paddle for networks that pool to one pixel before the first "
         "linear layer, and TensorFlow, which has no other on CPUs",
+        samples=IMAGES,
     )
     cudnn_autotune: str = parameter(
         LIBRARYS_CHOICE,
@@ -148,7 +181,11 @@ class TrainingParameters:
         False, "Hierarchical", "whether Horovod reduces within a node first", scope=NETWORK, note="Horovod on GPUs only"
     )
     optimizer: str = parameter(
-        "sgd", "Optimizer", "rule of the update", levels=("sgd", "momentum"), note="with servers `sgd` only"
+        "sgd",
+        "Optimizer",
+        "rule of the update",
+        levels=("sgd", "momentum", "adamw"),
+        note="with servers `sgd` only; `adamw`: PyTorch and Horovod",
     )
     fused_optimizer: str = parameter(
         LIBRARYS_CHOICE,
@@ -183,6 +220,7 @@ class TrainingParameters:
         default_name="by default",
         bounds=(1, MAX_DEVICES_PER_NODE),
         note="`dali` only",
+        samples=IMAGES,
     )
     remote_producers: bool = parameter(
         False, "Remote producers", "whether the batches of a rank are made on the node after its own", note="`zmq` only"
@@ -192,6 +230,7 @@ class TrainingParameters:
         "Image set",
         "labelled images that the data source reads; none: images are made up",
         note="a name under `image_sets` of the [cluster file](data.md)",
+        samples=IMAGES,
     )
     classifier: str = parameter(
         "replicated",
@@ -200,6 +239,7 @@ class TrainingParameters:
         levels=("replicated", "sharded"),
         published=True,
         note="`sharded`: its columns divided among the devices (ArcFace only)",
+        samples=IMAGES,
     )
     sample_ratio: float = parameter(
         1.0,
@@ -209,6 +249,7 @@ class TrainingParameters:
         above_bound=True,
         published=True,
         note="below 1 with a `sharded` classifier only",
+        samples=IMAGES,
     )
     threads_per_device: int = parameter(
         1, "Threads per device", "CPU threads of a training process", bounds=(1, MAX_DEVICES_PER_NODE), published=True

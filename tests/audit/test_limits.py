@@ -7,12 +7,13 @@ from dlperf_study.audit.published import load
 from dlperf_study.audit.result_cell import THROUGHPUT
 from dlperf_study.audit.result_frames import results_of_sources
 from dlperf_study.programs import models
+from dlperf_study.programs.models._base import Model
 from dlperf_study.study.device_peaks import known_peaks
 from tests.audit.tables import rate as rate_of
 from tests.audit.tables import results
 
 CLASSES = {224: 1000, 256: 100, 32: 10}
-OURS = [work for work in works() if work.model in models.names()]
+OURS = [work for work in works() if work.model in models.names() and isinstance(models.load(work.model), Model)]
 #: Layers and width of the transformers, and the blocks of the residual networks for faces, stage by stage.
 TRANSFORMERS = {"bert_base": (12, 768)} | {
     f"gpt_h{h}_l{n}": (n, h) for n, h in ((12, 768), (16, 1536), (24, 2304), (16, 3072), (32, 3072))

@@ -5,6 +5,7 @@ from importlib import import_module
 import numpy
 
 from dlperf_study.programs import models
+from dlperf_study.programs.models._base import Model
 from dlperf_study.study.configuration import Configuration
 
 #: Those that can share a process.
@@ -15,8 +16,9 @@ SEEDERS = {"paddle": "seed", "torch": "manual_seed"}
 
 
 def built_with(library):
-    """Return the models that a library can build."""
-    return [name for name in models.names() if library in models.load(name).builders]
+    """Return the models of images that a library can build."""
+    built = {name: models.load(name) for name in models.names()}
+    return [name for name, model in built.items() if isinstance(model, Model) and library in model.builders]
 
 
 def built_networks():

@@ -9,6 +9,7 @@ import pytest
 
 from dlperf_study.core.errors import UnsupportedError
 from dlperf_study.programs import models
+from dlperf_study.programs.models._sequences import SequenceModel
 from dlperf_study.study.configuration import Configuration
 from tests.models.networks import LIBRARIES
 
@@ -25,7 +26,7 @@ def test_every_file_that_is_not_a_helper_is_a_model():
 def test_a_model_has_the_name_of_its_file_and_names_its_sources(name):
     model = models.load(name)
     assert model.name == name
-    assert model.classes in model.parameters
+    assert isinstance(model, SequenceModel) or model.classes in model.parameters
     assert model.parameters_source
     assert model.flops_source
     assert {*model.builders} <= {*LIBRARIES, "tensorflow"}
@@ -57,6 +58,16 @@ REFUSED = (
     ("arcface_resnet50", {"sample_ratio": 0.0, "classifier": "sharded"}),
     ("vgg16_cifar", {"image_size": 31}),
 )
+TOKENS = {"image_size": 224, "sequence_length": 128}
+#: The same of models of sequences, which PyTorch builds.
+REFUSED_SEQUENCES = (
+    ("gpt_tiny", {"image_size": 224}),
+    ("gpt_tiny", TOKENS | {"sequence_length": 1025}),
+    ("gpt_tiny", TOKENS | {"classes": 10, "image_set": "photographs"}),
+    ("bert_tiny", TOKENS),
+    ("bert_tiny", TOKENS | {"masked_positions": 129}),
+    ("llama_tiny", TOKENS | {"image_size": 32, "memory_format": "nhwc"}),
+)
 
 
 def test_what_a_model_cannot_do_is_refused_before_anything_is_built(snapshot):
@@ -66,5 +77,9 @@ def test_what_a_model_cannot_do_is_refused_before_anything_is_built(snapshot):
     for model, changes in REFUSED:
         with pytest.raises(UnsupportedError) as caught:
             models.load(model).builder("paddle")(replace(CONFIGURATION, **changes), 0, 1)
+        reasons.append(str(caught.value))
+    for model, changes in REFUSED_SEQUENCES:
+        with pytest.raises(UnsupportedError) as caught:
+            models.load(model).builder("torch")(replace(CONFIGURATION, **changes), 0, 1)
         reasons.append(str(caught.value))
     assert reasons == snapshot

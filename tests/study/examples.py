@@ -10,8 +10,8 @@ from dlperf_study.study.study import Study
 
 #: Those that come with the package.
 STUDIES = (
-    "allreduce, arcface, data_sources, frameworks, input_pipeline, one_gpu, precision, quickstart, resnet50, "
-    "vgg16_parameter_server"
+    "allreduce, arcface, bert, data_sources, frameworks, gpt, input_pipeline, one_gpu, precision, quickstart, "
+    "resnet50, vgg16_parameter_server"
 )
 STUDY = """\
 title: An example

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from dlperf_study.core.user_commands import install_command
 from dlperf_study.study.configuration import PARAMETERS, Configuration
-from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.parameter import IMAGES, Scalar
 
-#: Images [N, 3, S, S] and labels [N].
-Batch = tuple[Any, Any]
+#: Images [N, 3, S, S] and labels [N]; of sequences as many arrays of tokens as their model takes.
+Batch = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ def consumer_of(configuration: Configuration, rank: int, library: str) -> Consum
 class Batches(Protocol):
     """The batches of one rank, in order.
 
+    Tokens are numpy int64.
     Images are numpy float32 [N, 3, S, S] and labels numpy int64 [N], unless the docstring of a source says that it
     makes tensors of the library, on the CPU. A batch stays as it is until the next one is requested.
     """
@@ -80,6 +81,7 @@ class DataSource:
             ended; None: the rank needs no such process.
         remedy: the command that installs the packages in this project's own environment.
         is_fixed: it has one batch, which trainers put on their device once: no step waits for it.
+        samples: the kinds of samples that it delivers.
 
     """
 
@@ -94,6 +96,7 @@ class DataSource:
     produce: Callable[[Configuration, Consumer, str], None] | None = None
     remedy: str = install_command("data")
     is_fixed: bool = False
+    samples: tuple[str, ...] = (IMAGES,)
 
     def setting(self, configuration: Configuration, name: str) -> Scalar:
         """Return the value of one of its settings: that of the configuration, or its own choice."""

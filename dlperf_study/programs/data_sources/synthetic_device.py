@@ -1,15 +1,23 @@
-"""One batch of random values, of its own for each replica, that stays on the device: nothing is read, made or moved."""
+"""One batch of random values, of its own for each replica, that stays on the device: nothing is read, made or moved.
+
+Of sequences it is the replica's part of the first global batch.
+"""
 
 from dlperf_study.programs.data_sources._base import Batch, Consumer, DataSource
 from dlperf_study.programs.data_sources._host_batches import random_batch, random_generator
+from dlperf_study.programs.data_sources._sequences import made_up_tokens, sequence_batches
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.parameter import IMAGES, SEQUENCES
 
 
 class FixedBatch:
     """The same batch always."""
 
     def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
-        self._batch = random_batch(configuration, random_generator(configuration, consumer.replica))
+        if configuration.samples == SEQUENCES:
+            self._batch = next(sequence_batches(configuration, consumer, made_up_tokens(configuration)))
+        else:
+            self._batch = random_batch(configuration, random_generator(configuration, consumer.replica))
 
     def next(self) -> Batch:
         """Return the batch."""
@@ -20,5 +28,9 @@ class FixedBatch:
 
 
 DATA_SOURCE = DataSource(
-    name="synthetic_device", display_name="synthetic, on the device", open=FixedBatch, is_fixed=True
+    name="synthetic_device",
+    display_name="synthetic, on the device",
+    open=FixedBatch,
+    is_fixed=True,
+    samples=(IMAGES, SEQUENCES),
 )

@@ -1,15 +1,18 @@
 """Random values that the training library makes on the host, anew for every step, and that travel to the device.
 
 Makes tensors of the library. Uniform values of variance 1: each library makes them from a seed of their own, which the
-seed of the configuration, the rank and the step determine.
+seed of the configuration, the rank and the step determine. Tokens are made by numpy; those of a global batch follow
+from the seed and its step.
 """
 
 import math
 from collections.abc import Callable, Mapping
 
-from dlperf_study.programs.data_sources._base import Batch, Consumer, DataSource
+from dlperf_study.programs.data_sources._base import Batch, Batches, Consumer, DataSource
 from dlperf_study.programs.data_sources._host_batches import random_generator
+from dlperf_study.programs.data_sources._sequences import made_up_tokens, sequence_batches
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.parameter import IMAGES, SEQUENCES
 
 #: Uniform values between minus this and this have variance 1.
 LARGEST_VALUE = math.sqrt(3)
@@ -55,6 +58,20 @@ MAKERS: Mapping[str, Callable[[Configuration, int], Batch]] = {
 }
 
 
+class HostSequences:
+    """Batches of tokens that are made when they are requested."""
+
+    def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
+        self._batches = sequence_batches(configuration, consumer, made_up_tokens(configuration))
+
+    def next(self) -> Batch:
+        """Make a batch."""
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Do nothing: there is neither a thread nor a process."""
+
+
 class HostBatches:
     """Batches that are made when they are requested."""
 
@@ -70,6 +87,16 @@ class HostBatches:
         """Do nothing: there is neither a thread nor a process."""
 
 
+def open_batches(configuration: Configuration, consumer: Consumer) -> Batches:
+    """Return the batches of a rank: of images, or of tokens."""
+    kind = HostSequences if configuration.samples == SEQUENCES else HostBatches
+    return kind(configuration, consumer)
+
+
 DATA_SOURCE = DataSource(
-    name="synthetic_host", display_name="synthetic, from the host", open=HostBatches, libraries=tuple(MAKERS)
+    name="synthetic_host",
+    display_name="synthetic, from the host",
+    open=open_batches,
+    libraries=tuple(MAKERS),
+    samples=(IMAGES, SEQUENCES),
 )

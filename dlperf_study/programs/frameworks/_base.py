@@ -154,8 +154,11 @@ class Trainer(Protocol):
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
 
-    def transfer_batch(self, images: Any, labels: Any) -> Any:
-        """Return a batch as the steps take it: on the device. Images [N, 3, S, S], labels [N], of numpy or tensors."""
+    def transfer_batch(self, *batch: Any) -> Any:
+        """Return a batch as the steps take it, on the device.
+
+        It is images [N, 3, S, S] and labels [N], of numpy or tensors; of a library that trains sequences, tokens too.
+        """
 
     def first_step(self, batch: Any) -> str:
         """Do the first ``train_step``; return the number format in which the network computed it.

@@ -129,7 +129,10 @@ def data_source_obstacles(configuration: Configuration, library: str) -> Iterato
         return
     if source.libraries and library not in source.libraries:
         yield f"data_source {source.name} is not built for {library} (built: {', '.join(source.libraries)})"
-    yield from source.obstacles(configuration, library)
+    if configuration.samples not in source.samples:
+        yield f"data_source {source.name} delivers {' and '.join(source.samples)}, not {configuration.samples}"
+    else:
+        yield from source.obstacles(configuration, library)
 
 
 def missing_library(library: str, version: str | None, remedy: str = install_command("paddle")) -> Iterator[str]:

@@ -214,6 +214,7 @@ _KERNELS: dict[str, dict[str, bool]] = {
     "for_loop": {"foreach": False, "fused": False},
 }
 FUSED_OPTIMIZERS = tuple(_KERNELS)
+OPTIMIZERS = ("sgd", "momentum", "adamw")
 
 
 def set_autotuning(configuration: Configuration) -> None:

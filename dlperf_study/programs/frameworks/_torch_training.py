@@ -43,6 +43,7 @@ LEVELS: Levels = BUILT_LEVELS | {
     "compiler": ("none", *COMPILERS),
     "memory_format": ("nchw", "nhwc"),
     "cudnn_autotune": AUTOTUNING,
+    "optimizer": _torch.OPTIMIZERS,
     "fused_optimizer": _torch.FUSED_OPTIMIZERS,
     "gradient_compression": ("none", "fp16"),
 }
@@ -129,15 +130,16 @@ class TorchTrainer:
         """Return what exchanges the gradients of several ranks, as the rank log names it; gloo has no versions."""
         return exchange_library(self._gpu_support() if self._device.type == "cuda" else None)
 
-    def transfer_batch(self, images: Any, labels: Any) -> tuple[Any, Any]:
-        """Return a batch as tensors on the device of this rank, the images in its memory format."""
+    def transfer_batch(self, inputs: Any, *targets: Any) -> tuple[Any, ...]:
+        """Return a batch as tensors on the device of this rank, images in its memory format."""
         import torch
 
-        placed = torch.as_tensor(images, device=self._device)
+        placed = torch.as_tensor(inputs, device=self._device)
         memory_format = _torch.memory_format_of(self._configuration)
-        return placed.contiguous(memory_format=memory_format), torch.as_tensor(labels, device=self._device)
+        placed_targets = (torch.as_tensor(target, device=self._device) for target in targets)
+        return placed.contiguous(memory_format=memory_format), *placed_targets
 
-    def first_step(self, batch: tuple[Any, Any]) -> str:
+    def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step; return the number format in which its first convolution computed.
 
         Of a compiled network that in which it was compiled: a hook would become part of what is compiled.
@@ -228,7 +230,7 @@ class TrainingStep:
         self.scaler = _torch.LossScaler(configuration, optimizer, device)
         self._autocast = _torch.autocast(configuration, device)
 
-    def __call__(self, batch: tuple[Any, Any]) -> Any:
+    def __call__(self, batch: tuple[Any, ...]) -> Any:
         """Do one step; return the loss, which stays on the device."""
         with self._autocast():
             loss = self._model(*batch)
@@ -303,8 +305,10 @@ def optimizer(configuration: Configuration, layer: Any) -> Any:
     """Return the optimizer of the configuration over what is trained in a layer."""
     import torch
 
-    momentum = _training.MOMENTUM if configuration.optimizer == "momentum" else 0.0
     kernels = _torch.optimizer_arguments(configuration)
+    if configuration.optimizer == "adamw":
+        return torch.optim.AdamW(trainable_parameters(layer), lr=_training.ADAM_LEARNING_RATE, **kernels)
+    momentum = _training.MOMENTUM if configuration.optimizer == "momentum" else 0.0
     return torch.optim.SGD(trainable_parameters(layer), lr=_training.LEARNING_RATE, momentum=momentum, **kernels)
 
 

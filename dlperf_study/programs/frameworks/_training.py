@@ -12,6 +12,8 @@ from dlperf_study.study.configuration import Configuration
 #: Small, so that tiny batches with batch norm stay finite; it has no influence on speed.
 LEARNING_RATE = 0.001
 MOMENTUM = 0.9
+#: Of AdamW, which takes steps of this size whatever the gradients are.
+ADAM_LEARNING_RATE = 0.0001
 
 
 def checksum(arrays: list[Any]) -> str:
@@ -39,8 +41,7 @@ def leading_counts(counts: list[int], elements: int) -> list[int]:
 def model_facts(configuration: Configuration) -> dict[str, Any]:
     """Return the fields of the rank log about the work of one sample."""
     model = models.load(configuration.model)
-    size, classes, ratio = configuration.image_size, configuration.classes, configuration.sample_ratio
-    return {"flops_per_sample": model.flops_per_sample(size, classes, ratio), "flops_source": model.flops_source}
+    return {"flops_per_sample": model.flops(configuration), "flops_source": model.flops_source}
 
 
 #: ``--scale_loss`` in DLPerf's scripts of 2020 for Paddle's ResNet-50 (PaddlePaddle/resnet50v1.5/scripts).

@@ -3,6 +3,7 @@
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.registry import Registry
 from dlperf_study.programs.models._base import Model
+from dlperf_study.programs.models._sequences import SequenceModel
 
-_MODELS = Registry[Model](__name__, "MODEL", "model", StudyFileError)
+_MODELS = Registry[Model | SequenceModel](__name__, "MODEL", "model", StudyFileError)
 names, load = _MODELS.names, _MODELS.load

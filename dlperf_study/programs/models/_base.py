@@ -89,14 +89,46 @@ class NetworkConfiguration(Protocol):
     def memory_format(self) -> str: ...
 
 
-#: ``build(configuration, rank, world_size)`` returns a layer of the library, whose forward takes
-#: images [N, 3, S, S] float32 and labels [N] int64 and returns the mean loss, a scalar.
-Builder = Callable[[NetworkConfiguration, int, int], Any]
+#: ``build(configuration, rank, world_size)`` returns a layer of the library, whose forward takes the tensors of a batch
+#: and returns the mean loss, a scalar. A batch of images is [N, 3, S, S] float32 and labels [N] int64.
+Builder = Callable[[Any, int, int], Any]
+
+
+class BuiltByLibraries:
+    """A model of which each library has a builder, and which refuses what it can't be: images' or sequences'."""
+
+    name: str
+    builders: Mapping[str, Builder]
+
+    def builder(self, library: str) -> Builder:
+        """Return what builds this model in ``library``; it refuses a configuration that has obstacles.
+
+        Raises UnsupportedError for a library without a builder.
+        """
+        if library not in self.builders:
+            raise UnsupportedError(self._missing_builder(library))
+        build = self.builders[library]
+
+        def checked(configuration: Any, rank: int, world_size: int) -> Any:
+            obstacles = list(self.obstacles(configuration, library))
+            if obstacles:
+                raise UnsupportedError("; ".join(obstacles))
+            return build(configuration, rank, world_size)
+
+        return checked
+
+    def obstacles(self, configuration: Any, library: str) -> Iterator[str]:
+        """Yield each reason why ``library`` can't build this model as configured."""
+        if library not in self.builders:
+            yield self._missing_builder(library)
+
+    def _missing_builder(self, library: str) -> str:
+        return f"model {self.name} has no builder for {library!r}; its libraries: {', '.join(self.builders) or 'none'}"
 
 
 @dataclass(frozen=True)
-class Model:
-    """One network: its sizes, their sources, and how each library builds it.
+class Model(BuiltByLibraries):
+    """One network of images: its sizes, their sources, and how each library builds it.
 
     ``display_name`` is what pages call it. ``image_size`` and ``classes`` are those of its publication.
     ``parameters`` counts the trainable parameters, by number of classes. ``forward_macs`` maps image size and classes
@@ -128,28 +160,14 @@ class Model:
             return None
         return float(TRAINING_FLOPS_PER_FORWARD_MAC * self.forward_macs(image_size, round(classes * sample_ratio)))
 
-    def builder(self, library: str) -> Builder:
-        """Return what builds this model in ``library``; it refuses a configuration that has obstacles.
-
-        Raises UnsupportedError for a library without a builder.
-        """
-        if library not in self.builders:
-            raise UnsupportedError(self._missing_builder(library))
-        build = self.builders[library]
-
-        def checked(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-            obstacles = list(self.obstacles(configuration, library))
-            if obstacles:
-                raise UnsupportedError("; ".join(obstacles))
-            return build(configuration, rank, world_size)
-
-        return checked
+    def flops(self, configuration: NetworkConfiguration) -> float | None:
+        """Return the FLOPs of one sample of a configuration, forward and backward, or None if unknown."""
+        return self.flops_per_sample(configuration.image_size, configuration.classes, configuration.sample_ratio)
 
     def obstacles(self, configuration: NetworkConfiguration, library: str) -> Iterator[str]:
         """Yield each reason why ``library`` can't build this model as configured."""
         classifier, ratio, size = configuration.classifier, configuration.sample_ratio, configuration.image_size
-        if library not in self.builders:
-            yield self._missing_builder(library)
+        yield from super().obstacles(configuration, library)
         if classifier not in self.classifiers:
             yield f"classifier is {classifier!r}, but model {self.name} has {', '.join(self.classifiers)}"
         if not 0 < ratio <= 1:
@@ -158,9 +176,6 @@ class Model:
             yield f"sample_ratio is {ratio!r}, but model {self.name} samples classes only with classifier 'sharded'"
         if size < self.smallest_image_size:
             yield f"image_size is {size!r}, but model {self.name} needs {self.smallest_image_size} or more"
-
-    def _missing_builder(self, library: str) -> str:
-        return f"model {self.name} has no builder for {library!r}; its libraries: {', '.join(self.builders) or 'none'}"
 
 
 def trainable_parameters(layer: Any) -> list[Any]:

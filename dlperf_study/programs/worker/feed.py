@@ -48,7 +48,7 @@ class Feed:
         self._batches.close()
 
     def _fetch(self) -> None:
-        images, labels = self._batches.next()
+        arrays = self._batches.next()
         # The device has memory for one batch.
         self._batch = None
-        self._batch = self._trainer.transfer_batch(images, labels)
+        self._batch = self._trainer.transfer_batch(*arrays)

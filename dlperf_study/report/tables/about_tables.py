@@ -60,7 +60,7 @@ def about(dataset: Dataset) -> Table:
         facts |= _program_facts(dataset)
         fixed = [name for name in fixed if name not in _NOT_OF_PROGRAMS] + settings_of(rows)
         measurement = PROGRAM_MEASUREMENT
-    for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *measurement)):
+    for name in dict.fromkeys((*plan.factors, *context.SIZES, *fixed, "repeats", *measurement)):
         if rows[name].notna().any():
             facts[column_named(name).label] = _levels_text(name, rows[name])
     facts |= _course(plan)

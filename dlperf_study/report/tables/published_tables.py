@@ -105,6 +105,8 @@ def _left_open(row: Any, match: Match) -> Iterator[str]:
     """Yield what the source does not state and ours does not have by default; always where its images come from."""
     for name in match.unstated:
         level = getattr(row, name, None)
+        if is_missing(level):
+            continue
         if name == "data_source" or (name in PARAMETERS and level != PARAMETERS[name].default):
             yield f"its source does not state {column_named(name).words}, ours {level_name(name, level)}"
 

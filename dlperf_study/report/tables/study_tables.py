@@ -38,6 +38,11 @@ from dlperf_study.study.job import Outcome
 
 #: Of how many configurations every pair is compared, and how many pairs are named.
 MOST_IN_PAIRS, MOST_PAIRS = 100, 20
+_TOKENS_AND_FLOPS = (
+    "A sample is a sequence, and all its positions are tokens. FLOPs of a sequence, forward and backward: 6 for each "
+    "weight that multiplies a token, and 12 x layers x hidden x sequence length² for attention, of which a causal mask "
+    "saves nothing in this count (as in PaLM; others count the half)."
+)
 _NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
 
 
@@ -50,8 +55,16 @@ def measured(dataset: Dataset) -> Table:
     utilisation = ("mfu",) if dataset.configurations["mfu"].notna().any() else ()
     columns = ("runs_completed", *rates, *_ratios(dataset), *utilisation)
     pace = filter(None, [pace_note(dataset) if "speedup" in columns else ""])
-    notes = (*map(defined, (*rates, *utilisation)), *pace, *_indistinguishable(dataset))
+    notes = (*map(defined, (*rates, *utilisation)), *_flops_note(dataset), *pace, *_indistinguishable(dataset))
     return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
+
+
+def _flops_note(dataset: Dataset) -> tuple[str, ...]:
+    """Return what counts as a token and as a FLOP of one, where samples are sequences; conventions differ by 30 %."""
+    rows = context.measured(dataset)
+    return (
+        (_TOKENS_AND_FLOPS,) if rows["sequence_length"].notna().any() and rows["flops_per_sample"].notna().any() else ()
+    )
 
 
 def _ratios(dataset: Dataset) -> tuple[str, ...]:

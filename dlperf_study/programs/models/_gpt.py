@@ -1,0 +1,39 @@
+"""GPT-2: learned positions, a layer norm before each part of a block, biases, and a head that is the embedding.
+
+Radford et al., "Language Models are Unsupervised Multitask Learners", 2019. Without dropout.
+"""
+
+from typing import Any
+
+from dlperf_study.programs.models._sequences import (
+    NEXT_TOKEN,
+    SequenceConfiguration,
+    SequenceModel,
+    Sizes,
+    block_parameters,
+    flops_of_blocks,
+)
+
+
+def parameters(sizes: Sizes) -> int:
+    """Return the trainable parameters: embeddings, blocks and the last norm, V h + S h + L block + 2h."""
+    hidden = sizes.hidden
+    return (sizes.vocabulary + sizes.positions) * hidden + sizes.layers * block_parameters(sizes) + 2 * hidden
+
+
+def flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
+    """Return the FLOPs of one sequence: its blocks, and the head for each token."""
+    return flops_of_blocks(sizes, 2, tokens) + 6.0 * sizes.hidden * sizes.vocabulary * tokens
+
+
+def gpt(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
+    """Return a model of these sizes; ``source`` is who published them."""
+
+    def build_torch(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
+        from dlperf_study.programs.models._torch_transformer import gpt_network, next_token_module
+
+        return next_token_module(gpt_network(sizes))
+
+    return SequenceModel(
+        name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, flops, {"torch": build_torch}
+    )
