@@ -1,14 +1,17 @@
 """Stages of ZeRO on two ranks: they train what data parallelism trains, and hold less."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.programs.frameworks._torch_training import TorchTrainer
+from dlperf_study.study.configuration import DEFAULTS
 from tests.command_line import LIMIT_SECONDS
 from tests.frameworks.launching import configuration, launch, tell
 
@@ -109,6 +112,32 @@ def test_parts_of_a_batch_exchange_their_gradients_once(tmp_path):
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
     sizes = {entry["kind"]: entry["bytes"] / BYTES for entry in logs[1].facts["exchanges"]}
     assert sizes == pytest.approx({"all_gather": 4, "reduce_scatter": 1}, rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def losses_of_gpt(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[Any]]:
+    """The losses of a tiny GPT in the warm-up, on each rank, by stage; None: of one process with the whole batch."""
+    images = {name: DEFAULTS[name] for name in ("image_size", "classes")}
+    sequences = {"model": "gpt_tiny", "sequence_length": 32, "optimizer": "adamw", "data_source": "synthetic_host"}
+    steps = {"warmup_steps": 5, "measured_steps": 1, "computation_steps": 0, "exchange_steps": 1}
+    losses = {}
+    for stage in (None, *STAGES):
+        folder = tmp_path_factory.mktemp(f"gpt{stage}") / "1"
+        asked = divided(stage or 0, batch_per_device=2 if stage is not None else 4, **images | sequences | steps)
+        asked = asked if stage is not None else replace(asked, devices_per_node=1)
+        ending = launch(asked, folder)
+        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+        logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(asked.devices_per_node)]
+        losses[stage] = [log.windows["warmup"].losses for log in logs]
+    return losses
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_transformer_is_the_same_model_by_every_stage_and_on_one_process(losses_of_gpt, stage):
+    (whole,) = losses_of_gpt[None]
+    assert np.mean(losses_of_gpt[stage], axis=0) == pytest.approx(whole, rel=1e-5)
+    for of_rank, of_copies in zip(losses_of_gpt[stage], losses_of_gpt[0], strict=True):
+        assert of_rank == pytest.approx(of_copies, rel=1e-5)
 
 
 def test_a_parameter_without_a_gradient_ends_the_run():

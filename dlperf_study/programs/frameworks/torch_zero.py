@@ -148,13 +148,16 @@ class ZeroTrainer(DataParallelTrainer):
 
 
 def parts_of(layer: Any) -> list[Any]:
-    """Return the parts of a network that are gathered by themselves: those of its outermost sequence with enough."""
+    """Return the parts of a network that are gathered by themselves: its blocks, or else its outermost parts.
+
+    Of these, those that have enough parameters. What is not in a block is gathered with the whole, as matrices that are
+    tied must be in one part.
+    """
+    network = network_of(layer)
+    if hasattr(network, "blocks"):
+        return list(network.blocks.children())
     total = sum(p.numel() for p in layer.parameters())
-    parts = []
-    for part in network_of(layer).children():
-        if sum(p.numel() for p in part.parameters()) >= LEAST_SHARE * total:
-            parts.append(part)
-    return parts
+    return [part for part in network.children() if sum(p.numel() for p in part.parameters()) >= LEAST_SHARE * total]
 
 
 FRAMEWORK = replace(

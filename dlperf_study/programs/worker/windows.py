@@ -10,7 +10,7 @@ from dlperf_study.evidence.writers import TimedWindow
 from dlperf_study.programs.frameworks._base import CollectiveTrainer, Trainer, computation_obstacle
 from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.programs.worker.pace import Pace
-from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVES, NO_EXCHANGE, CollectiveKind
+from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_EXCHANGE
 
 #: Steps of a new mode before its window, so that the window includes no first call.
 SETTLING_STEPS = 2
@@ -100,10 +100,10 @@ def _collective_windows(
     trainer: CollectiveTrainer, exchanges: Sequence[CollectiveLine], steps: int
 ) -> Iterator[TimedWindow]:
     """Measure the collectives of a step alone, those of each kind and all."""
-    sizes: dict[CollectiveKind, int] = {}
+    sizes = dict.fromkeys(COLLECTIVE_KINDS, 0)
     for collectives in exchanges:
-        sizes[collectives["kind"]] = sizes.get(collectives["kind"], 0) + collectives["bytes"]
-    for kind in (*sizes, None):
+        sizes[collectives["kind"]] += collectives["bytes"]
+    for kind in (*filter(sizes.get, COLLECTIVE_KINDS), None):
         exchange = trainer.exchange_alone(kind)
         settle_in(exchange)
         window = measure(trainer, part_of_exchange(kind) if kind else EXCHANGE, exchange, steps)
