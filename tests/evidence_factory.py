@@ -393,4 +393,5 @@ def example_study(
 
 def _entry(item: Planned, first: Configuration) -> Entry:
     reference = item.reference.identity if item.reference else None
-    return Entry(item.configuration, (item.baseline or first).identity, item.unsupported, reference)
+    unstated = item.configuration.unstated
+    return Entry(item.configuration, (item.baseline or first).identity, item.unsupported, reference, unstated)

@@ -183,7 +183,7 @@ def test_under_strong_scaling_each_global_batch_is_a_curve_of_its_own(paths):
     ]
     dataset = measured(paths, *points, scaling="strong")
     factors = series_factors(dataset.configurations, "strong")
-    curves = dataset.configurations.groupby(factors)["batch_per_device"].apply(list).tolist()
+    curves = dataset.configurations.groupby(factors, dropna=False)["batch_per_device"].apply(list).tolist()
     assert curves == [[64, 32], [128, 64]]
     assert list(of_curves(dataset)) == []
 

@@ -12,6 +12,9 @@ from dlperf_study.machines.supervision.notebook import _interruptions_deferred
 @pytest.fixture
 def interrupted_once():
     handlers = {number: signal.getsignal(number) for number in INTERRUPTIONS}
+    # One that is ignored, as SIGHUP after ``nohup``, stays so.
+    for number in INTERRUPTIONS:
+        signal.signal(number, signal.SIG_DFL)
     interrupt_once()
     yield
     for number, handler in handlers.items():
