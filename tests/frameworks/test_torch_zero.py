@@ -10,6 +10,7 @@ import pytest
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.evidence.time_agreement import contradictory_times
 from dlperf_study.programs.frameworks._torch_training import TorchTrainer
 from dlperf_study.study.configuration import DEFAULTS
 from tests.command_line import LIMIT_SECONDS
@@ -83,6 +84,10 @@ def test_the_collectives_of_a_step_are_observed_and_measured_by_kind(logs):
     assert sizes[1] == {"all_reduce": 1, "broadcast": 1}
     assert sizes[2] == pytest.approx({"all_gather": 1, "reduce_scatter": 1}, rel=0.01)
     assert sizes[3] == pytest.approx({"all_gather": 2, "reduce_scatter": 1}, rel=0.01)
+
+
+def test_windows_are_measured_in_the_order_in_which_a_run_counts(logs):
+    assert [message for of_ranks in logs.values() for message in contradictory_times(of_ranks, None)] == []
 
 
 def test_only_divided_parameters_keep_a_step_from_being_measured_without_its_exchange(logs):

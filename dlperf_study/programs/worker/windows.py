@@ -99,11 +99,11 @@ def exchange_windows(trainer: Trainer, description: Mapping[str, Any], steps: in
 def _collective_windows(
     trainer: CollectiveTrainer, exchanges: Sequence[CollectiveLine], steps: int
 ) -> Iterator[TimedWindow]:
-    """Measure the collectives of a step alone, those of each kind and all."""
+    """Measure the collectives of a step alone, those of each kind, the kind with fewest bytes first, and all."""
     sizes = dict.fromkeys(COLLECTIVE_KINDS, 0)
     for collectives in exchanges:
         sizes[collectives["kind"]] += collectives["bytes"]
-    for kind in (*filter(sizes.get, COLLECTIVE_KINDS), None):
+    for kind in (*sorted(filter(sizes.get, COLLECTIVE_KINDS), key=sizes.__getitem__), None):
         exchange = trainer.exchange_alone(kind)
         settle_in(exchange)
         window = measure(trainer, part_of_exchange(kind) if kind else EXCHANGE, exchange, steps)
