@@ -290,7 +290,6 @@ def test_a_noisy_exchange_of_all_gradients_leaves_the_latency_as_it_is(make_run)
 
 
 def test_a_larger_exchange_that_is_faster_has_no_bandwidth(make_run):
-    """Noise, or another algorithm for large ones: the line falls, and its slope is no rate."""
     fast = {"exchange": [0.0005] * 10}
     recipe = Recipe(latency_seconds=0.002, exchange_seconds=0.042, noise=0.0)
     run = make_run({0: fast, 1: fast}, recipe=recipe, **TWO)
@@ -386,10 +385,6 @@ def test_three_sizes_have_a_cost_and_two_have_none(make_run, kept, has_cost):
         for name in names[:-kept]:
             del log.windows[name]
     assert (exchange_cost(run) is not None) == (link_bandwidth(run) is not None) == has_cost
-
-
-def test_larger_exchanges_that_are_faster_have_no_bandwidth(make_run):
-    assert link_bandwidth(make_run(recipe=Recipe(exchange_seconds=0.0005, noise=0.0), **TWO)) is None
 
 
 def test_the_threads_of_servers_and_of_each_host_count(make_run, snapshot):

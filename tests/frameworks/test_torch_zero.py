@@ -35,10 +35,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[RankLog]]:
     logs_of_stages = {}
     for stage in STAGES:
         folder = tmp_path_factory.mktemp(f"stage{stage}") / "1"
-        asked = divided(
+        planned = divided(
             stage, optimizer="momentum", warmup_steps=4, computation_steps=2 * (stage == 1), exchange_steps=2
         )
-        ending = launch(asked, folder)
+        ending = launch(planned, folder)
         assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
         logs_of_stages[stage] = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(2)]
     return logs_of_stages
@@ -109,8 +109,8 @@ def test_parts_of_a_batch_exchange_their_gradients_once(tmp_path):
     logs = []
     for stage in (0, 3):
         steps = {"computation_steps": 0, "exchange_steps": 0, "measured_steps": 1}
-        asked = divided(stage, micro_batches=2, batch_per_device=8, warmup_steps=3, **steps)
-        ending = launch(asked, tmp_path / str(stage) / "1")
+        planned = divided(stage, micro_batches=2, batch_per_device=8, warmup_steps=3, **steps)
+        ending = launch(planned, tmp_path / str(stage) / "1")
         assert ending.outcome == "completed", ending
         logs.append(read_rank_log(tmp_path / str(stage) / "1" / "rank-00001.jsonl"))
     losses = [log.windows["warmup"].losses for log in logs]
@@ -128,11 +128,11 @@ def losses_of_gpt(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, 
     losses = {}
     for stage in (None, *STAGES):
         folder = tmp_path_factory.mktemp(f"gpt{stage}") / "1"
-        asked = divided(stage or 0, batch_per_device=2 if stage is not None else 4, **images | sequences | steps)
-        asked = asked if stage is not None else replace(asked, devices_per_node=1)
-        ending = launch(asked, folder)
+        planned = divided(stage or 0, batch_per_device=2 if stage is not None else 4, **images | sequences | steps)
+        planned = planned if stage is not None else replace(planned, devices_per_node=1)
+        ending = launch(planned, folder)
         assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-        logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(asked.devices_per_node)]
+        logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(planned.devices_per_node)]
         losses[stage] = [log.windows["warmup"].losses for log in logs]
     return losses
 

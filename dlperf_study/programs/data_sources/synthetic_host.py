@@ -1,7 +1,7 @@
 """Random values that the training library makes on the host, anew for every step, and that travel to the device.
 
 Makes tensors of the library. Uniform values of variance 1: each library makes them from a seed of their own, which the
-seed of the configuration, the rank and the step determine. Tokens are made by numpy; those of a global batch follow
+seed of the configuration, the replica and the step determine. Tokens are made by numpy; those of a global batch follow
 from the seed and its step.
 """
 

@@ -225,19 +225,25 @@ class TrainingStep:
         update: Callable[[Any, Any], None],
     ) -> None:
         self.optimizer = optimizer
-        self._micro_batches = configuration.micro_batches
         self._model, self._update = model, update
         self.scaler = _torch.LossScaler(configuration, optimizer, device)
         self._autocast = _torch.autocast(configuration, device)
 
     def __call__(self, batch: tuple[Any, ...]) -> Any:
         """Do one step; return the loss, which stays on the device."""
-        with self._autocast():
-            loss = self._model(*batch)
-        self.scaler.scaler.scale(loss).backward()
+        loss = self._gradients(batch)
         self._update(self.optimizer, self.scaler.scaler)
         self.scaler.update()
         self.optimizer.zero_grad()
+        return loss
+
+    def _gradients(self, batch: tuple[Any, ...], share: int = 1) -> Any:
+        """Add the gradients of a batch that is one of ``share`` equal parts; return its part of the loss."""
+        with self._autocast():
+            loss = self._model(*batch)
+            # A whole batch has no kernel for the division.
+            loss = loss / share if share > 1 else loss
+        self.scaler.scaler.scale(loss).backward()
         return loss.detach()
 
     @contextmanager
@@ -259,19 +265,17 @@ class TrainingStep:
 class AccumulatedStep(TrainingStep):
     """The same for the parts of a batch one after the other: their gradients are exchanged with those of the last."""
 
-    def __call__(self, batch: tuple[Any, Any]) -> Any:
-        """Do one step; return the mean of the losses, which stays on the device."""
+    def __init__(self, configuration: Configuration, *details: Any) -> None:
+        super().__init__(configuration, *details)
+        self._micro_batches = configuration.micro_batches
+
+    def _gradients(self, batch: tuple[Any, ...], share: int = 1) -> Any:
+        """Add the gradients of all parts; return the mean of their losses."""
         parts = list(zip(*(tensor.chunk(self._micro_batches) for tensor in batch), strict=True))
         losses: list[Any] = []
         for part in parts:
             with self._exchanging(len(losses) == len(parts) - 1):
-                with self._autocast():
-                    loss = self._model(*part) / len(parts)
-                self.scaler.scaler.scale(loss).backward()
-            losses.append(loss.detach())
-        self._update(self.optimizer, self.scaler.scaler)
-        self.scaler.update()
-        self.optimizer.zero_grad()
+                losses.append(super()._gradients(part, share=len(parts)))
         return sum(losses)
 
     def _exchanging(self, is_last: bool) -> AbstractContextManager[None]:

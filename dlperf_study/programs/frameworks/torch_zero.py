@@ -70,7 +70,7 @@ class ZeroTrainer(DataParallelTrainer):
         """Why no step can be done without its exchange; empty if one can."""
         return STAYS if self._divides_parameters and self.world_size > 1 else ""
 
-    def first_step(self, batch: tuple[Any, Any]) -> str:
+    def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step, and observe its collectives; see ``TorchTrainer``."""
         with observed_collectives() as self._collectives:
             return super().first_step(batch)

@@ -45,48 +45,46 @@ def masked_module(network: Any) -> Any:
 
 def gpt_network(sizes: Sizes) -> Any:
     """Return GPT-2: tokens [N, T] to logits [N, T, V]."""
-    import torch
     from torch import nn
-
-    def forward(network: Any, tokens: Any) -> Any:
-        features = network.wte(tokens) + network.wpe(torch.arange(tokens.shape[1], device=tokens.device))
-        for block in network.blocks.values():
-            features = block(features)
-        return network.head(network.nf(features))
 
     def norm() -> Any:
         return nn.LayerNorm(sizes.hidden, eps=GPT_EPSILON)
 
-    network = composed(
-        nn.Module,
-        forward,
-        wte=nn.Embedding(sizes.vocabulary, sizes.hidden),
-        wpe=nn.Embedding(sizes.positions, sizes.hidden),
-        blocks=_blocks(sizes, lambda: _norm_first(_attention(sizes, True), _feed_forward(sizes, "tanh"), norm)),
-        nf=norm(),
-        head=nn.Linear(sizes.hidden, sizes.vocabulary, bias=False),
+    positions = nn.Embedding(sizes.positions, sizes.hidden)
+    return _decoder(
+        sizes, lambda: _norm_first(_attention(sizes, True), _feed_forward(sizes, "tanh"), norm), norm, wpe=positions
     )
-    return _initialised(network, sizes)
 
 
 def llama_network(sizes: Sizes, length: int) -> Any:
     """Return Llama for sequences of ``length``: tokens [N, T] to logits [N, T, V]."""
     from torch import nn
 
-    def forward(network: Any, tokens: Any) -> Any:
-        features = network.wte(tokens)
-        for block in network.blocks.values():
-            features = block(features)
-        return network.head(network.nf(features))
-
     def norm() -> Any:
         return nn.RMSNorm(sizes.hidden, eps=LLAMA_EPSILON)
+
+    return _decoder(sizes, lambda: _norm_first(_rotated_attention(sizes, length), _gated(sizes), norm), norm)
+
+
+def _decoder(sizes: Sizes, block: Any, norm: Any, **positions: Any) -> Any:
+    """Return a network of blocks behind the embedding of tokens; ``wpe`` embeds their positions, where it is given."""
+    import torch
+    from torch import nn
+
+    def forward(network: Any, tokens: Any) -> Any:
+        features = network.wte(tokens)
+        if positions:
+            features = features + network.wpe(torch.arange(tokens.shape[1], device=tokens.device))
+        for part in network.blocks.values():
+            features = part(features)
+        return network.head(network.nf(features))
 
     network = composed(
         nn.Module,
         forward,
         wte=nn.Embedding(sizes.vocabulary, sizes.hidden),
-        blocks=_blocks(sizes, lambda: _norm_first(_rotated_attention(sizes, length), _gated(sizes), norm)),
+        **positions,
+        blocks=_blocks(sizes, block),
         nf=norm(),
         head=nn.Linear(sizes.hidden, sizes.vocabulary, bias=False),
     )
