@@ -86,7 +86,7 @@ class _Macros:
             return f"{name} trained as fast {comparison} ({latex_escaped(claim.verdict)}): {ratio}, {rates}."
         if claim.word == NOT_DISTINGUISHABLE:
             both = f"{name} {comparison.replace('as ', 'and ', 1)}"
-            return f"{both} can't be distinguished with these runs: {ratio}, {rates}."
+            return f"{both} can't be distinguished with these runs{claim.adjusted_for_others}: {ratio}, {rates}."
         return f"{name} trained {self._times(claim)} as fast {comparison}{self._efficiency(claim)}, {rates}."
 
     def _times(self, claim: Claim) -> str:

@@ -271,13 +271,14 @@ def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], line
 def bound_line(axes: Axes, rows: pd.DataFrame, column: str, line_colour: str) -> None:
     """Draw the most that a column can be: a step takes at least its computation, and at least its exchange alone.
 
+    These were measured in some runs of a configuration, whose step may be another than that of all its runs.
     Where an exchange was not measured there is no bound; a single device without a server has none to measure.
     """
     is_alone = (rows["world_size"] == 1) & (rows["servers"] == 0)
     longer = np.maximum(rows["computation_seconds"], rows["exchange_seconds"])
     shortest = rows["computation_seconds"].where(is_alone, longer)
     # Rates, speedups and efficiencies are all proportional to the rate of steps.
-    bounds = rows[column] * rows["step_seconds"] / shortest
+    bounds = rows[column] * rows["broken_down_step_seconds"] / shortest
     has_bound = bounds.notna().to_numpy(bool)
     style: dict[str, Any] = {"linestyle": (0, (4, 1.5)), "linewidth": 0.8, "color": line_colour, "zorder": 1}
     axes.plot(rows["world_size"][has_bound], bounds[has_bound], label=BOUND, **style)

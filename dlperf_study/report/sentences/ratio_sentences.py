@@ -120,9 +120,15 @@ class Claim:
             return f"{self.name} trains as fast {self.comparison}, within {equality}: {times}."
         if self.word == NOT_DISTINGUISHABLE:
             both = f"{self.name} {self.comparison.replace('as ', 'and ', 1)}"
-            return f"{both} can't be distinguished with these runs: {times}, {rates}."
+            return f"{both} can't be distinguished with these runs{self.adjusted_for_others}: {times}, {rates}."
         reason = self.error_message or self._explanation
         return f"{self.name} trains {times} as fast {self.comparison}{self._of_ideal}, {rates}{reason}."
+
+    @property
+    def adjusted_for_others(self) -> str:
+        """Why a ratio has no difference although its interval is without 1; empty where that has it."""
+        low, high = (getattr(self.row, f"{RATIOS[self.role]}_{end}") for end in ("low", "high"))
+        return ", judged together with the other ratios of the study" if low > 1 or high < 1 else ""
 
     @property
     def _of_ideal(self) -> str:

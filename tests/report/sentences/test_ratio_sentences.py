@@ -83,6 +83,15 @@ def test_a_page_says_what_its_study_shows(name, snapshot):
     assert [*shown.sentences, shown.conditions] == snapshot
 
 
+def test_a_ratio_that_differs_if_it_is_judged_alone_is_said_to_be_judged_together():
+    dataset = two_devices()
+    words = dataset.configurations["baseline_verdict"]
+    undecided = words.mask(words.notna(), NOT_DISTINGUISHABLE)
+    judged = replace(dataset, configurations=dataset.configurations.assign(baseline_verdict=undecided))
+    assert not any("judged together" in shown for shown in sentences.scaling(dataset).sentences)
+    assert "with these runs, judged together with the other ratios" in sentences.scaling(judged).sentences[0]
+
+
 @pytest.mark.parametrize("page", ["summary", "scaling", "communication", "comparison"])
 def test_with_fewer_than_three_runs_nothing_is_concluded(page, snapshot):
     shown = getattr(sentences, page)(two_devices(runs=2)).sentences
