@@ -52,6 +52,12 @@ EXAMPLE: dict[str, Scalar] = {
 }
 
 
+#: Stands for the valid values of a parameter that its meaning explains.
+_SEE_MEANING = "see meaning"
+#: Longer lists of valid values are left out of the notebook's comments.
+_LONGEST_COMMENT = 80
+
+
 class _EditorSchema(GenerateJsonSchema):
     """Leave out the titles pydantic makes from names; editors show the key itself."""
 
@@ -126,15 +132,35 @@ def parameter_table(parameters: Mapping[str, Parameter]) -> str:
 def run_notebook() -> str:
     """Return the notebook of one configuration with its ``parameters`` cell generated again."""
     notebook = json.loads(RUN_NOTEBOOK.read_text(encoding="utf-8"))
-    values = {name: EXAMPLE.get(name, parameter.default) for name, parameter in PARAMETERS.items()}
-    lines = []
-    for name, value in values.items():
-        literal = json.dumps(value) if isinstance(value, str) else repr(value)
-        lines.append(f"{name} = {literal}")
     for cell in notebook["cells"]:
         if "parameters" in cell["metadata"].get("tags", ()):
-            cell["source"] = "\n".join(lines).splitlines(keepends=True)
+            cell["source"] = run_parameters().splitlines(keepends=True)
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def run_parameters() -> str:
+    """Return the assignments of the ``parameters`` cell: what a reader changes first, then the rest."""
+    measurement = parameters_of(Scope.MEASUREMENT)
+    chosen = [name for name in PARAMETERS if name in EXAMPLE and name not in measurement]
+    rest = [name for name in PARAMETERS if name not in chosen and name not in measurement]
+    groups = {
+        "What is trained, on what, and on how many devices": chosen,
+        "How it is measured": list(measurement),
+        "The rest, each with its default; docs/study-files.md says what each means": rest,
+    }
+    return "\n\n".join("\n".join((f"# {title}", *map(_assignment, names))) for title, names in groups.items())
+
+
+def _assignment(name: str) -> str:
+    """Return the line that sets a parameter, with its valid values as a comment where they are short."""
+    parameter = PARAMETERS[name]
+    value = EXAMPLE.get(name, parameter.default)
+    literal = json.dumps(value) if isinstance(value, str) else repr(value)
+    valid = "" if parameter.type is bool else _valid_values(parameter).replace("`", "")
+    if parameter.default_name:
+        valid = f"{parameter.default}: {parameter.default_name}; else {valid}"
+    comment = f"  # {valid}" if valid != _SEE_MEANING and 0 < len(valid) <= _LONGEST_COMMENT else ""
+    return f"{name} = {literal}{comment}"
 
 
 #: What each generated file must hold.
@@ -173,7 +199,7 @@ def _valid_values(parameter: Parameter) -> str:
     if parameter.type is bool:
         return "`true`, `false`"
     if parameter.bounds is None:
-        return "see meaning"
+        return _SEE_MEANING
     smallest, largest = parameter.bounds
     more_than = "more than " if parameter.above_bound else ""
     return f"{more_than}{smallest:,} to {largest:,} {parameter.unit}".strip()

@@ -34,13 +34,14 @@ def test_every_file_names_its_schema_and_fits_it(file):
     assert [error.message for error in Draft202012Validator(schema).iter_errors(yaml.safe_load(text))] == []
 
 
-def test_the_notebook_assigns_every_parameter_in_order_of_declaration():
+def test_the_notebook_assigns_every_parameter_once():
     (source,) = (
         "".join(cell["source"]) for cell in json.loads(run_notebook())["cells"] if cell["metadata"].get("tags")
     )
     statements = ast.parse(source).body
     values = {ast.unparse(item.targets[0]): ast.literal_eval(item.value) for item in statements}
-    assert list(values) == list(PARAMETERS)
+    assert sorted(values) == sorted(PARAMETERS)
+    assert len(statements) == len(PARAMETERS)
     assert Configuration.from_mapping(values).as_dict() == values
 
 

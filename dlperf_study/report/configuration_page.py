@@ -17,12 +17,10 @@ from dlperf_study.report.figures.style import PAGE, Width, colour, quantity_axes
 from dlperf_study.report.section import Section
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import defined, laid_out, run_column
-from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.configuration import PARAMETERS, Configuration
 
-MEASURED = (
-    *("throughput", "step_seconds", "step_variation"),
-    *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
-)
+PARTS_OF_STEP = ("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds")
+MEASURED = ("throughput", "step_seconds", "step_variation", *PARTS_OF_STEP)
 RUN_COLUMNS = (
     *("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "computed_in", "loss_scale", "skipped_steps"),
     "compile_seconds",
@@ -33,9 +31,16 @@ TAIL_LINES = 8
 
 
 def configuration_table(configuration: Configuration) -> Table:
-    """Return every parameter of the configuration with its value."""
-    rows = tuple((Cell(name), Cell(str(value))) for name, value in configuration.as_dict().items())
-    return Table("configuration", configuration.identity, "Every parameter.", (Heading(""), Heading("")), rows)
+    """Return the parameters of the configuration that have no default or another value, each with its value."""
+    rows, defaults = [], []
+    for name, value in configuration.as_dict().items():
+        if value == PARAMETERS[name].default:
+            defaults.append(name)
+        else:
+            rows.append((Cell(name), Cell(str(value)), Cell(PARAMETERS[name].unit)))
+    caption = f"The other {len(defaults)} parameters have their defaults."
+    headings = (Heading("Parameter"), Heading("Value"), Heading("Unit"))
+    return Table("configuration", configuration.identity, caption, headings, tuple(rows))
 
 
 def result(runs: pd.DataFrame, steps: pd.DataFrame, is_last: bool = True) -> Section:
@@ -48,8 +53,11 @@ def result(runs: pd.DataFrame, steps: pd.DataFrame, is_last: bool = True) -> Sec
 
 
 def run_table(runs: pd.DataFrame) -> Table:
-    """Return one row per run of the table of runs."""
-    headings, rows = laid_out(list(map(partial(run_column, runs), RUN_COLUMNS)), runs.itertuples())
+    """Return one row per run of the table of runs; all parts of a step are in the unit of the step."""
+    columns = []
+    for name in RUN_COLUMNS:
+        columns.append(run_column(runs, name, in_unit_of="step_seconds" if name in PARTS_OF_STEP else name))
+    headings, rows = laid_out(columns, runs.itertuples())
     notes = tuple(map(defined, (*MEASURED, "steadiness")))
     return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, notes)
 

@@ -159,10 +159,10 @@ def _runs_label(diagnostics: Iterable[Any]) -> str:
     return f"run{'s' * (len(runs) > 1)} {listed(map(str, runs))}" if runs else ""
 
 
-def run_column(runs: pd.DataFrame, name: str) -> TableColumn:
-    """Return a column of a table of runs, in the unit that fits most of them; it has no interval."""
+def run_column(runs: pd.DataFrame, name: str, in_unit_of: str = "") -> TableColumn:
+    """Return a column of a table of runs, in the unit that fits most of them, or another column; it has no interval."""
     column = COLUMNS[name]
-    unit = unit_of(name, runs[name] if column.is_number else [])
+    unit = unit_of(name, runs[in_unit_of or name] if column.is_number else [])
 
     def cell(row: Any) -> Cell:
         value = getattr(row, name)

@@ -10,6 +10,7 @@ from dlperf_study.dataset.dataset import runs_and_steps
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report import configuration_page
 from dlperf_study.report.formatting import MISSING
+from dlperf_study.study.configuration import PARAMETERS
 from tests.evidence_factory import Recipe, configuration, write_run
 
 CONFIGURATION = configuration(devices_per_node=2)
@@ -24,9 +25,17 @@ def runs(paths: StudyPaths) -> StudyPaths:
     return paths
 
 
-def test_every_parameter_is_shown():
+def test_each_parameter_is_shown_that_has_no_default_or_another_value():
     rows = configuration_page.configuration_table(CONFIGURATION).rows
-    assert {name.text: value.text for name, value in rows} == {k: str(v) for k, v in CONFIGURATION.as_dict().items()}
+    defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
+    different = {name: str(value) for name, value in CONFIGURATION.as_dict().items() if value != defaults[name]}
+    assert {name.text: value.text for name, value, _ in rows} == different
+
+
+def test_the_parts_of_a_step_are_in_the_unit_of_the_step(runs):
+    table = configuration_page.run_table(runs_and_steps(runs.configuration(CONFIGURATION.identity))[0])
+    labels = {COLUMNS[name].label for name in ("step_seconds", *configuration_page.PARTS_OF_STEP)}
+    assert len({heading.unit for heading in table.headings if heading.label in labels}) == 1
 
 
 def test_a_run_is_a_row_and_a_dash_has_its_reason(runs):
