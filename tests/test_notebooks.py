@@ -126,5 +126,5 @@ def test_a_study_notebook_takes_a_study(name):
 def test_the_run_notebook_takes_a_configuration():
     given = parameters(PROJECT / "notebooks" / "run_configuration.ipynb")
     types = {field.name: field.type for field in fields(Configuration)}
-    assert list(given) == list(types)
+    assert sorted(given) == sorted(types)
     assert [name for name, value in given.items() if type(value) is not types[name]] == []

@@ -21,9 +21,10 @@ from dlperf_study.study.configuration import PARAMETERS, Configuration
 
 PARTS_OF_STEP = ("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds")
 MEASURED = ("throughput", "step_seconds", "step_variation", *PARTS_OF_STEP)
+#: Only runs with a scaled loss or a compiler have them: without a value they are left out.
+OF_SOME_RUNS = ("loss_scale", "skipped_steps", "compile_seconds")
 RUN_COLUMNS = (
-    *("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "computed_in", "loss_scale", "skipped_steps"),
-    "compile_seconds",
+    *("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "computed_in", *OF_SOME_RUNS),
     *("busy_cores_during", "run_seconds"),
 )
 PANEL_INCHES = 1.9
@@ -56,6 +57,8 @@ def run_table(runs: pd.DataFrame) -> Table:
     """Return one row per run of the table of runs; all parts of a step are in the unit of the step."""
     columns = []
     for name in RUN_COLUMNS:
+        if name in OF_SOME_RUNS and runs[name].isna().all():
+            continue
         columns.append(run_column(runs, name, in_unit_of="step_seconds" if name in PARTS_OF_STEP else name))
     headings, rows = laid_out(columns, runs.itertuples())
     notes = tuple(map(defined, (*MEASURED, "steadiness")))
@@ -100,22 +103,28 @@ def _draw_run(axes: Axes, steps: pd.DataFrame, title: str) -> None:
 
 
 @dataclass(frozen=True)
-class LogTails:
-    """The last lines of logs by title, each folded until a reader opens it."""
+class Folded:
+    """Long texts by title, each folded until a reader opens it; ``empty`` is shown without any."""
 
-    tails: Mapping[str, str]
+    texts: Mapping[str, str]
+    empty: str = ""
 
     def _repr_html_(self) -> str:
         parts = []
-        for title, tail in self.tails.items():
-            parts.append(f"<details><summary>{escape(title)}</summary><pre>{escape(tail)}</pre></details>")
-        return "".join(parts) or "<p>No log was written.</p>"
+        for title, content in self.texts.items():
+            parts.append(f"<details><summary>{escape(title)}</summary><pre>{escape(content)}</pre></details>")
+        return "".join(parts) or f"<p>{escape(self.empty)}</p>"
 
 
-def log_tails(paths: ConfigurationPaths) -> LogTails:
+def submission(content: str) -> Folded:
+    """Return what the launcher starts, folded."""
+    return Folded({"Commands, environment and settings of the first run": content})
+
+
+def log_tails(paths: ConfigurationPaths) -> Folded:
     """Return the last lines that each process of each run printed."""
     tails = {}
     for run in paths.runs():
         for log in run.process_logs:
             tails[f"run {log.parent.name}, {log.stem}"] = "\n".join(last_lines(log, TAIL_LINES))
-    return LogTails(tails)
+    return Folded(tails, "No log was written.")
