@@ -24,12 +24,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "dataset": ("core", "study", "evidence", "readers", "metrics"),
     "execution": ("core", "study", "evidence", "programs", "machines", "readers"),
     "audit": ("core", "study", "metrics", "dataset"),
+    "prediction": ("core", "study", "metrics", "dataset", "audit"),
     "selftest": ("core", "study", "evidence", "metrics", "dataset"),
-    "report": ("core", "study", "programs", "metrics", "dataset", "audit", "selftest", "machines"),
-    "api": ("core", "study", "readers", "metrics", "dataset", "audit", "report", "machines"),
+    "report": ("core", "study", "programs", "metrics", "dataset", "audit", "prediction", "selftest", "machines"),
+    "api": ("core", "study", "readers", "metrics", "dataset", "audit", "prediction", "report", "machines"),
     "commands": ("everything",),
 }
-READING_ROOMS = ("readers", "metrics", "dataset", "audit", "selftest", "report", "api")
+READING_ROOMS = ("readers", "metrics", "dataset", "audit", "prediction", "selftest", "report", "api")
 TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
 #: What every training process imports, whatever its image holds.
 TRAINING_ROOMS = ("programs",)

@@ -33,6 +33,7 @@ RUN_ELSEWHERE = {
     r"python -m dlperf_study report .*": ("tests/report/pages/test_pages.py", "build("),
     r"make paper.*|python -m dlperf_study paper .*": ("tests/report/test_paper.py", 'main(["paper"'),
     r"python -m dlperf_study compare .*": ("tests/history/test_changes.py", 'main(["compare"'),
+    r"python -m dlperf_study predict .*": ("tests/prediction/test_predict.py", 'main(["predict"'),
     r"dlperf-study measure .*": ("tests/test_installed_package.py", 'installation.run("measure"'),
     r"dlperf-study (new|study) mine": ("tests/test_installed_package.py", 'installation.run("new", "mine")'),
     r"pip install \S+": ("tests/installation.py", '"--no-deps", "--no-compile", wheel'),
@@ -51,7 +52,7 @@ def commands_of(page: Path) -> Iterator[str]:
 COMMANDS = sorted({command for page in PAGES for command in commands_of(page)})
 MAKE = [command for command in COMMANDS if command.startswith("make ")]
 #: Those about a study: the others are about a table, logs and measurements.
-_ABOUT_A_STUDY = r"python -m dlperf_study (?!audit|ingest|compare)"
+_ABOUT_A_STUDY = r"python -m dlperf_study (?!audit|ingest|compare|predict)"
 OF_THE_PACKAGE = [command for command in COMMANDS if re.match(_ABOUT_A_STUDY, command)]
 
 

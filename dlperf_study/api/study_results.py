@@ -1,6 +1,6 @@
 """A study's results: pandas frames, selections with xarray's words, figures, and the tables of its report."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +11,15 @@ import pandas as pd
 from dlperf_study.api import overview
 from dlperf_study.api.comparison import StudyComparison
 from dlperf_study.api.plot import Plot, known_metrics, require
+from dlperf_study.api.predictions import StudyPredictions
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import level, unknown_name
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement, compare_measurements, find_measurement, measurements_of
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
+from dlperf_study.prediction.curves import Unit, curves_of_study
+from dlperf_study.prediction.prediction import predict
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.section import Part, Section
 from dlperf_study.report.sentences.names import PageSentences
@@ -164,6 +167,16 @@ class StudyResults:
         if not comparison.has_common_configurations:
             raise EvidenceError(nothing_in_common(comparison))
         return StudyComparison(comparison)
+
+    def predict(self, nodes: Sequence[int] = (), devices: Sequence[int] = ()) -> "StudyPredictions":
+        """Return what numbers of nodes give that were not measured, or of devices in one node.
+
+        Without either, twice the largest measured size of each series. Raises DlperfStudyError for both.
+        """
+        if nodes and devices:
+            raise DlperfStudyError("give nodes or devices: what is predicted is over one of them")
+        unit = Unit.DEVICE if devices else Unit.NODE if nodes else None
+        return StudyPredictions(predict(curves_of_study(self.dataset), unit, [*nodes, *devices]))
 
     @cached_property
     def measurements(self) -> list["StudyResults"]:

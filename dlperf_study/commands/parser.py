@@ -8,7 +8,7 @@ from dlperf_study import __version__
 from dlperf_study.commands.measuring import check, data, plan, run, selftest, study
 from dlperf_study.commands.output import print_line
 from dlperf_study.commands.own_program import measure, new
-from dlperf_study.commands.reading import audit, collect, compare, ingest, paper, report
+from dlperf_study.commands.reading import audit, collect, compare, ingest, paper, predict, report
 from dlperf_study.core.resources import DOCS, FOLDERS, named_files
 from dlperf_study.core.user_commands import COMMAND, command_line
 from dlperf_study.study.configuration import MAX_STEPS, SCALE
@@ -113,6 +113,7 @@ def command_parser() -> argparse.ArgumentParser:
     name_help = "a study, an earlier measurement of one as study@1, or a folder that has a plan"
     compare_parser.add_argument("before", help=name_help)
     compare_parser.add_argument("after", help="the same")
+    _add_prediction_options(_add_command(commands, predict))
     check_parser = _add_command(commands, check)
     check_parser.add_argument("cluster", help=_CLUSTER_HELP)
     _add_json(check_parser)
@@ -148,6 +149,16 @@ def _add_study_commands(commands: "argparse._SubParsersAction[argparse.ArgumentP
             parser_of_command.add_argument("--export-markdown", type=Path, metavar="FILE", help=markdown_help)
         if command is plan:
             parser_of_command.add_argument("--all", action="store_true", help="list every configuration")
+
+
+def _add_prediction_options(parser: argparse.ArgumentParser) -> None:
+    study_help = "a study, an earlier measurement of one as study@1, a published source, or one series as source/series"
+    parser.add_argument("study", help=study_help)
+    sizes = parser.add_mutually_exclusive_group()
+    nodes_help = "numbers of nodes; without sizes twice what was measured"
+    sizes.add_argument("--nodes", type=_count, nargs="+", metavar="N", help=nodes_help)
+    sizes.add_argument("--devices", type=_count, nargs="+", metavar="N", help="numbers of devices in one node")
+    _add_json(parser)
 
 
 def _add_program_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -1,16 +1,17 @@
-"""Commands that read what was measured, here or by others: collect, report, compare, paper, audit, ingest."""
+"""Commands that read what was measured, here or by others: collect, report, compare, predict, paper, audit, ingest."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlperf_study.commands.output import print_aside, print_error, print_json, print_line
-from dlperf_study.core.errors import EvidenceError, Severity, StudyFileError
+from dlperf_study.core.errors import EvidenceError, PublishedError, Severity, StudyFileError
 from dlperf_study.core.part_search import use_parts_next_to
 from dlperf_study.core.paths import StudyPaths, outputs_folder
-from dlperf_study.core.wording import counted, first_of
+from dlperf_study.core.wording import counted, first_of, unknown_name
 
 if TYPE_CHECKING:
+    from dlperf_study.prediction.curves import Curve, Unit
     from dlperf_study.readers.identification import IdentifiedLogs
 
 #: How many runs that are refused for one reason, and how many diagnostics of one severity, are printed at most.
@@ -79,6 +80,48 @@ def compare(options: argparse.Namespace) -> int:
         raise EvidenceError(nothing_in_common(comparison))
     print_line(describe(comparison))
     return 0
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Print what sizes give that were not measured: of a study, or of a published source."""
+    from dlperf_study.prediction.prediction import predict, predictions_of
+    from dlperf_study.report.tables.prediction_tables import content, describe
+
+    unit, sizes = _requested_sizes(options)
+    results = predict(_curves_named(options.study), unit, sizes)
+    if options.json:
+        print_json({"study": options.study, "predictions": content(results)})
+    else:
+        print_line(describe(results))
+    return 0 if any(predictions_of(results)) else 1
+
+
+def _requested_sizes(options: argparse.Namespace) -> "tuple[Unit | None, list[int]]":
+    """Return of what the sizes are that a command line names; None where it names none."""
+    from dlperf_study.prediction.curves import Unit
+
+    if options.devices:
+        return Unit.DEVICE, options.devices
+    return (Unit.NODE, options.nodes) if options.nodes else (None, [])
+
+
+def _curves_named(name: str) -> "list[Curve]":
+    """Return the curves of a study, of a published source, or of one series of a source, as ``source/series``.
+
+    Raises EvidenceError, with the names there are, if nothing has this name.
+    """
+    from dlperf_study.audit.published import source_names
+    from dlperf_study.dataset.history import find_measurement, paths_of_measurement
+    from dlperf_study.prediction.curves import curves_of_sources, curves_of_study
+
+    source, _, label = name.partition("/")
+    if paths_of_measurement(name).plan_file.exists() or source not in source_names():
+        return curves_of_study(find_measurement(name).dataset)
+    curves = list(curves_of_sources((source,)))
+    labels = dict.fromkeys(curve.label for curve in curves)
+    if label and label not in labels:
+        raise PublishedError(unknown_name(f"{source} has no series", label, "series", labels))
+    return [curve for curve in curves if label in ("", curve.label)]
 
 
 def paper(options: argparse.Namespace) -> int:

@@ -1,0 +1,51 @@
+"""What a study predicts, as a frame and as the text that the command prints."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from dlperf_study.prediction.intervals import LEVELS
+from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of
+from dlperf_study.report.tables.prediction_tables import describe, predictions
+
+
+@dataclass(frozen=True)
+class StudyPredictions:
+    """The predictions and the refusals of each series of a study; a notebook shows them as a table."""
+
+    results: list[Prediction | Refusal]
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row for each size, by ``series`` and ``devices``, with rates, efficiencies and their intervals.
+
+        ``rate_low_90`` and ``rate_high_90`` are the ends of the interval of 90 %; missing where no claim is made, for
+        which ``reason`` says why.
+        """
+        rows = [_row(result, size) for result in predictions_of(self.results) for size in result.sizes]
+        columns = ["series", "unit", "units", "devices", "rate", "efficiency", "reason"]
+        return pd.DataFrame(rows, columns=None if rows else columns).set_index(["series", "devices"])
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why a series can't be predicted, and which point it needs, by its label."""
+        return {result.curve.label: result.reason for result in self.results if isinstance(result, Refusal)}
+
+    def __repr__(self) -> str:
+        return describe(self.results)
+
+    def _repr_html_(self) -> str:
+        return predictions(self.results)._repr_html_()
+
+
+def _row(prediction: Prediction, size: PredictedSize) -> dict[str, object]:
+    curve = prediction.curve
+    row: dict[str, object] = {"series": curve.label, "unit": str(curve.unit), "units": size.units}
+    row |= {"devices": size.devices, "rate": size.rate, "efficiency": size.efficiency}
+    for name, intervals in (("rate", size.rate_intervals), ("efficiency", size.efficiency_intervals)):
+        for share in LEVELS:
+            held = intervals[share]
+            row |= {f"{name}_low_{share:.0%}".rstrip("%"): held.low if held else None}
+            row |= {f"{name}_high_{share:.0%}".rstrip("%"): held.high if held else None}
+    return row | {"reason": size.reason}

@@ -1,0 +1,211 @@
+"""Scaling curves as predictions need them: rates over nodes of equally many devices, or over the devices of one node.
+
+A curve is made from the configurations of a study, measured or ingested, or from the points of a published series.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache, cached_property
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.audit.published import load
+from dlperf_study.core.wording import level
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import column_named
+from dlperf_study.metrics.scaling import series_factors
+from dlperf_study.metrics.statistics import Estimate
+
+WEAK, STRONG = "weak", "strong"
+_BETWEEN_LEVELS = " · "
+#: The columns of a point, in the tables of a study and of published numbers.
+_OF_POINT = ("nodes", "devices_per_node", "world_size", "servers", "device")
+
+
+class Unit(StrEnum):
+    """What a curve counts: nodes of equally many devices, devices of one node, or workers whose nodes are not known."""
+
+    NODE = "node"
+    DEVICE = "device"
+    WORKER = "worker"
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One measured size: its units and devices, and the estimated logarithm of its rate in samples/s."""
+
+    units: int
+    devices: int
+    log_rate: Estimate
+
+    @property
+    def rate(self) -> float:
+        """The rate of all devices."""
+        return self.log_rate.factor
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Rates over a number of units, of configurations that differ in nothing else.
+
+    ``label``: what tells it from the other curves of its origin, a study or a published source. ``points``: in order of
+    their units, which are distinct. ``within_node``: of a curve over nodes, those with a part of the devices of one
+    node. ``scaling``: weak or strong. ``rate_unit``: of its rates. ``has_servers``: parameter servers take part.
+    ``on_gpus``: None where that is not known. ``identity``: of the largest configuration, of a study.
+    """
+
+    label: str
+    origin: str
+    unit: Unit
+    points: tuple[CurvePoint, ...]
+    scaling: str = WEAK
+    within_node: tuple[CurvePoint, ...] = ()
+    rate_unit: str = "samples/s"
+    has_servers: bool = False
+    on_gpus: bool | None = None
+    identity: str = ""
+
+    @property
+    def last(self) -> CurvePoint:
+        """The largest size."""
+        return self.points[-1]
+
+    @property
+    def devices_per_unit(self) -> int:
+        """How many devices a unit has."""
+        return self.last.devices // self.last.units
+
+    @cached_property
+    def all_points(self) -> tuple[CurvePoint, ...]:
+        """All sizes in order of their devices, also those inside one node."""
+        return (*self.within_node, *self.points)
+
+    def until(self, size: int) -> "Curve":
+        """Return the curve without what is larger than ``size`` units."""
+        return replace(self, points=tuple(point for point in self.points if point.units <= size))
+
+    def seconds(self, point: CurvePoint) -> float:
+        """Return the time per sample and device of a point; under strong scaling per sample, to which a step belongs.
+
+        It is proportional to the time of a step.
+        """
+        return (point.devices if self.scaling == WEAK else 1) / point.rate
+
+    def rate(self, seconds: float, units: int) -> float:
+        """Return the rate that a time of ``seconds`` is on so many units."""
+        return (units * self.devices_per_unit if self.scaling == WEAK else 1) / seconds
+
+
+@dataclass(frozen=True)
+class _Size:
+    """One measured configuration; ``nodes`` and ``devices_per_node`` are None where they are not known."""
+
+    nodes: int | None
+    devices_per_node: int | None
+    point: CurvePoint
+    identity: str = ""
+
+    @classmethod
+    def of(cls, row: Any, log_rate: Estimate) -> "_Size":
+        """Return the size of a row of a study's configurations, or of published numbers."""
+        nodes, per_node = (None if pd.isna(count) else int(count) for count in (row.nodes, row.devices_per_node))
+        devices = int(row.world_size)
+        return cls(nodes, per_node, CurvePoint(devices, devices, log_rate), getattr(row, "identity", ""))
+
+    @property
+    def over_nodes(self) -> "_Size":
+        """The same, counted in nodes."""
+        return replace(self, point=replace(self.point, units=self.nodes or 0))
+
+
+def curves_of_study(dataset: Dataset) -> list[Curve]:
+    """Return the curves of a study, in the order of its plan; a curve may have a single point."""
+    rows = dataset.configurations
+    rows = rows[rows[dataset.rate].notna()]
+    factors = series_factors(rows, dataset.plan.scaling)
+    varying = [name for name in factors if rows[name].nunique(dropna=False) > 1]
+    unit, curves = column_named(dataset.rate).unit, list[Curve]()
+    for _, series in rows.groupby(varying, sort=False, dropna=False) if varying else [((), rows)]:
+        label = _BETWEEN_LEVELS.join(_named_level(name, series.iloc[0][name]) for name in varying)
+        about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
+        sized = [(row, _Size.of(row, _log_rate(row, dataset.rate))) for row in series.itertuples()]
+        curves += _curves(about, sized)
+    return curves
+
+
+def _named_level(name: str, value: object) -> str:
+    return str(value) if isinstance(value, str) else f"{column_named(name).label} {level(value)}"
+
+
+def _log_rate(row: Any, rate: str) -> Estimate:
+    """Return the estimate of a configuration's rate, from its mean and its interval."""
+    value, low, high = (float(getattr(row, f"{rate}{bound}")) for bound in ("", "_low", "_high"))
+    if math.isnan(low):
+        return Estimate(math.log(value))
+    return Estimate.of_printed(value, low, high, int(row.runs_completed))
+
+
+@cache
+def published_curves() -> tuple[Curve, ...]:
+    """Return the curves of all published series; their rates have no error of their own."""
+    return tuple(curves_of_sources(None))
+
+
+def curves_of_sources(names: Iterable[str] | None) -> Iterator[Curve]:
+    """Yield the curves of some published sources, or of all; raises PublishedError for an unknown source."""
+    cells = load(names)
+    rates = cells[(cells["role"] == "result") & (cells["metric"] == "throughput") & cells["value"].notna()]
+    series: dict[str, list[Any]] = {}
+    for row in rates[["series", "value", "scaling", *_OF_POINT]].itertuples():
+        series.setdefault(row.series, []).append(row)
+    for name, rows in series.items():
+        source, _, label = name.partition("/")
+        scaling = STRONG if all(row.scaling == STRONG for row in rows) else WEAK
+        sized = [(row, _Size.of(row, Estimate(math.log(row.value)))) for row in rows]
+        yield from _curves(Curve(label, source, Unit.NODE, (), scaling=scaling), sized)
+
+
+def _curves(about: Curve, sized: Sequence[tuple[Any, _Size]]) -> Iterator[Curve]:
+    """Yield the curves of rows that differ in their devices alone: over nodes, devices, or workers of unknown nodes."""
+    kinds = {row.device for row, _ in sized if not pd.isna(row.device)}
+    servers = any(not pd.isna(row.servers) and row.servers > 0 for row, _ in sized)
+    about = replace(about, has_servers=servers, on_gpus=None if len(kinds) != 1 else kinds == {"gpu"})
+    sizes = [size for _, size in sized]
+    over_nodes = [size.over_nodes for size in _of_full_nodes(sizes)]
+    in_one_node = [size for size in sizes if size.nodes == 1]
+    if any(size.nodes != 1 for size in over_nodes):
+        per_node = over_nodes[0].devices_per_node or 0
+        partial = [size for size in in_one_node if size.point.devices < per_node]
+        yield replace(_curve(about, Unit.NODE, over_nodes), within_node=_distinct_points(partial))
+    if in_one_node:
+        yield _curve(about, Unit.DEVICE, in_one_node)
+    if unknown := [size for size in sizes if size.nodes is None]:
+        yield _curve(about, Unit.WORKER, unknown)
+
+
+def _of_full_nodes(sizes: Sequence[_Size]) -> list[_Size]:
+    """Return the sizes with the devices per node that most numbers of nodes have, of several the largest."""
+    nodes: dict[int, set[int]] = {}
+    for size in sizes:
+        if size.nodes is not None and size.devices_per_node is not None:
+            nodes.setdefault(size.devices_per_node, set()).add(size.nodes)
+    if not nodes:
+        return []
+    full = max(nodes, key=lambda devices: (len(nodes[devices]), max(nodes[devices]), devices))
+    return [size for size in sizes if size.devices_per_node == full and size.nodes is not None]
+
+
+def _curve(about: Curve, unit: Unit, sizes: Sequence[_Size]) -> Curve:
+    largest = max(sizes, key=lambda size: size.point.units)
+    return replace(about, unit=unit, points=_distinct_points(sizes), identity=largest.identity)
+
+
+def _distinct_points(sizes: Sequence[_Size]) -> tuple[CurvePoint, ...]:
+    """Return the points in order of their units; of several with one number of units, the first."""
+    points: dict[int, CurvePoint] = {}
+    for size in sizes:
+        points.setdefault(size.point.units, size.point)
+    return tuple(points[units] for units in sorted(points))

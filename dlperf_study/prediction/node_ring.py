@@ -1,0 +1,70 @@
+"""The time of a step on more nodes, from two measured sizes: nothing is fitted to results of others.
+
+A ring of m nodes carries each gradient (m − 1)/m of its way twice, so the part of a step that waits for it grows with
+(m − 1)/m, and the rest stays as it is: t(m) = C + X (m − 1)/m under weak scaling. Under strong scaling the computation
+is shared: t(m) = C/m + X (m − 1)/m. The two are those of the smallest and the largest measured size; a step never
+becomes shorter by an exchange, so X is at least 0. Latency, which grows with m, and links that nodes share are not in
+it. Inside one node, devices take the place of nodes.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dlperf_study.metrics.statistics import Estimate
+from dlperf_study.prediction.curves import WEAK, Curve, CurvePoint
+
+#: By how much a logarithm of a rate is changed to find out how a prediction follows it.
+_SMALL = 1e-4
+
+
+def ring_share(units: int) -> float:
+    """Return the share of the way around a ring that a gradient travels in each half of an all-reduce."""
+    return (units - 1) / units
+
+
+def predicted_rate(curve: Curve, units: int) -> float:
+    """Return the rate on so many units; the curve has at least two sizes."""
+    first, last = curve.points[0], curve.last
+    shared = _computation_share(curve, last.units) / _computation_share(curve, first.units)
+    denominator = ring_share(last.units) - ring_share(first.units) * shared
+    exchange = max(0.0, (curve.seconds(last) - curve.seconds(first) * shared) / denominator)
+    computation = curve.seconds(last) - exchange * ring_share(last.units)
+    shared = _computation_share(curve, units) / _computation_share(curve, last.units)
+    return curve.rate(computation * shared + exchange * ring_share(units), units)
+
+
+def _computation_share(curve: Curve, units: int) -> float:
+    return 1.0 if curve.scaling == WEAK else 1 / units
+
+
+def predicted_log_rate(curve: Curve, units: int, relative_to: CurvePoint | None = None) -> Estimate:
+    """Return the estimated logarithm of the predicted rate, with the error that measured rates have and nothing else.
+
+    ``relative_to``: of the ratio to the rate of this point, which may be one of the curve. Measured rates count as
+    independent. Without an error where one of them has none.
+    """
+    measured = [curve.points[0], curve.last]
+    reference = [] if relative_to is None else [relative_to]
+    mean = _log_ratio(curve, units, reference)
+    variance, freedom = 0.0, math.inf
+    for point in dict.fromkeys([*measured, *reference]):
+        if point.log_rate.error is None:
+            return Estimate(mean)
+        slope = (_log_ratio(*_with_rate(curve, units, reference, point, _SMALL)) - mean) / _SMALL
+        variance += (slope * point.log_rate.error) ** 2
+        freedom = min(freedom, point.log_rate.freedom)
+    return Estimate(mean, math.sqrt(variance), freedom)
+
+
+def _log_ratio(curve: Curve, units: int, reference: Sequence[CurvePoint]) -> float:
+    return math.log(predicted_rate(curve, units)) - sum(point.log_rate.mean for point in reference)
+
+
+def _with_rate(
+    curve: Curve, units: int, reference: Sequence[CurvePoint], changed: CurvePoint, change: float
+) -> tuple[Curve, int, list[CurvePoint]]:
+    """Return the arguments of ``_log_ratio`` with the logarithm of one rate changed."""
+    faster = replace(changed, log_rate=Estimate(changed.log_rate.mean + change))
+    points = tuple(faster if point == changed else point for point in curve.points)
+    return replace(curve, points=points), units, [faster if point == changed else point for point in reference]

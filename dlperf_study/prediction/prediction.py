@@ -1,0 +1,155 @@
+"""Predictions for the curves of a study or a source, and the largest size that a claim is made for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dlperf_study.core.errors import DlperfStudyError
+from dlperf_study.core.wording import counted
+from dlperf_study.metrics.statistics import Interval
+from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
+from dlperf_study.prediction.intervals import LEVELS, interval, largest_growth, obstacle, reason_without_test
+from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
+
+
+class PredictionError(DlperfStudyError):
+    """A study of which nothing can be predicted; the message says which point to measure."""
+
+
+@dataclass(frozen=True)
+class PredictedSize:
+    """One size: its rate and its efficiency, with an interval for each of ``LEVELS``; None where none was tested.
+
+    ``reason``: why there is no interval. ``measured``: the size was measured, and this is what was measured.
+    """
+
+    units: int
+    devices: int
+    rate: float
+    efficiency: float
+    rate_intervals: Mapping[float, Interval | None]
+    efficiency_intervals: Mapping[float, Interval | None]
+    reason: str = ""
+    is_measured: bool = False
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a curve says of larger sizes.
+
+    ``reference``: the size that efficiencies are relative to, the smallest measured one. ``claimed_units``: the largest
+    size that a claim is made for; the largest measured one where no published series tests a prediction, for which
+    ``reason`` says why.
+    """
+
+    curve: Curve
+    reference: CurvePoint
+    sizes: tuple[PredictedSize, ...]
+    claimed_units: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A curve of which nothing can be predicted, and which point to measure."""
+
+    curve: Curve
+    reason: str
+
+
+def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[int] = ()) -> list[Prediction | Refusal]:
+    """Return for each series what it says of so many nodes, or devices of one node.
+
+    ``unit``: of the sizes; None: nodes where a series has several, else devices. ``sizes``: without them twice the
+    largest measured one. Workers whose nodes are not known count as either. A series without a curve over this unit is
+    refused, with the point that would give it one.
+    """
+    series: dict[str, list[Curve]] = {}
+    for curve in curves:
+        series.setdefault(curve.label, []).append(curve)
+    results: list[Prediction | Refusal] = []
+    for of_series in series.values():
+        fitting = [curve for curve in of_series if unit is None or curve.unit in (unit, Unit.WORKER)]
+        refusal = Refusal(of_series[0], _no_curve(of_series[0], unit))
+        results.append(_of_curve(fitting[0], sizes) if fitting else refusal)
+    return results
+
+
+def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
+    if len(curve.points) < 2:
+        return Refusal(curve, _one_size(curve))
+    if reason := obstacle(curve):
+        return Refusal(curve, reason)
+    reference = curve.all_points[0]
+    reason = reason_without_test(curve)
+    growth = 1.0 if reason else largest_growth(curve.unit, curve.origin)
+    claimed = int(curve.last.units * growth)
+    wanted = sorted(set(sizes)) or [2 * curve.last.units]
+    predicted = tuple(_size(curve, reference, units, claimed, reason) for units in wanted)
+    return Prediction(curve, reference, predicted, claimed, reason)
+
+
+def _size(curve: Curve, reference: CurvePoint, units: int, claimed: int, reason: str) -> PredictedSize:
+    """Return a measured size as it was measured, and any other one as predicted."""
+    measured = {point.units: point for point in curve.points}.get(units)
+    if measured is not None:
+        return _measured_size(measured, reference)
+    devices = units * curve.devices_per_unit
+    rate = predicted_rate(curve, units)
+    per_device = devices / reference.devices
+    log_rate = predicted_log_rate(curve, units)
+    log_speedup = predicted_log_rate(curve, units, relative_to=reference)
+    reason = reason or _not_claimed(curve, units, claimed)
+    rates: dict[float, Interval | None] = dict.fromkeys(LEVELS)
+    efficiencies: dict[float, Interval | None] = dict.fromkeys(LEVELS)
+    for share in LEVELS if not reason else ():
+        rates[share] = interval(curve, units, log_rate, share)
+        efficiencies[share] = _divided(interval(curve, units, log_speedup, share), per_device)
+    efficiency = rate / reference.rate / per_device
+    return PredictedSize(units, devices, rate, efficiency, rates, efficiencies, reason)
+
+
+def _measured_size(point: CurvePoint, reference: CurvePoint) -> PredictedSize:
+    efficiency = point.rate / reference.rate * reference.devices / point.devices
+    none: dict[float, Interval | None] = dict.fromkeys(LEVELS)
+    return PredictedSize(point.units, point.devices, point.rate, efficiency, none, none, "measured", is_measured=True)
+
+
+def _divided(ratios: Interval | None, divisor: float) -> Interval | None:
+    return Interval(ratios.low / divisor, ratios.high / divisor) if ratios else None
+
+
+def _not_claimed(curve: Curve, units: int, claimed: int) -> str:
+    """Return why no claim is made for a size; empty where one is."""
+    if units < curve.last.units:
+        return "smaller than the largest measured size: measure it"
+    if units <= claimed:
+        return ""
+    growth = f"{claimed / curve.last.units:g} times the largest measured size"
+    return f"published series test this up to {growth}, {counted(claimed, curve.unit)}"
+
+
+def _no_curve(curve: Curve, unit: Unit | None) -> str:
+    """Return which point a series needs that has no curve over this unit."""
+    if unit == Unit.NODE:
+        devices = curve.last.devices
+        return (
+            "all its points are on one node, and what crossing to a second one costs can't be told from these: "
+            f"measure nodes=2 with devices_per_node={devices}"
+        )
+    return "no point is inside one node: measure nodes=1 with two numbers of devices_per_node"
+
+
+def _one_size(curve: Curve) -> str:
+    """Return which second point a curve needs."""
+    size = curve.last
+    if curve.unit == Unit.DEVICE:
+        return f"one size was measured, {counted(size.devices, 'device')}: measure devices_per_node={2 * size.devices}"
+    if curve.unit == Unit.WORKER:
+        return f"one size is given, {counted(size.devices, 'worker')}, and a second one is needed"
+    devices = f"devices_per_node={curve.devices_per_unit}"
+    return f"one number of nodes with {devices} was measured, {size.units}: measure nodes=1 with {devices}"
+
+
+def predictions_of(results: Sequence[Prediction | Refusal]) -> Iterator[Prediction]:
+    """Yield the predictions among the results of ``predict``."""
+    yield from (result for result in results if isinstance(result, Prediction))

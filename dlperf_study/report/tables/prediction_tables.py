@@ -1,0 +1,173 @@
+"""What is predicted of sizes that were not measured: a table of a study's curves, and the same as text."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dlperf_study.core.wording import counted
+from dlperf_study.metrics.statistics import Interval
+from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
+from dlperf_study.prediction.intervals import LEVELS
+from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of
+from dlperf_study.report.formatting import format_bounded, integer, listed
+from dlperf_study.report.tables.history_tables import as_text
+from dlperf_study.report.tables.table import Cell, Heading, Table
+
+#: The shares of the two intervals: the first has a column of its own, the second is next to its value.
+_INNER, _OUTER = LEVELS
+
+
+def _in_percent(share: float) -> str:
+    return f"{share * 100:g} %"
+
+
+METHOD = (
+    "Predicted by the ring of nodes (devices, inside one node): what a step waits for grows with (m − 1)/m of m nodes, "
+    "from the smallest and the largest measured size. Nothing is fitted."
+)
+INTERVALS = (
+    f"Intervals hold {_in_percent(_INNER)} and {_in_percent(_OUTER)} of the published series of other sources, "
+    "predicted in the same way; the error of the measured rates is added. What no published series has is not in them."
+)
+_NO_ERROR = "The measured rates have no interval, as of fewer than three runs: what runs differ by is not in these."
+_NOTHING = "No series has a second size, so nothing can be predicted."
+
+
+def predictions(results: Sequence[Prediction | Refusal]) -> Table:
+    """Return the predicted sizes of all curves that can be predicted, a group for each."""
+    rows, groups = [], []
+    for prediction in predictions_of(results):
+        for size in prediction.sizes:
+            rows.append(_row(prediction.curve, size))
+            groups.append(_title(prediction.curve))
+    units = {prediction.curve.rate_unit for prediction in predictions_of(results)}
+    headings = (
+        Heading("Size"),
+        Heading("Devices", numeric=True),
+        Heading("Throughput", listed(sorted(units)), numeric=True, interval=True),
+        Heading(f"Throughput, {_in_percent(_INNER)}"),
+        Heading("Efficiency", numeric=True, interval=True),
+        Heading(f"Efficiency, {_in_percent(_INNER)}"),
+    )
+    notes = tuple(_notes(results))
+    title, caption = "Sizes that were not measured", f"Intervals next to values: {_in_percent(_OUTER)}. {METHOD}"
+    return Table("predictions", title, caption, headings, tuple(rows), notes, _NOTHING, tuple(groups))
+
+
+def describe(results: Sequence[Prediction | Refusal]) -> str:
+    """Return predictions and refusals as text for the command line; series that one reason refuses are listed once."""
+    parts = []
+    for prediction in predictions_of(results):
+        title = f"{_title(prediction.curve)}: {_measured(prediction.curve)}"
+        parts.append("\n".join([title, as_text(predictions([prediction])), *_reasons(prediction)]))
+    refused: dict[str, list[str]] = {}
+    for result in results:
+        if isinstance(result, Refusal):
+            refused.setdefault(result.reason, []).append(f"{_title(result.curve)}, {_measured(result.curve)}")
+    for reason, series in refused.items():
+        parts.append("\n".join([f"not predicted: {reason}", *(f"  {line}" for line in series)]))
+    if any(predictions_of(results)):
+        parts.append("\n".join([METHOD, INTERVALS]))
+    return "\n\n".join(parts)
+
+
+def _reasons(prediction: Prediction) -> Iterator[str]:
+    """Yield why sizes have no interval, those of one reason together, without what holds for all sizes."""
+    sizes: dict[str, list[int]] = {}
+    for size in prediction.sizes:
+        if size.reason and size.reason != prediction.reason:
+            sizes.setdefault(size.reason, []).append(size.units)
+    for reason, units in sizes.items():
+        yield f"{listed(map(str, units))} {_plural(prediction.curve.unit, units)}: {reason}"
+
+
+def content(results: Sequence[Prediction | Refusal]) -> list[dict[str, Any]]:
+    """Return predictions and refusals as JSON has them: numbers in full, intervals by their share."""
+    return [_content(result) for result in results]
+
+
+def _content(result: Prediction | Refusal) -> dict[str, Any]:
+    curve = result.curve
+    measured = {point.devices: point.rate for point in curve.all_points}
+    about = {"series": curve.label, "unit": curve.unit, "rate_unit": curve.rate_unit, "measured": measured}
+    if isinstance(result, Refusal):
+        return {**about, "refused": result.reason}
+    sizes = []
+    for size in result.sizes:
+        intervals = {"rate_intervals": size.rate_intervals, "efficiency_intervals": size.efficiency_intervals}
+        sizes.append(
+            {
+                f"{curve.unit}s": size.units,
+                "devices": size.devices,
+                "rate": size.rate,
+                "efficiency": size.efficiency,
+                **{name: {f"{share:g}": _bounds(held) for share, held in of.items()} for name, of in intervals.items()},
+                "reason": size.reason,
+            }
+        )
+    claimed = {"largest_claimed": result.claimed_units, "reason": result.reason}
+    return {**about, "efficiency_relative_to_devices": result.reference.devices, **claimed, "sizes": sizes}
+
+
+def _bounds(interval: Interval | None) -> list[float] | None:
+    return [interval.low, interval.high] if interval else None
+
+
+def _row(curve: Curve, size: PredictedSize) -> tuple[Cell, ...]:
+    name, devices = Cell(_size(curve, size.units)), Cell(integer(size.devices))
+    rate = _cells(size.rate, size.rate_intervals, size.reason)
+    efficiency = _cells(size.efficiency, size.efficiency_intervals, size.reason)
+    return (name, devices, *rate, *efficiency)
+
+
+def _cells(value: float, intervals: Any, reason: str) -> tuple[Cell, Cell]:
+    """Return a value with its outer interval, and the inner interval."""
+    outer, inner = intervals[_OUTER], intervals[_INNER]
+    if outer is None or inner is None:
+        printed, _ = format_bounded(value)
+        return Cell(printed, footnote=reason), Cell("")
+    printed, interval = format_bounded(value, outer.low, outer.high)
+    return Cell(printed, interval), Cell(format_bounded(value, inner.low, inner.high)[1])
+
+
+def _size(curve: Curve, units: int) -> str:
+    return counted(units, curve.unit)
+
+
+def _title(curve: Curve) -> str:
+    return curve.label or curve.origin
+
+
+def _measured(curve: Curve) -> str:
+    """Return which sizes of a curve were measured, and the rate of the largest."""
+    sizes = listed(str(point.units) for point in curve.points)
+    devices = f" of {counted(curve.devices_per_unit, 'device')}" if curve.unit == Unit.NODE else ""
+    units = _plural(curve.unit, [point.units for point in curve.points])
+    rate = format_bounded(curve.last.rate)[0]
+    return f"measured on {sizes} {units}{devices}, {rate} {curve.rate_unit} on the most"
+
+
+def _plural(unit: Unit, units: Sequence[int]) -> str:
+    return str(unit) if list(units) == [1] else f"{unit}s"
+
+
+def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:
+    """Yield what efficiencies are relative to, how far claims reach, and what is missing in intervals."""
+    for prediction in predictions_of(results):
+        name = "" if len(results) == 1 else f"{_title(prediction.curve)}: "
+        yield f"{name}{_reach(prediction)}"
+        if any(point.log_rate.error is None for point in _used(prediction)) and not prediction.reason:
+            yield f"{name}{_NO_ERROR}"
+
+
+def _used(prediction: Prediction) -> tuple[CurvePoint, ...]:
+    curve = prediction.curve
+    return (curve.points[0], curve.last) if curve.identity else ()
+
+
+def _reach(prediction: Prediction) -> str:
+    """Return what efficiencies are relative to, and the largest size that a claim is made for."""
+    relative = f"Efficiency is relative to {counted(prediction.reference.devices, 'device')}"
+    if prediction.reason:
+        return f"{relative}. No claim is made for any size: {prediction.reason}."
+    largest = _size(prediction.curve, prediction.claimed_units)
+    return f"{relative}. The largest size for which a claim is made: {largest}."

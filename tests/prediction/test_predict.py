@@ -1,0 +1,109 @@
+"""What is predicted, claimed and refused: of published series, and of a study."""
+
+import json
+
+import pytest
+
+import dlperf_study
+from dlperf_study.__main__ import main
+from dlperf_study.core.errors import DlperfStudyError
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.prediction.curves import STRONG, Unit, curves_of_sources
+from dlperf_study.prediction.prediction import Prediction, Refusal, predict
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
+from tests.prediction.curve_factory import curve
+
+SERIES = "dlperf_paddle_resnet50/fp32_b128"
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """One model on one and two nodes, and another one on one node only."""
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    planned = []
+    for model, sizes in (("resnet50", (1, 2)), ("mobilenet_v2", (1,))):
+        baseline = configuration(model=model)
+        for nodes in sizes:
+            exposed = Recipe(exposed_seconds=0.01 if nodes > 1 else 0.0)
+            planned.append(Planned(configuration(model=model, nodes=nodes), exposed, baseline=baseline))
+    write_study(StudyPaths.of("example"), planned)
+    return dlperf_study.open_study("example")
+
+
+def test_a_curve_has_the_nodes_with_all_their_devices_and_what_is_inside_one():
+    over_nodes, inside = [found for found in curves_of_sources(["dlperf_paddle_resnet50"]) if found.label in SERIES]
+    assert (over_nodes.unit, inside.unit) == (Unit.NODE, Unit.DEVICE)
+    assert [(point.units, point.devices) for point in over_nodes.points] == [(1, 8), (2, 16), (4, 32)]
+    assert [point.devices for point in over_nodes.all_points] == [1, 2, 4, 8, 16, 32]
+    assert [point.units for point in inside.points] == [1, 2, 4, 8]
+
+
+def test_a_published_series_is_predicted_with_intervals_of_other_sources():
+    [result] = predict([found for found in curves_of_sources(["dlperf_paddle_resnet50"]) if found.label in SERIES])
+    assert isinstance(result, Prediction)
+    [size] = result.sizes
+    assert (size.units, size.devices) == (8, 64)
+    # By hand: t(1), t(4) = 8 / 2625.38, 32 / 9348.17; t(8) = t(4) + (t(4) - t(1)) x (1/8) / (3/4).
+    seconds = 32 / 9348.17 + (32 / 9348.17 - 8 / 2625.38) / 6
+    assert size.rate == pytest.approx(64 / seconds)
+    assert size.efficiency == pytest.approx(size.rate / 64 / 352.72)
+    inner, outer = (size.rate_intervals[share] for share in (0.5, 0.9))
+    assert outer.low < inner.low < size.rate < inner.high < outer.high
+    assert 0.03 < outer.high / size.rate - 1 < 0.15
+
+
+def test_no_claim_is_made_beyond_what_published_series_test():
+    [result] = predict([curve({1: 100.0, 2: 190.0})], Unit.NODE, [2, 4, 64])
+    measured, claimed, untested = result.sizes
+    assert measured.is_measured
+    assert measured.rate == pytest.approx(190.0)
+    assert claimed.rate_intervals[0.9] is not None
+    assert untested.rate_intervals == {0.5: None, 0.9: None}
+    assert result.claimed_units == 4
+    [strong] = predict([curve({1: 100.0, 2: 190.0}, scaling=STRONG)])
+    assert strong.claimed_units == 2
+    assert strong.sizes[0].rate_intervals[0.9] is None
+
+
+def test_noisy_rates_widen_an_interval():
+    exact, noisy = (predict([curve({1: 100.0, 2: 190.0}, error=error)])[0].sizes[0] for error in (1e-9, 0.05))
+    assert noisy.rate_intervals[0.9].high > 1.1 * exact.rate_intervals[0.9].high
+
+
+def test_crossing_the_first_node_is_refused_with_the_point_to_measure(refused):
+    [result] = predict([curve({1: 100.0, 2: 190.0, 4: 370.0}, Unit.DEVICE, devices_per_unit=1)], Unit.NODE, [8])
+    assert isinstance(result, Refusal)
+    assert "nodes=2" in result.reason
+    assert "devices_per_node=4" in result.reason
+    [alone] = predict([curve({2: 100.0})], Unit.NODE, [8])
+    assert "nodes=1" in alone.reason
+
+
+def test_the_command_predicts_a_published_series(capsys):
+    assert main(["predict", SERIES, "--nodes", "8", "16", "--json"]) == 0
+    [prediction] = json.loads(capsys.readouterr().out)["predictions"]
+    assert prediction["largest_claimed"] == 8
+    eight, sixteen = prediction["sizes"]
+    assert eight["rate_intervals"]["0.9"][0] < eight["rate"] < eight["rate_intervals"]["0.9"][1]
+    assert sixteen["rate_intervals"] == {"0.5": None, "0.9": None}
+    assert main(["predict", SERIES, "--nodes", "8"]) == 0
+    assert "The largest size for which a claim is made: 8 nodes." in capsys.readouterr().out
+    assert main(["predict", "tensorpack_multigpu", "--nodes", "2"]) == 1
+    assert "measure nodes=2 with devices_per_node=8" in capsys.readouterr().out
+    assert main(["predict", "dlperf_paddle_resnet50/fp32_b129"]) == 1
+    assert "did you mean fp32_b128" in capsys.readouterr().err
+
+
+def test_a_study_is_predicted_in_python_and_by_the_command(study, capsys):
+    predictions = study.predict(nodes=[4])
+    row = predictions.frame.loc[("resnet50", 4)]
+    # 80 ms of computation, and an exchange of 10 ms on two nodes: 15 ms on four.
+    assert row["rate"] == pytest.approx(4 * 80 / 95 * study.configurations["throughput"].iloc[0], rel=0.02)
+    assert row["rate_low_90"] < row["rate_low_50"] < row["rate"] < row["rate_high_50"] < row["rate_high_90"]
+    assert "nodes=1" not in predictions.refused["mobilenet_v2"]
+    assert "nodes=2" in predictions.refused["mobilenet_v2"]
+    assert main(["predict", "example", "--nodes", "4"]) == 0
+    assert repr(predictions) == capsys.readouterr().out.rstrip("\n")
+    assert "<table" in predictions._repr_html_()
+    with pytest.raises(DlperfStudyError):
+        study.predict(nodes=[4], devices=[2])
