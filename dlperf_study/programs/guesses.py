@@ -31,7 +31,7 @@ _LAUNCHERS = (
     ),
     (
         r"\bpaddle\.distributed\b|\bfleet\b",
-        "{python} -m paddle.distributed.launch --nnodes {nodes} --nproc_per_node {devices_per_node} "
+        "{python} -m paddle.distributed.launch --nnodes {nodes} --rank {node} --nproc_per_node {devices_per_node} "
         "--master {host_0}:{port_0}",
     ),
     (

@@ -229,7 +229,7 @@ class StudyFile(Section):
     """One study: what is varied, what stays, and what a speedup is declared against."""
 
     title: str = Field(min_length=1, description="one line")
-    about: str = Field(min_length=1, description="a paragraph: where the study comes from, what differs")
+    about: str = Field(default="", description="a paragraph: where the study comes from, what differs")
     questions: list[Question] = Field(min_length=1, description="what its report answers")
     scaling: Literal["weak", "strong"] = Field(description="weak: batch per device fixed; strong: global batch fixed")
     fixed: Values = Field(default={}, description="the same in every configuration")

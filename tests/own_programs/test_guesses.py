@@ -44,7 +44,7 @@ def test_paddle_is_started_by_its_launcher(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     (tmp_path / "train.py").write_text("import paddle.distributed as dist")
     guess = guess_program(tmp_path)
-    assert "paddle.distributed.launch" in guess.command
+    assert "paddle.distributed.launch --nnodes {nodes} --rank {node}" in guess.command
     assert any("paddle.distributed.launch" in note for note in guess.notes)
     assert not any("{python}" in note for note in guess.notes)
 

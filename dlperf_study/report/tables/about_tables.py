@@ -49,7 +49,7 @@ def about(dataset: Dataset) -> Table:
     plan, rows = dataset.plan, dataset.configurations
     of_full_study = "The full study: " if plan.quick else ""
     facts = {
-        "About": f"{of_full_study}{plan.about}",
+        **({"About": f"{of_full_study}{plan.about}"} if plan.about else {}),
         "Questions": listed(plan.questions) or "none",
         "Scaling": SCALING[plan.scaling],
     }
