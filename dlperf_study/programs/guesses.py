@@ -48,6 +48,7 @@ _LAUNCHERS = (
 #: Options for the samples of a step of one device, and for the number of steps, as scripts call them.
 _BATCHES = ("per_device_train_batch_size", "micro_batch_size", "batch_size_per_gpu", "train_batch_size", "batch_size")
 _STEPS = ("max_steps", "max_iters", "train_iters", "num_steps", "iterations", "steps")
+_TRAINER_OPTIONS = ("per_device_train_batch_size", "max_steps")
 #: The options that a command needs, by their names in scripts, with their placeholders.
 _ARGUMENTS = ((_BATCHES, "batch_per_device"), (_STEPS, "steps"))
 #: Programs that start the processes of all nodes from the first one.
@@ -140,6 +141,9 @@ def _option(source: str, names: Sequence[str], placeholder: str) -> str:
         option = re.search(rf"--({name.replace('_', '[-_]')})\b", source)
         if option:
             return f"--{option[1]}={{{placeholder}}}"
+        # Its parser makes options of the fields of transformers' arguments, which the script does not name.
+        if "HfArgumentParser" in source and name in _TRAINER_OPTIONS:
+            return f"--{name}={{{placeholder}}}"
         # As nanoGPT's configurator takes what is assigned at the top of a script.
         if "configurator" in source and re.search(rf"^{name} *=", source, re.MULTILINE):
             return f"--{name}={{{placeholder}}}"

@@ -40,6 +40,13 @@ def test_a_script_with_the_recorder_has_step_times(tmp_path):
     assert guess_program(tmp_path).steps == "recorder"
 
 
+def test_the_options_of_a_trainer_are_those_of_its_parser(tmp_path):
+    (tmp_path / "train.py").write_text("parser = transformers.HfArgumentParser(TrainingArguments)")
+    command = guess_program(tmp_path).command
+    assert "--per_device_train_batch_size={batch_per_device}" in command
+    assert "--max_steps={steps}" in command
+
+
 def test_paddle_is_started_by_its_launcher(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     (tmp_path / "train.py").write_text("import paddle.distributed as dist")
