@@ -70,9 +70,13 @@ class Tuning(TypedDict, total=False):
 
 @record_type
 class CollectiveLine(TypedDict):
-    """What a step does by collectives of one kind among groups of one number of ranks."""
+    """What a step does by collectives of one kind among the ranks of one group.
+
+    ``group``: the dimensions of the layout along which these differ, as ``data``; logs of earlier versions have none.
+    """
 
     kind: CollectiveKind
+    group: NotRequired[str]
     ranks: PositiveCount
     calls: PositiveCount
     bytes: PositiveCount

@@ -34,6 +34,7 @@ STRATEGIES = {
     "all_reduce": Strategy("all-reduce", ALL_REDUCE),
     "async": Strategy("asynchronous", PUSH_PULL),
     "zero": Strategy("ZeRO", COLLECTIVES),
+    "tensor": Strategy("tensor parallel", COLLECTIVES),
     "sync": Strategy("synchronous", SYNCHRONOUS_PUSH_PULL),
 }
 

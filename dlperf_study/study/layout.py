@@ -5,8 +5,9 @@ are on one node: it is the order of PyTorch's device mesh ``(pipeline, data, sha
 Standard library only: every training process imports this.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import combinations, product
 from typing import Literal, get_args
 
 Dimension = Literal["pipeline", "data", "shard", "context", "tensor"]
@@ -95,6 +96,15 @@ class Layout:
     def groups(self, *dimensions: Dimension) -> tuple[tuple[int, ...], ...]:
         """Return all groups of these dimensions, in order of their first rank: each rank is in one of them."""
         return tuple(dict.fromkeys(self.group(rank, *dimensions) for rank in range(self.devices)))
+
+    def dimensions(self, ranks: Collection[int]) -> tuple[Dimension, ...]:
+        """Return the fewest dimensions along which ranks form a group, the outermost first; none if they form none."""
+        several = [name for name in DIMENSIONS if getattr(self, name) > 1]
+        for count in range(1, len(several) + 1):
+            for names in combinations(several, count):
+                if self.group(min(ranks), *names) == tuple(sorted(ranks)):
+                    return names
+        return ()
 
     def holds_loss(self, rank: int) -> bool:
         """Return whether a rank computes the loss itself: it has the last stage of the pipeline."""

@@ -75,6 +75,7 @@ def test_each_stage_holds_less(logs):
 def test_the_collectives_of_a_step_are_observed_and_measured_by_kind(logs):
     sizes = {}
     for stage, (log, _) in logs.items():
+        assert {entry["group"] for entry in log.facts.get("exchanges", [])} <= {"shard" if stage > 1 else "data"}
         sizes[stage] = {entry["kind"]: entry["bytes"] / BYTES for entry in log.facts.get("exchanges", [])}
         windows = {name: window.bytes for name, window in log.windows.items() if name.startswith("exchange")}
         if stage:
@@ -147,6 +148,6 @@ def test_a_transformer_is_the_same_model_by_every_stage_and_on_one_process(losse
 
 def test_a_parameter_without_a_gradient_ends_the_run():
     parameters = [SimpleNamespace(requires_grad=True, grad=grad) for grad in (1.0, None)]
-    trainer = SimpleNamespace(_layer=SimpleNamespace(parameters=lambda: parameters))
+    trainer = SimpleNamespace(_trained_parameters=lambda: parameters)
     with pytest.raises(RunError, match="1 of 2 parameters got no gradient"):
         TorchTrainer._observe_update(cast(Any, trainer), None)

@@ -55,6 +55,20 @@ def test_the_ranks_of_a_replica_share_samples_and_those_of_copies_do_not_share_a
         assert len({(copy.pipeline, copy.tensor, copy.shard) for copy in copies}) == 1
 
 
+@ENOUGH
+@given(LAYOUTS, st.sets(st.sampled_from(DIMENSIONS)))
+def test_the_dimensions_of_a_group_are_the_fewest_that_form_it(layout, chosen):
+    for group in layout.groups(*chosen):
+        dimensions = layout.dimensions(group)
+        assert set(dimensions) == {name for name in chosen if getattr(layout, name) > 1}
+        assert layout.group(group[0], *dimensions) == group
+    assert layout.dimensions(range(layout.devices)) == tuple(n for n in DIMENSIONS if getattr(layout, n) > 1)
+
+
+def test_ranks_that_form_no_group_have_no_dimensions():
+    assert Layout(data=2, tensor=2).dimensions((0, 3)) == ()
+
+
 def test_tensor_neighbours_are_next_to_each_other_and_stages_are_far_apart():
     layout = Layout(pipeline=2, data=2, tensor=2)
     assert layout.groups("tensor") == ((0, 1), (2, 3), (4, 5), (6, 7))

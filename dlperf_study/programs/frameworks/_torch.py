@@ -171,15 +171,14 @@ def products(device: Any) -> Callable[[Any, Any, str], list[Any]]:
     return computed
 
 
-def held_bytes(layer: Any, optimizer: Any) -> dict[str, int]:
-    """Return the bytes that this rank holds of a layer's parameters and gradients, and of the optimizer's state."""
+def held_bytes(parameters: list[Any], optimizer: Any) -> dict[str, int]:
+    """Return the bytes that this rank holds of parameters and their gradients, and of the optimizer's state."""
     import torch
 
     def total(tensors: Iterable[Any]) -> int:
         parts = (tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors)
         return sum(tensor.numel() * tensor.element_size() for tensor in parts)
 
-    parameters = list(layer.parameters())
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     values = [value for state in optimizer.state.values() for value in state.values()]
     states = filter(torch.is_tensor, values)
@@ -239,9 +238,13 @@ def optimizer_arguments(configuration: Configuration) -> dict[str, bool]:
 
 def optimizer_kernels(optimizer: Any) -> str:
     """Return how the updates of an optimizer go over the parameters: ``fused``, ``foreach`` or ``for_loop``."""
+    [kernels] = {_kernels_of(group) for group in optimizer.param_groups}
+    return kernels
+
+
+def _kernels_of(group: dict[str, Any]) -> str:
     from torch.optim.optimizer import _default_to_fused_or_foreach
 
-    [group] = optimizer.param_groups
     fused, foreach = group["fused"], group["foreach"]
     if fused is None and foreach is None:
         # Nobody told it: then this function decides in every update.

@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dlperf_study.core.errors import RunError
+from dlperf_study.evidence.lines import CollectiveLine
 from dlperf_study.study.exchange import CollectiveKind
+from dlperf_study.study.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -30,25 +33,40 @@ class Collective:
 
 
 class _Operator(NamedTuple):
-    """Which arguments of an operator of ``torch.ops.c10d`` are its tensor and its group; ``source`` is its root."""
+    """Which arguments of an operator are its tensor and its group; ``source`` is its root.
+
+    ``gathers``: the tensor is what a rank has of the size.
+    """
 
     kind: CollectiveKind
     tensor: int
     group: int
     source: int | None = None
+    gathers: bool = False
 
 
+#: Those of ``torch.ops.c10d``, and the functional ones, which tensors that are divided among ranks use.
 _OPERATORS = {
     "c10d::allreduce_": _Operator("all_reduce", 0, 1),
     "c10d::broadcast_": _Operator("broadcast", 0, 1, 2),
     "c10d::_allgather_base_": _Operator("all_gather", 0, 2),
     "c10d::_reduce_scatter_base_": _Operator("reduce_scatter", 1, 2),
+    "_c10d_functional::all_reduce": _Operator("all_reduce", 0, 2),
+    "_c10d_functional::all_reduce_": _Operator("all_reduce", 0, 2),
+    "_c10d_functional::all_gather_into_tensor": _Operator("all_gather", 0, 2, gathers=True),
+    "_c10d_functional::reduce_scatter_tensor": _Operator("reduce_scatter", 0, 3),
 }
+#: Where all operators of groups are, and those of them that move nothing.
+_NAMESPACES = ("c10d::", "_c10d_functional::", "_dtensor::")
+_WAITS = ("c10d::barrier", "_c10d_functional::wait_tensor", "_c10d_functional::_wrap_tensor_autograd")
 
 
 @contextmanager
 def observed_collectives() -> Iterator[list[Collective]]:
-    """Yield a list that gets every collective of this process, in order, also those of the backward pass."""
+    """Yield a list that gets every collective of this process, in order, also those of the backward pass.
+
+    A collective of a kind that is not counted raises RunError.
+    """
     from torch.distributed.tensor import DTensor
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -56,10 +74,13 @@ def observed_collectives() -> Iterator[list[Collective]]:
 
     class Observer(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if operator := _OPERATORS.get(function._schema.name):
-                collectives.append(_observed(operator, args))
             if any(kind is DTensor for kind in types):
                 return NotImplemented
+            name = function._schema.name
+            if operator := _OPERATORS.get(name):
+                collectives.append(_observed(operator, args))
+            elif name.startswith(_NAMESPACES) and name not in _WAITS:
+                raise RunError(f"a step does {name}, a collective that nobody counts")
             return function(*args, **(kwargs or {}))
 
     with Observer():
@@ -67,26 +88,39 @@ def observed_collectives() -> Iterator[list[Collective]]:
 
 
 def _observed(operator: _Operator, arguments: Sequence[Any]) -> Collective:
-    from torch.distributed import ProcessGroup
-
-    tensor = arguments[operator.tensor]
+    tensor, group = arguments[operator.tensor], _group(arguments[operator.group])
     tensor = tensor[0] if isinstance(tensor, list) else tensor
-    group = ProcessGroup.unbox(arguments[operator.group])
     source = 0 if operator.source is None else int(arguments[operator.source])
-    return Collective(operator.kind, tensor.numel(), tensor.element_size(), tensor.dtype, group, source)
+    elements = tensor.numel() * (group.size() if operator.gathers else 1)
+    return Collective(operator.kind, elements, tensor.element_size(), tensor.dtype, group, source)
 
 
-def described(collectives: Sequence[Collective]) -> list[dict[str, Any]]:
-    """Return what the rank log says of them: calls and bytes of each kind and size of group."""
-    calls: Counter[tuple[str, int]] = Counter()
-    sizes: Counter[tuple[str, int]] = Counter()
+def _group(argument: Any) -> Any:
+    """Return the group of an operator: functional ones have its name."""
+    from torch.distributed import ProcessGroup
+    from torch.distributed.distributed_c10d import _resolve_process_group
+
+    return _resolve_process_group(argument) if isinstance(argument, str) else ProcessGroup.unbox(argument)
+
+
+def described(collectives: Sequence[Collective], layout: Layout) -> list[CollectiveLine]:
+    """Return what the rank log says of them: calls and bytes of each kind and group, in order of their first call."""
+    from torch.distributed import get_process_group_ranks
+
+    calls: Counter[tuple[CollectiveKind, Any]] = Counter()
+    sizes: Counter[tuple[CollectiveKind, Any]] = Counter()
     for collective in collectives:
-        key = collective.kind, collective.group.size()
-        calls[key] += 1
-        sizes[key] += collective.bytes
+        calls[collective.kind, collective.group] += 1
+        sizes[collective.kind, collective.group] += collective.bytes
     return [
-        {"kind": kind, "ranks": ranks, "calls": calls[kind, ranks], "bytes": sizes[kind, ranks]}
-        for kind, ranks in calls
+        CollectiveLine(
+            kind=kind,
+            group="_".join(layout.dimensions(get_process_group_ranks(group))),
+            ranks=group.size(),
+            calls=count,
+            bytes=sizes[kind, group],
+        )
+        for (kind, group), count in calls.items()
     ]
 
 

@@ -168,11 +168,15 @@ class TorchTrainer:
 
     def _observe_update(self, optimizer: Any, *_: Any) -> None:
         """Observe what is held after an update; raises RunError if a parameter is not trained."""
-        trained = trainable_parameters(self._layer)
+        trained = self._trained_parameters()
         without = sum(parameter.grad is None for parameter in trained)
         if without:
             raise RunError(f"{without} of {counted(len(trained), 'parameter')} got no gradient: they are not trained")
-        self._held_bytes = _torch.held_bytes(self._layer, part_of(optimizer))
+        self._held_bytes = _torch.held_bytes(trained, part_of(optimizer))
+
+    def _trained_parameters(self) -> list[Any]:
+        """Return what this rank trains, of divided parameters its part of them."""
+        return trainable_parameters(self._layer)
 
     def loss_scaling(self) -> LossScaling | None:
         """Return the state of loss scaling, or None without it."""
@@ -307,13 +311,18 @@ def build_layer(configuration: Configuration, rank: int, world_size: int) -> Any
 
 def optimizer(configuration: Configuration, layer: Any) -> Any:
     """Return the optimizer of the configuration over what is trained in a layer."""
+    return optimizer_of(configuration, trainable_parameters(layer))
+
+
+def optimizer_of(configuration: Configuration, parameters: list[Any]) -> Any:
+    """Return the optimizer of the configuration over parameters, or over groups of them that it updates separately."""
     import torch
 
     kernels = _torch.optimizer_arguments(configuration)
     if configuration.optimizer == "adamw":
-        return torch.optim.AdamW(trainable_parameters(layer), lr=_training.ADAM_LEARNING_RATE, **kernels)
+        return torch.optim.AdamW(parameters, lr=_training.ADAM_LEARNING_RATE, **kernels)
     momentum = _training.MOMENTUM if configuration.optimizer == "momentum" else 0.0
-    return torch.optim.SGD(trainable_parameters(layer), lr=_training.LEARNING_RATE, momentum=momentum, **kernels)
+    return torch.optim.SGD(parameters, lr=_training.LEARNING_RATE, momentum=momentum, **kernels)
 
 
 def trainable_parameters(layer: Any) -> list[Any]:

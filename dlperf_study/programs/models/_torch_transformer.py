@@ -19,11 +19,10 @@ BERT_EPSILON, GPT_EPSILON, LLAMA_EPSILON = 1e-12, 1e-5, 1e-5
 
 def next_token_module(network: Any) -> Any:
     """Return ``network`` with the mean cross-entropy of each next token; tokens and targets come as [N, T]."""
-    from torch.nn import Module, functional
+    from torch.nn import Module
 
     def loss(module: Any, tokens: Any, targets: Any) -> Any:
-        logits = module.network(tokens)
-        return functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+        return _cross_entropy(module.network(tokens), targets)
 
     return composed(Module, loss, network=network)
 
@@ -37,10 +36,20 @@ def masked_module(network: Any) -> Any:
 
     def loss(module: Any, tokens: Any, positions: Any, labels: Any, is_next: Any) -> Any:
         logits, next_logits = module.network(tokens, positions)
-        masked = functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
-        return masked + functional.cross_entropy(next_logits.float(), is_next)
+        return _cross_entropy(logits, labels) + functional.cross_entropy(next_logits.float(), is_next)
 
     return composed(Module, loss, network=network)
+
+
+def _cross_entropy(logits: Any, targets: Any) -> Any:
+    """Return the mean cross-entropy of logits [N, T, V] and targets [N, T].
+
+    Logits may be divided among ranks by their vocabulary: then it is the same on each of these.
+    """
+    from torch.nn import functional
+
+    loss = functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+    return loss.to_local() if hasattr(loss, "to_local") else loss
 
 
 def gpt_network(sizes: Sizes) -> Any:
