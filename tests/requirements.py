@@ -58,6 +58,7 @@ NEVER_REQUIRED = ("nvidia.dali", "transformers", "lightning", "xarray", "acceler
 PACKAGES_OF = {
     "torch_ddp": {"torch"},
     "torch_zero": {"torch"},
+    "torch_tensor": {"torch"},
     "horovod_torch": {"horovod", "torch"},
     "tensorflow_mirrored": {"tensorflow"},
     "tensorflow_ps": {"tensorflow"},

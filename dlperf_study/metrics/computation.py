@@ -262,11 +262,14 @@ def trained_alone(gap: Gap) -> str:
     return f"measured from run {first.max()} on (breakdown_from), and none of those has completed" if is_alone else ""
 
 
-def divided_parameters(gap: Gap) -> str:
-    """Return why a configuration whose ranks divide its parameters has no step without exchange; empty otherwise."""
-    stages = gap.runs["zero_stage"].fillna(0)
-    is_divided = (stages >= SHARDED_PARAMETERS).all() and (gap.runs["world_size"] > 1).all()
-    return "its parameters are divided: no step can be done without gathering them" if is_divided else ""
+def divided_model(gap: Gap) -> str:
+    """Return why a configuration whose ranks divide its model has no step without exchange; empty otherwise."""
+    if not (gap.runs["world_size"] > 1).all():
+        return ""
+    if (gap.runs["tensor_parallel"].fillna(1) > 1).all():
+        return "its matrices are divided: no step can be done without exchanging activations"
+    is_sharded = (gap.runs["zero_stage"].fillna(0) >= SHARDED_PARAMETERS).all()
+    return "its parameters are divided: no step can be done without gathering them" if is_sharded else ""
 
 
 def run_trained_alone(row: Any) -> str:
@@ -285,7 +288,7 @@ METRICS = (
         unit="s",
         value=broken_down_step_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone, divided_parameters),
+        missing=(trained_alone, divided_model),
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
     ),
@@ -299,7 +302,7 @@ METRICS = (
         unit="s",
         value=computation_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone, divided_parameters),
+        missing=(trained_alone, divided_model),
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
@@ -317,7 +320,7 @@ METRICS = (
         missing=(
             not_measured_by_program,
             trained_alone,
-            divided_parameters,
+            divided_model,
             "computation without exchange was not measured",
         ),
         missing_of_run=run_trained_alone,
@@ -345,7 +348,7 @@ METRICS = (
         RC,
         value=load_balance,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone, divided_parameters),
+        missing=(trained_alone, divided_model),
         missing_of_run=run_trained_alone,
         pages=(COMMUNICATION,),
         diagnose=stragglers,

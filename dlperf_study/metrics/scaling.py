@@ -19,7 +19,7 @@ from dlperf_study.metrics.comparison import (
     samples_of,
     verdict_metric,
 )
-from dlperf_study.metrics.computation import divided_parameters, trained_alone
+from dlperf_study.metrics.computation import divided_model, trained_alone
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Gap, Metric, Shown, no_ratio_to
 from dlperf_study.metrics.pace import with_pace
 from dlperf_study.metrics.parameters import settings_of
@@ -232,7 +232,7 @@ def _not_measured_of_both(gap: Gap) -> str:
         return ""
     return (
         trained_alone(gap)
-        or divided_parameters(gap)
+        or divided_model(gap)
         or "computation without exchange was not measured of it and of its baseline"
     )
 

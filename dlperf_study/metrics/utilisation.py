@@ -5,7 +5,19 @@ from collections.abc import Iterator
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.communication import nothing_to_exchange
-from dlperf_study.metrics.metric import AUDIT, COMMUNICATION, MAYBE_INT, RC, RCP, SCALING, STRING, Metric, R, Summary
+from dlperf_study.metrics.metric import (
+    AUDIT,
+    COMMUNICATION,
+    MAYBE_INT,
+    RC,
+    RCP,
+    SCALING,
+    STRING,
+    Gap,
+    Metric,
+    R,
+    Summary,
+)
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
 
@@ -48,6 +60,19 @@ def flops_per_sample(run: Run) -> float | None:
     return run.ranks[0].facts.get("flops_per_sample") or (program["flops_per_sample"] if program else None)
 
 
+def exchanged_gradients(run: Run) -> int | None:
+    """Return the bytes of gradients that rank 0 exchanges in a step; None where it has a part of each matrix alone."""
+    if run.configuration.tensor_parallel > 1:
+        return None
+    gradient_bytes: int | None = run.ranks[0].facts.get("gradient_bytes")
+    return gradient_bytes
+
+
+def _gradients_of_part(gap: Gap) -> str:
+    is_part = (gap.runs["tensor_parallel"].fillna(1) > 1).all()
+    return "its matrices are divided: what is exchanged is in the bytes of each kind of collectives" if is_part else ""
+
+
 def severity_above_peak(share: float, is_convolutional: bool = True) -> Severity | None:
     """Return how wrong it is that a network takes this share of its devices' peak; None up to 1.
 
@@ -87,9 +112,9 @@ METRICS = (
         RC,
         unit="bytes",
         dtype=MAYBE_INT,
-        value=lambda run: run.ranks[0].facts.get("gradient_bytes"),
+        value=exchanged_gradients,
         summary=Summary.FACT,
-        missing=(nothing_to_exchange,),
+        missing=(nothing_to_exchange, _gradients_of_part),
         pages=(COMMUNICATION,),
     ),
     Metric(

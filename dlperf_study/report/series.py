@@ -5,7 +5,7 @@ published points are named here too: by what distinguishes them from the others 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import filterfalse
 from typing import Any
@@ -19,6 +19,8 @@ from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.scaling import series_factors
 from dlperf_study.report.formatting import display_name, is_missing, level_name, model_name
 from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.exchange import COLLECTIVES, STRATEGIES
+from dlperf_study.study.parallel_parameters import ParallelParameters
 
 SEPARATOR = " · "
 #: What may vary within a group without being a factor of the study.
@@ -31,8 +33,10 @@ _GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "servers", "worl
 _NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "image_set": "made-up images"}
 #: Parameters whose levels say nothing alone.
 _WITH_LABEL = ("cudnn_autotune", "fused_optimizer")
+#: Parameters of how devices divide a model: where they divide nothing, nothing is said of it.
+_OF_DIVISION = tuple(field.name for field in fields(ParallelParameters))
 #: Parameters whose default goes without saying where others have another level.
-_UNSAID_DEFAULTS = ("nodes", "servers", "loss_scaling", "compiler", "image_set", *_WITH_LABEL)
+_UNSAID_DEFAULTS = ("nodes", "servers", "loss_scaling", "compiler", "image_set", *_WITH_LABEL, *_OF_DIVISION)
 #: What may distinguish the published lines of one table.
 _OF_PUBLISHED_LINES = (
     *("program", "mode", "servers", "batch_per_device", "precision"),
@@ -99,7 +103,12 @@ def _series_labels(rows: Sequence[pd.Series], factors: Sequence[str]) -> list[st
 
 
 def goes_without_saying(factor: str, level: Any) -> bool:
-    """Return whether a level is the default of a factor that only its other levels need be named of."""
+    """Return whether a level is the default of a factor that only its other levels need be named of.
+
+    So is a strategy whose framework has its name.
+    """
+    if factor == "strategy" and level in STRATEGIES:
+        return STRATEGIES[level].exchange == COLLECTIVES
     return factor in _UNSAID_DEFAULTS and level == PARAMETERS[factor].default
 
 
@@ -251,11 +260,12 @@ def _program_name(row: Any) -> str:
 
 def _differences(row: Any, reference: Any, factors: list[str]) -> str:
     """Return in what a row differs from its reference; of the reference, in what the other rows do."""
-    labels = []
-    for name in factors:
-        level = getattr(row, name)
-        if row.is_reference or level != getattr(reference, name):
-            labels.append(level_label(name, level))
+    levels = {name: getattr(row, name) for name in factors}
+    if not row.is_reference:
+        levels = {name: level for name, level in levels.items() if level != getattr(reference, name)}
+    of_parts = ("strategy", *_OF_DIVISION)
+    needed = [name for name in levels if name not in of_parts or not goes_without_saying(name, levels[name])]
+    labels = [level_label(name, levels[name]) for name in needed or levels]
     for name, noun in _COUNTED:
         count = getattr(row, name)
         if name not in factors and count != getattr(reference, name):

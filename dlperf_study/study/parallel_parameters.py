@@ -24,7 +24,11 @@ class ParallelParameters:
     """How devices divide a model and its batches; a field declares all there is to know of its parameter."""
 
     tensor_parallel: int = parameter(
-        1, "Tensor parallel", "devices that divide each matrix of the model among them", bounds=(1, _MAX_DEGREE)
+        1,
+        "Tensor parallel",
+        "devices that divide each matrix of the model among them",
+        bounds=(1, _MAX_DEGREE),
+        note="2 or more with `torch_tensor` only",
     )
     pipeline_parallel: int = parameter(
         1, "Pipeline parallel", "devices that divide the layers of the model among them", bounds=(1, _MAX_DEGREE)
@@ -49,7 +53,7 @@ class ParallelParameters:
         "Micro-batches",
         "equal parts of the batch of a device, whose gradients are added before the update",
         bounds=(1, _MAX_BATCHES),
-        note="`torch_ddp` and `torch_zero`",
+        note="`torch_ddp`, `torch_zero` and `torch_tensor`",
     )
     pipeline_schedule: str = parameter(
         "none",

@@ -60,9 +60,11 @@ def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = (), **e
     return result
 
 
-def tell(asked: Configuration, folder: Path, steps: int = 0, script: Path = RANKS) -> list[dict[str, Any]]:
+def tell(
+    asked: Configuration, folder: Path, steps: int = 0, script: Path = RANKS, **environment: str
+) -> list[dict[str, Any]]:
     """Let every trainer run ``script``, which trains ``steps`` steps; return what each rank told."""
-    result = launch(asked, folder, (str(script), str(steps)))
+    result = launch(asked, folder, (str(script), str(steps)), **environment)
     assert result.outcome == "completed", (result, [log.read_text()[-2000:] for log in folder.glob("*.log")])
     return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(asked.world_size)]
 

@@ -13,7 +13,7 @@ from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.programs import frameworks
-from dlperf_study.study.configuration import Configuration, parameters_of
+from dlperf_study.study.configuration import DEFAULTS, Configuration, parameters_of
 from dlperf_study.study.parameter import Scope
 from tests.frameworks.launching import asynchronous, configuration
 from tests.frameworks.test_jobs import CPUS, DDP, GPUS, HOROVOD, HOROVOD_TENSORFLOW, LOCAL, MIRRORED, SERVED
@@ -21,6 +21,13 @@ from tests.frameworks.test_jobs import CPUS, DDP, GPUS, HOROVOD, HOROVOD_TENSORF
 SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
 HALF = {"precision": "amp_fp16", "loss_scaling": "dynamic"}
 DIVIDED = configuration(framework="torch_zero", strategy="zero", zero_stage=3, devices_per_node=2)
+SEQUENCES = {name: DEFAULTS[name] for name in ("image_size", "classes")} | {"sequence_length": 32}
+TENSOR = configuration(
+    **SEQUENCES | {"framework": "torch_tensor", "strategy": "tensor", "tensor_parallel": 2, "model": "gpt_tiny"},
+    devices_per_node=2,
+    data_source="synthetic_host",
+)
+LLAMA = {"model": "llama_tiny", "tensor_parallel": 4, "devices_per_node": 4}
 PADDLE, ASYNCHRONOUS = configuration(), asynchronous(1)
 #: What is refused on CPUs, by the changes to a configuration that is not.
 REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
@@ -66,6 +73,15 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
         (
             *({"zero_stage": 0}, {"strategy": "all_reduce"}, {"micro_batches": 3}, {"tensor_parallel": 2}),
             *(HALF, SHARDED, {"compiler": "torch_compile"}, {"fusion_mib": 4}, {"gradient_compression": "fp16"}),
+        ),
+    ),
+    (
+        TENSOR,
+        (
+            *({"tensor_parallel": 1}, {"zero_stage": 1}, {"pipeline_parallel": 2}, {"strategy": "all_reduce"}, LLAMA),
+            *({"tensor_parallel": 3, "devices_per_node": 3}, {"sequence_parallel": True, "sequence_length": 33}),
+            *({"model": "mobilenet_v2", "sequence_length": 0}, {"micro_batches": 3}, {"fusion_mib": 4}),
+            *({"framework": "torch_ddp", "strategy": "all_reduce", "sequence_parallel": True},),
         ),
     ),
     (HOROVOD, ({"hierarchical": True}, SHARDED, {"precision": "amp_fp16_o2"})),
@@ -130,6 +146,7 @@ BUILT = [
     *(PADDLE, configuration(**SHARDED), configuration(fusion_mib=64), asynchronous(2)),
     *(LOCAL, replace(LOCAL, memory_format="nhwc")),
     *(DIVIDED, replace(DIVIDED, zero_stage=1, micro_batches=4, precision="amp_bf16"), replace(DDP, micro_batches=2)),
+    *(TENSOR, replace(TENSOR, sequence_parallel=True, micro_batches=2), replace(TENSOR, devices_per_node=4)),
     *(DDP, replace(DDP, **SHARDED), replace(DDP, **HALF, fusion_mib=5), SERVED, replace(SERVED, strategy="async")),
     *(MIRRORED, replace(MIRRORED, precision="amp_bf16", compiler="xla", fusion_mib=0), HOROVOD),
     replace(HOROVOD, memory_format="nhwc", fused_optimizer="fused"),

@@ -34,10 +34,10 @@ def _own_group(layout: Layout, dimension: Dimension) -> Any:
     """Return the group of this rank in a dimension. All ranks make all groups, in one order, as PyTorch requires."""
     import torch.distributed as dist
 
-    limit, own = timedelta(seconds=collective_seconds()), None
+    limit, own_group = timedelta(seconds=collective_seconds()), None
     for ranks in layout.groups(dimension):
         if len(ranks) == layout.devices:
             return dist.group.WORLD
         group = dist.new_group(ranks, timeout=limit, group_desc=dimension)
-        own = group if dist.get_rank() in ranks else own
-    return own
+        own_group = group if dist.get_rank() in ranks else own_group
+    return own_group

@@ -147,14 +147,14 @@ def _styles(network: Any, between_matrices: bool) -> dict[str, Any]:
         SequenceParallel,
     )
 
-    whole, sequence = Replicate(), Shard(1)
-    between = sequence if between_matrices else whole
-    gathered = PrepareModuleInput(input_layouts=(between,), desired_input_layouts=(whole,))
+    replicated, sequence = Replicate(), Shard(1)
+    between = sequence if between_matrices else replicated
+    gathered = PrepareModuleInput(input_layouts=(between,), desired_input_layouts=(replicated,))
     # Positions are added to whole sequences.
-    embedded = between if not hasattr(network, "wpe") else whole
-    of_head = between if hasattr(network, "nf") else whole
+    embedded = between if not hasattr(network, "wpe") else replicated
+    of_head = between if hasattr(network, "nf") else replicated
     styles: dict[str, Any] = {
-        "wte": RowwiseParallel(input_layouts=whole, output_layouts=embedded),
+        "wte": RowwiseParallel(input_layouts=replicated, output_layouts=embedded),
         "head": ColwiseParallel(input_layouts=of_head, output_layouts=Shard(-1), use_local_output=False),
     }
     styles |= {f"blocks.*.{name}": gathered for name in ("attn", "mlp")}
@@ -164,7 +164,7 @@ def _styles(network: Any, between_matrices: bool) -> dict[str, Any]:
         styles |= dict.fromkeys(("blocks.*.n1", "blocks.*.n2", "nf"), SequenceParallel(use_local_output=True))
         if embedded != between:
             styles["blocks.0"] = PrepareModuleInput(
-                input_layouts=(whole,), desired_input_layouts=(sequence,), use_local_output=True
+                input_layouts=(replicated,), desired_input_layouts=(sequence,), use_local_output=True
             )
     return {name: style for name, style in styles.items() if _has(network, name)}
 

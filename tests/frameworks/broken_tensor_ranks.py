@@ -1,0 +1,49 @@
+"""Trains steps of tensor parallelism with a defect, and tells its losses. Started by a framework's own job."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from dlperf_study.programs import frameworks
+from dlperf_study.programs.frameworks import torch_tensor
+from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.programs.worker.feed import Feed
+from dlperf_study.study.configuration import Configuration
+
+
+def untie() -> None:
+    """Leave the head with weights of its own."""
+    torch_tensor._tie = lambda network: None
+
+
+def repeat() -> None:
+    """Let what follows the embedding take the whole sequence of each rank for its part of a longer one."""
+    styles = torch_tensor._styles
+
+    def without_entry(*arguments):
+        return {name: style for name, style in styles(*arguments).items() if name != "blocks.0"}
+
+    torch_tensor._styles = without_entry
+
+
+DEFECTS = {"untied": untie, "repeated": repeat, "none": lambda: None}
+
+
+def main(steps: int) -> None:
+    values = json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text())
+    configuration = Configuration.from_mapping(values)
+    trainer = frameworks.load(configuration.framework).trainer(configuration)
+    feed = Feed(configuration, trainer)
+    losses = []
+    for _ in range(steps):
+        feed.fetch()
+        losses.append(trainer.loss_value(feed.train()))
+    feed.close()
+    trainer.close()
+    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps({"losses": losses}))
+
+
+if __name__ == "__main__":
+    DEFECTS[os.environ.get("DEFECT", "none")]()
+    main(int(sys.argv[1]))
