@@ -45,7 +45,7 @@ def undivided_sizes(configuration: Configuration) -> Iterator[str]:
         yield f"model {name} trains on images, but torch_tensor divides transformers only"
     if not isinstance(model, SequenceModel):
         return
-    sizes = {"heads": model.sizes.heads, "kv_heads": model.sizes.groups, "ffn": model.sizes.inner}
+    sizes = {"heads": model.sizes.heads, "kv_heads": model.sizes.kv_heads, "ffn": model.sizes.inner}
     for size, count in sizes.items():
         if count % degree:
             yield f"{size} of model {name} is {count}, which tensor_parallel {degree} does not divide"
