@@ -72,12 +72,17 @@ COUNTERPARTS = (
     _string("our_framework", "Our framework", "framework of ours that exchanges gradients the same way"),
     _string("our_memory_format", "Our memory format", "memory format with which ours asks the same question"),
     _string("our_strategy", "Our strategy", "strategy of ours that exchanges gradients the same way"),
+    _string("our_recompute", "Our recomputation", "recomputation with which ours asks the same question"),
     *(
         Metric(f"our_{name}", f"Our {words}", f"{words} with which ours asks the same question", P, dtype=INT)
         for name, words in (
             ("nodes", "nodes"),
             ("devices_per_node", "devices per node"),
             ("threads_per_device", "threads per device"),
+            ("tensor_parallel", "tensor parallel"),
+            ("pipeline_parallel", "pipeline parallel"),
+            ("zero_stage", "ZeRO stage"),
+            ("micro_batches", "micro-batches"),
         )
     ),
 )

@@ -185,7 +185,7 @@ class TrainingParameters:
         "Optimizer",
         "rule of the update",
         levels=("sgd", "momentum", "adamw"),
-        note="with servers `sgd` only; `adamw`: PyTorch and Horovod",
+        note="with servers `sgd` only",
     )
     fused_optimizer: str = parameter(
         LIBRARYS_CHOICE,

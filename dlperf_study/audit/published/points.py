@@ -68,7 +68,8 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     )
     points = rates.drop(columns="baseline").merge(printed_ratios, on=POINT, how="left", validate="one_to_one")
     single_devices = rates[rates["world_size"] == 1].set_index("series")["cell"]
-    points["baseline"] = points["baseline"].fillna(points["series"].map(single_devices))
+    own_baselines = points["series"].map(single_devices).astype(points["baseline"].dtype)
+    points["baseline"] = points["baseline"].fillna(own_baselines)
     runs = {}
     for cell, of_cell in cells.groupby("runs_of"):
         # A source may drop the last zeros: the finest last digit is that of all.

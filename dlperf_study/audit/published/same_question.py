@@ -10,11 +10,14 @@ import pandas as pd
 from dlperf_study.audit.published.source import MADE_UP, READ
 from dlperf_study.core.arrays import Integers, Mask
 from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.parameter import IMAGES
 
 #: What must be the same where the source states it: these parameters, the kind of device, and whether images are read.
 _PUBLISHED_PARAMETERS = [name for name, entry in PARAMETERS.items() if entry.published or name == "strategy"]
+#: How devices divide a model and its batches; logs of trainings that divide nothing do not say so.
+DIVIDED = ("tensor_parallel", "pipeline_parallel", "context_parallel", "zero_stage", "micro_batches", "recompute")
 #: What must have its default where the source states nothing, because one that used anything else would say so.
-USUAL = ("memory_format", "gradient_compression", "cpu_limit")
+USUAL = ("memory_format", "gradient_compression", "cpu_limit", *DIVIDED)
 SAME = ("device", *(name for name in _PUBLISHED_PARAMETERS if name not in USUAL), "images")
 
 
@@ -56,7 +59,7 @@ class SameQuestion:
         self._published, self._ours = dict[str, list[Any]](), dict[str, list[Any]]()
         self._differs = dict[str, Mask]()
         for name in (*SAME, *USUAL):
-            self._published[name], self._ours[name] = _published_levels(numbers, name), _known(ours[name])
+            self._published[name], self._ours[name] = _published_levels(numbers, name), _our_levels(ours, name)
             self._differs[name] = _differs(self._published[name], self._ours[name])
         self._count = np.sum(list(self._differs.values()), axis=0)
         self._measured = np.flatnonzero(ours.get("runs_completed", pd.Series(1, ours.index)).to_numpy() > 0)
@@ -112,6 +115,20 @@ def images_of_rows(rows: pd.DataFrame) -> list[str | None]:
 def _known(levels: Iterable[Any]) -> list[Any]:
     """Return levels with None for those that are missing."""
     return [None if pd.isna(level) else level for level in levels]
+
+
+def _our_levels(configurations: pd.DataFrame, name: str) -> list[Any]:
+    """Return our levels; the default of what is usual where a configuration says nothing because it has none of it."""
+    levels = configurations[name].astype(object)
+    if name in DIVIDED:
+        levels = levels.where(levels.notna(), PARAMETERS[name].default)
+    elif name in USUAL and PARAMETERS[name].samples == IMAGES:
+        levels = levels.where(levels.notna() | ~_has_sequences(configurations), PARAMETERS[name].default)
+    return _known(levels)
+
+
+def _has_sequences(configurations: pd.DataFrame) -> "pd.Series[bool]":
+    return configurations["sequence_length"].fillna(0).astype(float) > 0
 
 
 def _published_levels(numbers: pd.DataFrame, name: str) -> list[Any]:

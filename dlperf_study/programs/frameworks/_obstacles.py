@@ -9,7 +9,7 @@ from dlperf_study.core.user_commands import install_command
 from dlperf_study.core.wording import level
 from dlperf_study.programs import data_sources, models
 from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
-from dlperf_study.study.parameter import Scalar, Scope
+from dlperf_study.study.parameter import SEQUENCES, Scalar, Scope
 from dlperf_study.study.precision import SCALED
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 
@@ -83,6 +83,12 @@ def server_obstacles(configuration: Configuration) -> Iterator[str]:
     """Yield that all-reduce has no servers."""
     if configuration.servers:
         yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
+
+
+def sequence_obstacles(configuration: Configuration) -> Iterator[str]:
+    """Yield that a framework trains on images alone, where samples are sequences."""
+    if configuration.samples == SEQUENCES:
+        yield f"model {configuration.model} trains on sequences, and {configuration.framework} is built for images"
 
 
 def micro_batch_obstacles(configuration: Configuration) -> Iterator[str]:

@@ -291,6 +291,9 @@ def format_name(dtype: Any) -> str:
 
 AUTOTUNING_FLAG = "FLAGS_cudnn_exhaustive_search"
 FUSED_OPTIMIZERS = (LIBRARYS_CHOICE, "fused", "for_loop")
+OPTIMIZERS = ("sgd", "momentum", "adamw")
+#: The classes of Paddle's optimizers that update one parameter after the other, whatever they are told.
+WITHOUT_FUSION = {"sgd": "SGD", "adamw": "AdamW"}
 
 
 def set_autotuning(configuration: Configuration) -> None:

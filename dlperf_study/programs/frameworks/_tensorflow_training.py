@@ -22,10 +22,12 @@ from dlperf_study.programs.frameworks._obstacles import (
     unsuitable_parts,
 )
 from dlperf_study.programs.frameworks._tensorflow import LossScaler
+from dlperf_study.programs.frameworks._tensorflow_optimizers import KEPT, Optimizer
 from dlperf_study.programs.frameworks._training import Output
 from dlperf_study.programs.models._tensorflow_layers import CHANNELS_LAST
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE, ELEMENT_BYTES, NO_EXCHANGE, Drain
+from dlperf_study.study.parameter import IMAGES
 from dlperf_study.study.precision import LossScaling
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 
@@ -44,6 +46,7 @@ LEVELS: Levels = BUILT_LEVELS | {
     "memory_format": ("nchw", "nhwc"),
     "cudnn_autotune": AUTOTUNING,
     "compiler": ("none", "xla"),
+    "optimizer": tuple(KEPT),
 }
 _ONE_VARIABLE = "TensorFlow's operations, such as ResourceApplyMomentum, update one variable each"
 FUSED_REFUSED = {kernels: f"fused_optimizer {kernels}: {_ONE_VARIABLE}" for kernels in ("fused", "foreach")}
@@ -66,7 +69,8 @@ def obstacles(
     if configuration.cudnn_autotune != LIBRARYS_CHOICE and configuration.compiler == "xla":
         yield f"cudnn_autotune {configuration.cudnn_autotune}: XLA tries algorithms by its own xla_gpu_autotune_level"
     if cluster.device == "cpu":
-        for value in (configuration.memory_format, configuration.precision):
+        formats = (configuration.memory_format,) if configuration.samples == IMAGES else ()
+        for value in (*formats, configuration.precision):
             if value in REFUSED_ON_CPUS:
                 yield REFUSED_ON_CPUS[value]
 
@@ -148,35 +152,19 @@ def in_memory_format(configuration: Configuration, images: Any) -> Any:
     return images if configuration.memory_format == "nchw" else tf.transpose(images, CHANNELS_LAST)
 
 
-def velocities(configuration: Configuration, parameters: list[Any]) -> list[Any]:
-    """Return what the optimizer keeps of each parameter: a variable of zeros, None without momentum."""
-    import tensorflow as tf
-
-    if configuration.optimizer == "sgd":
-        return [None] * len(parameters)
-    return [tf.Variable(lambda p=p: tf.zeros(p.shape), trainable=False) for p in parameters]
-
-
-def update(parameter: Any, velocity: Any, gradient: Any) -> None:
-    """Apply a gradient to a parameter, by the rule of Paddle and PyTorch."""
-    if velocity is not None:
-        gradient = velocity.assign(_training.MOMENTUM * velocity + gradient)
-    parameter.assign_sub(_training.LEARNING_RATE * gradient)
-
-
 def loss_and_gradients(
-    configuration: Configuration, network: Any, images: Any, labels: Any, scaled: Callable[[Any], Any] | None = None
+    configuration: Configuration, network: Any, batch: tuple[Any, ...], scaled: Callable[[Any], Any] | None = None
 ) -> tuple[Any, list[Any]]:
     """Return the loss of one batch, and the gradients of what ``scaled`` makes of it.
 
-    Both are computed in the precision of the configuration.
+    Both are computed in the precision of the configuration. Gradients are dense, also those of embeddings.
     """
     import tensorflow as tf
 
     with tf.GradientTape() as tape:
-        loss = network.loss(images, labels, _tensorflow.computed_in(configuration))
+        loss = network.loss(*batch, number_format=_tensorflow.computed_in(configuration))
         differentiated = scaled(loss) if scaled else loss
-    return loss, tape.gradient(differentiated, network.parameters)
+    return loss, list(map(tf.convert_to_tensor, tape.gradient(differentiated, network.parameters)))
 
 
 class FunctionTrainer(TensorflowTrainer, ABC):
@@ -193,32 +181,35 @@ class FunctionTrainer(TensorflowTrainer, ABC):
         """Build the network, whose variables are made in ``scope``, and the functions of its steps."""
         import tensorflow as tf
 
-        with tf.device(self.device):
-            self._scaler = LossScaler(self._configuration)
         with scope:
             self.network = self.build_network()
-            self._velocities = velocities(self._configuration, self.network.parameters)
+        # What each rank computes alike it keeps alone: a strategy would send every initial value to all ranks.
+        with tf.device(self.device):
+            self._scaler = LossScaler(self._configuration)
+            self._optimizer = Optimizer(self._configuration, self.network.parameters)
         compiles = self._configuration.compiler == "xla"
         self._compute = tf.function(self._loss_and_gradients, jit_compile=compiles or None)
         self._exchanging_step, self._local_step = tf.function(self._averaged_step), tf.function(self._own_step)
 
-    def transfer_batch(self, images: Any, labels: Any) -> tuple[Any, Any]:
-        """Return a batch as tensors on the device of this rank, the images in its memory format."""
+    def transfer_batch(self, *batch: Any) -> tuple[Any, ...]:
+        """Return a batch as tensors on the device of this rank, images in its memory format."""
         import tensorflow as tf
 
         with tf.device(self.device):
-            placed = tf.identity(tf.convert_to_tensor(images))
-            return in_memory_format(self._configuration, placed), tf.identity(tf.convert_to_tensor(labels))
+            inputs, *targets = (tf.identity(tf.convert_to_tensor(array)) for array in batch)
+            if self._configuration.samples == IMAGES:
+                inputs = in_memory_format(self._configuration, inputs)
+            return inputs, *targets
 
-    def graph_of_step(self, batch: tuple[Any, Any]) -> Any:
+    def graph_of_step(self, batch: tuple[Any, ...]) -> Any:
         """Return the graph of a step with such a batch."""
         return self._exchanging_step.get_concrete_function(*batch).graph
 
-    def train_step(self, batch: tuple[Any, Any]) -> Any:
+    def train_step(self, batch: tuple[Any, ...]) -> Any:
         """Compute the gradients of this rank's batch, average them over all ranks, and update."""
         return self._exchanging_step(*batch)
 
-    def computation_step(self, batch: tuple[Any, Any]) -> Any:
+    def computation_step(self, batch: tuple[Any, ...]) -> Any:
         """Compute the gradients and update by them."""
         return self._local_step(*batch)
 
@@ -229,9 +220,8 @@ class FunctionTrainer(TensorflowTrainer, ABC):
     @contextmanager
     def local_updates(self) -> Iterator[None]:
         """Let ranks update by their own gradients; at the end every variable has the value from before."""
-        velocities = [velocity for velocity in self._velocities if velocity is not None]
-        trained = [*self.network.parameters, *self.network.statistics, *velocities]
-        variables = [*map(self._own, trained), *self._scaler.variables]
+        trained = [*self.network.parameters, *self.network.statistics]
+        variables = [*map(self._own, trained), *self._scaler.variables, *self._optimizer.variables]
         values = [variable.numpy() for variable in variables]
         yield
         for variable, value in zip(variables, values, strict=True):
@@ -272,18 +262,18 @@ class FunctionTrainer(TensorflowTrainer, ABC):
         """Return the means of tensors over all ranks."""
 
     @abstractmethod
-    def _step(self, images: Any, labels: Any, exchanged: Callable[[list[Any]], list[Any]]) -> Any:
+    def _step(self, batch: tuple[Any, ...], exchanged: Callable[[list[Any]], list[Any]]) -> Any:
         """Return the loss of a step whose gradients are ``exchanged`` before the update."""
 
     def _own(self, variable: Any) -> Any:
         """Return this rank's part of a variable."""
         return variable
 
-    def _loss_and_gradients(self, images: Any, labels: Any) -> tuple[Any, list[Any]]:
-        return loss_and_gradients(self._configuration, self.network, images, labels, self._scaler.scaled)
+    def _loss_and_gradients(self, *batch: Any) -> tuple[Any, list[Any]]:
+        return loss_and_gradients(self._configuration, self.network, batch, self._scaler.scaled)
 
-    def _averaged_step(self, images: Any, labels: Any) -> Any:
-        return self._step(images, labels, self._averages if self.world_size > 1 else list)
+    def _averaged_step(self, *batch: Any) -> Any:
+        return self._step(batch, self._averages if self.world_size > 1 else list)
 
-    def _own_step(self, images: Any, labels: Any) -> Any:
-        return self._step(images, labels, list)
+    def _own_step(self, *batch: Any) -> Any:
+        return self._step(batch, list)

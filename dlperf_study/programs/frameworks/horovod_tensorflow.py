@@ -136,15 +136,16 @@ class HorovodTensorflowTrainer(FunctionTrainer):
         options = {"op": hvd.Average, "compression": compression}
         return [hvd.allreduce(tensor, name=f"{name}.{k}", **options) for k, tensor in enumerate(tensors)]
 
-    def _step(self, images: Any, labels: Any, exchanged: Callable[[list[Any]], list[Any]]) -> Any:
+    def _step(self, batch: tuple[Any, ...], exchanged: Callable[[list[Any]], list[Any]]) -> Any:
         """Return the loss of a step whose gradients are ``exchanged`` before the update."""
-        loss, gradients = self._compute(images, labels)
+        loss, gradients = self._compute(*batch)
         self._scaler.update(exchanged(gradients), self._update)
         return loss
 
     def _update(self, gradients: list[Any]) -> None:
-        for variables in zip(self.network.parameters, self._velocities, gradients, strict=True):
-            _tensorflow_training.update(*variables)
+        self._optimizer.begin()
+        for parameter, gradient, kept in zip(self.network.parameters, gradients, self._optimizer.kept, strict=True):
+            self._optimizer.update(parameter, gradient, *kept)
 
 
 FRAMEWORK = Framework(

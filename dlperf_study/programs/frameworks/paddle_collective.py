@@ -36,6 +36,7 @@ LEVELS: Levels = BUILT_LEVELS | {
     "memory_format": ("nchw", "nhwc"),
     "cudnn_autotune": AUTOTUNING,
     "fused_optimizer": _paddle.FUSED_OPTIMIZERS,
+    "optimizer": _paddle.OPTIMIZERS,
 }
 #: Between CPUs, gloo moves bytes in a thread of its own, and reduces in that of the training.
 EXCHANGE_THREADS = 1
@@ -46,8 +47,8 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from server_obstacles(configuration)
     yield from missing_library("paddlepaddle", version)
     yield from _paddle.obstacles(configuration, cluster.device)
-    if configuration.fused_optimizer == "fused" and configuration.optimizer == "sgd":
-        yield "fused_optimizer fused: Paddle's SGD has no use_multi_tensor, which its Momentum has"
+    if configuration.fused_optimizer == "fused" and (name := _paddle.WITHOUT_FUSION.get(configuration.optimizer)):
+        yield f"fused_optimizer fused: Paddle's {name} has no use_multi_tensor, which its Momentum has"
     yield from unsuitable_parts(configuration, "paddle", LEVELS, settings=("fusion_mib",))
     yield from _paddle.layout_obstacles(configuration)
 
@@ -122,12 +123,12 @@ class CollectiveTrainer:
             description["exchange_library"] = exchange_library(support)
         return description
 
-    def transfer_batch(self, images: Any, labels: Any) -> tuple[Any, Any]:
+    def transfer_batch(self, inputs: Any, *targets: Any) -> tuple[Any, ...]:
         """Return a batch as tensors on the device of this rank."""
-        placed = _paddle.move_to_device(images)
-        return _paddle.in_layout(self._configuration, placed), _paddle.move_to_device(labels)
+        placed = _paddle.in_layout(self._configuration, _paddle.move_to_device(inputs))
+        return placed, *map(_paddle.move_to_device, targets)
 
-    def first_step(self, batch: tuple[Any, Any]) -> str:
+    def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step; return the number format in which its first convolution computed."""
         with _paddle.observed_outputs(self._layer) as self._first_outputs:
             self.train_step(batch)
@@ -140,7 +141,7 @@ class CollectiveTrainer:
             levels["cudnn_autotune"] = _paddle.autotuning()
         return levels | _training.observed_memory_format(self._first_outputs)
 
-    def train_step(self, batch: tuple[Any, Any]) -> Any:
+    def train_step(self, batch: tuple[Any, ...]) -> Any:
         """Do one step; the exchange runs inside ``backward``."""
         with self._autocast():
             loss = self._model(*batch)
@@ -260,6 +261,8 @@ def _optimizer(configuration: Configuration, parameters: Any) -> Any:
         is_fused = configuration.fused_optimizer == "fused"
         rates = (_training.LEARNING_RATE, _training.MOMENTUM)
         return paddle.optimizer.Momentum(*rates, parameters=parameters, use_multi_tensor=is_fused)
+    if configuration.optimizer == "adamw":
+        return paddle.optimizer.AdamW(_training.ADAM_LEARNING_RATE, parameters=parameters)
     return paddle.optimizer.SGD(_training.LEARNING_RATE, parameters=parameters)
 
 

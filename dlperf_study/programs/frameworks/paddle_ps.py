@@ -26,6 +26,7 @@ from dlperf_study.programs.frameworks._base import ClusterView, Framework, Stopw
 from dlperf_study.programs.frameworks._obstacles import (
     BUILT_LEVELS,
     missing_library,
+    sequence_obstacles,
     unsuitable_parts,
 )
 from dlperf_study.programs.frameworks._paddle_servers import StaticProgram, connect
@@ -70,6 +71,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from _paddle.obstacles(configuration, cluster.device)
     yield from unsuitable_parts(configuration, "paddle", LEVELS, refused=REFUSED_LEVELS)
     yield from _paddle.layout_obstacles(configuration)
+    yield from sequence_obstacles(configuration)
     if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
         yield "strategy local is one process without servers"
     if configuration.strategy in ("async", "sync") and not configuration.servers:

@@ -13,7 +13,7 @@ from dlperf_study.programs.frameworks import _processes, _tensorflow, _tensorflo
 from dlperf_study.programs.frameworks._base import ClusterView, Framework
 from dlperf_study.programs.frameworks._obstacles import missing_library, server_obstacles
 from dlperf_study.programs.frameworks._processes import addresses, gpus_per_node, network_environment, trainer_nodes
-from dlperf_study.programs.frameworks._tensorflow_training import FunctionTrainer, update
+from dlperf_study.programs.frameworks._tensorflow_training import FunctionTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE
 from dlperf_study.study.job import Job, Task, TaskRole
@@ -106,12 +106,12 @@ class MirroredTrainer(FunctionTrainer):
         averages: list[Any] = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, tensors)
         return averages
 
-    def _step(self, images: Any, labels: Any, exchanged: Callable[[list[Any]], list[Any]]) -> Any:
+    def _step(self, batch: tuple[Any, ...], exchanged: Callable[[list[Any]], list[Any]]) -> Any:
         """Return the loss of a step of this rank's one replica, whose gradients are ``exchanged`` before the update."""
         import tensorflow as tf
 
         def replica() -> Any:
-            loss, gradients = self._compute(images, labels)
+            loss, gradients = self._compute(*batch)
             tf.distribute.get_replica_context().merge_call(self._update, args=(exchanged(gradients),))
             return loss
 
@@ -121,8 +121,9 @@ class MirroredTrainer(FunctionTrainer):
         """Update the mirrored variables."""
 
         def update_all(finite: list[Any]) -> None:
-            for variables in zip(self.network.parameters, self._velocities, finite, strict=True):
-                strategy.extended.update(variables[0], update, args=variables[1:], group=False)
+            self._optimizer.begin()
+            for parameter, gradient, kept in zip(self.network.parameters, finite, self._optimizer.kept, strict=True):
+                strategy.extended.update(parameter, self._optimizer.update, args=(gradient, *kept), group=False)
 
         self._scaler.update(gradients, update_all)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from dlperf_study.programs.frameworks import _processes, _tensorflow, _tensorflow_training, _training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework
-from dlperf_study.programs.frameworks._obstacles import missing_library
+from dlperf_study.programs.frameworks._obstacles import missing_library, sequence_obstacles
 from dlperf_study.programs.frameworks._processes import addresses, gpus_per_node, server_nodes, trainer_nodes
 from dlperf_study.programs.frameworks._tensorflow_training import TensorflowTrainer
 from dlperf_study.study import exchange
@@ -109,8 +109,8 @@ class ServedGraph:
     def _loss_and_gradients(self, network: Any) -> tuple[Any, list[Any]]:
         import tensorflow as tf
 
-        images, labels = map(tf.convert_to_tensor, self._batch)
-        return _tensorflow_training.loss_and_gradients(self._configuration, network, images, labels)
+        batch = tuple(map(tf.convert_to_tensor, self._batch))
+        return _tensorflow_training.loss_and_gradients(self._configuration, network, batch)
 
     def _updated(self, parameters: list[Any], gradients: list[Any]) -> Any:
         """Return what applies gradients where the parameters are."""
@@ -194,6 +194,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     if not configuration.servers:
         yield f"strategy {configuration.strategy} needs servers of at least 1"
     yield from missing_library("tensorflow", version, _tensorflow_training.REMEDY)
+    yield from sequence_obstacles(configuration)
     yield from _tensorflow_training.obstacles(configuration, cluster, LEVELS, refused=REFUSED_LEVELS)
 
 

@@ -46,4 +46,15 @@ def bert(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceMod
 
         return masked_module(bert_network(sizes))
 
-    return SequenceModel(name, display_name, sizes, MASKED, parameters(sizes), source, flops, {"torch": build_torch})
+    def build_paddle(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
+        from dlperf_study.programs.models._paddle_transformer import bert_network, masked_layer
+
+        return masked_layer(bert_network(sizes))
+
+    def build_tensorflow(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
+        from dlperf_study.programs.models._tensorflow_transformer import Bert
+
+        return Bert(configuration.seed, sizes)
+
+    builders = {"torch": build_torch, "paddle": build_paddle, "tensorflow": build_tensorflow}
+    return SequenceModel(name, display_name, sizes, MASKED, parameters(sizes), source, flops, builders)

@@ -34,6 +34,10 @@ def gpt(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceMode
 
         return next_token_module(gpt_network(sizes))
 
-    return SequenceModel(
-        name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, flops, {"torch": build_torch}
-    )
+    def build_paddle(configuration: SequenceConfiguration, rank: int, world_size: int) -> Any:
+        from dlperf_study.programs.models._paddle_transformer import gpt_network, next_token_layer
+
+        return next_token_layer(gpt_network(sizes))
+
+    builders = {"torch": build_torch, "paddle": build_paddle}
+    return SequenceModel(name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, flops, builders)

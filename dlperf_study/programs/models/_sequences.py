@@ -15,6 +15,10 @@ from dlperf_study.study.parameter import IMAGES
 
 #: What a model predicts: each next token, or the masked tokens of a sequence and whether its halves belong together.
 NEXT_TOKEN, MASKED = "next_token", "masked"
+#: The deviation of initial weights; those that are added to the residual have it divided by √(2 layers), as in GPT-2.
+DEVIATION = 0.02
+#: What is added to variances in norms.
+BERT_EPSILON, GPT_EPSILON, LLAMA_EPSILON = 1e-12, 1e-5, 1e-5
 #: What the counts of the models mean: that of PaLM (Chowdhery et al., 2022, appendix B).
 FLOPS_SOURCE = (
     "6 x weights that multiply x tokens + 12 x layers x hidden x sequence length² for attention: full attention, as a "

@@ -9,12 +9,7 @@ import math
 from typing import Any
 
 from dlperf_study.programs.models._base import composed
-from dlperf_study.programs.models._sequences import Sizes
-
-#: The deviation of initial weights; those that are added to the residual have it divided by √(2 layers), as in GPT-2.
-DEVIATION = 0.02
-#: What is added to variances in norms.
-BERT_EPSILON, GPT_EPSILON, LLAMA_EPSILON = 1e-12, 1e-5, 1e-5
+from dlperf_study.programs.models._sequences import BERT_EPSILON, DEVIATION, GPT_EPSILON, LLAMA_EPSILON, Sizes
 
 
 def next_token_module(network: Any) -> Any:

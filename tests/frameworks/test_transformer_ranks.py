@@ -1,0 +1,47 @@
+"""Ranks of every library train one transformer together: that of one process with the whole batch."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dlperf_study.evidence.rank_log import read_rank_log
+from tests.command_line import LIMIT_SECONDS
+from tests.frameworks.launching import configuration, launch
+
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
+NO_IMAGES = {"image_size": 224, "classes": 1000}
+BERT = {"model": "bert_tiny", "sequence_length": 32, "masked_positions": 5}
+GPT = {"model": "gpt_tiny", "sequence_length": 32}
+CASES = [
+    pytest.param("paddle_collective", BERT, id="paddle_bert"),
+    pytest.param("paddle_collective", GPT, id="paddle_gpt"),
+    pytest.param("tensorflow_mirrored", BERT, id="tensorflow_bert", marks=pytest.mark.needs("tensorflow")),
+]
+
+
+def losses(folder: Path, ranks: int, batch: int, framework: str, sizes: dict[str, Any]) -> Any:
+    """Return the mean of the ranks' losses of each step but the first, from the beginning of the training."""
+    asked = configuration(
+        framework=framework,
+        devices_per_node=ranks,
+        batch_per_device=batch,
+        data_source="synthetic_host",
+        optimizer="adamw",
+        warmup_steps=4,
+        measured_steps=1,
+        **NO_IMAGES | sizes,
+    )
+    ending = launch(asked, folder)
+    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+    logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(ranks)]
+    return np.mean([log.windows["warmup"].losses for log in logs], axis=0)
+
+
+@pytest.mark.parametrize(("framework", "sizes"), CASES)
+def test_two_ranks_train_the_model_that_one_process_trains(framework, sizes, tmp_path):
+    alone = losses(tmp_path / "1", 1, 4, framework, sizes)
+    together = losses(tmp_path / "2", 2, 2, framework, sizes)
+    assert len(set(alone)) == len(alone) >= 3
+    assert together == pytest.approx(alone, rel=1e-5)
