@@ -89,7 +89,7 @@ def is_impossible(rate: ResultCell, work: Work, peak: DevicePeak) -> bool:
 
 def peak_of(rate: ResultCell) -> DevicePeak | None:
     """Return the peak of one device of a rate: as the table of results says, else as the device's data sheet does."""
-    device, precision = _device_name(rate), str(rate.get("precision"))
+    device, precision = str(rate.get("device_name")), str(rate.get("precision"))
     if rate.get("device_peak_flops"):
         return DevicePeak(device, precision, float(rate.get("device_peak_flops")), False, _FROM_TABLE)
     peak = _find_peak(device, precision)
@@ -97,11 +97,6 @@ def peak_of(rate: ResultCell) -> DevicePeak | None:
         return peak
     threads = rate.get("threads_per_device")
     return replace(peak, flops=peak.flops * int(threads), per_thread=False) if threads else None
-
-
-def _device_name(rate: ResultCell) -> str:
-    """Return the name of the device with spaces between its words: ``h100_80gb`` is an H100."""
-    return str(rate.get("device_name")).replace("_", " ")
 
 
 def _find_peak(device: str, precision: str) -> DevicePeak | None:
@@ -117,7 +112,7 @@ def _find_peak(device: str, precision: str) -> DevicePeak | None:
 
 def dense_peaks(cell: ResultCell) -> list[DevicePeak]:
     """Return the dense peaks of the device of a cell, in all number formats."""
-    device = known_device(_device_name(cell))
+    device = known_device(str(cell.get("device_name")))
     return [peak for peak in known_peaks() if peak.device == device and not peak.per_thread]
 
 
@@ -176,7 +171,7 @@ def unknown_names(rate: ResultCell) -> list[str]:
     model, size = str(rate.get("model")), size_of(rate)
     if not rate.get("flops_per_sample") and not work_of(rate, size):
         names.append(f"{model} at {size}" if _find_works(model) else model)
-    device, precision = _device_name(rate), rate.get("precision")
+    device, precision = str(rate.get("device_name")), rate.get("precision")
     if rate.get("device_peak_flops") or (precision and _find_peak(device, str(precision))):
         return names
     if not known_device(device):

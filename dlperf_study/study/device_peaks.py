@@ -19,10 +19,13 @@ from dlperf_study.study.validation import Section
 
 _TABLE = Path(__file__).parent / "device_peaks.csv"
 #: The names of number formats in the table and in a cluster file.
-FORMATS = ("fp32", "tf32", "fp16", "bf16")
+EIGHT_BITS = "fp8"
+FORMATS = ("fp32", "tf32", "fp16", "bf16", EIGHT_BITS)
 FROM_CLUSTER_FILE = "the cluster file"
 #: A part of a GPU has a part of its units, and no data sheet.
 _PARTITION = re.compile(r"\bMIG\b")
+#: What follows the name of a device in that of another one.
+_NAMESAKES = r"(?! (?:Ti|SUPER|D|Mobile|Laptop|Max-Q)\b)"
 
 #: A device as slow or as fast is a typing error.
 PeakFlops = Annotated[float, Field(ge=1e6, le=1e18)]
@@ -35,6 +38,7 @@ class PeaksByFormat(Section):
     tf32: PeakFlops | None = None
     fp16: PeakFlops | None = None
     bf16: PeakFlops | None = None
+    fp8: PeakFlops | None = None
 
 
 #: The peaks that a cluster file gives: FLOP/s in every format, or by format.
@@ -81,7 +85,8 @@ def known_peaks() -> tuple[DevicePeak, ...]:
 def known_device(device_name: str) -> str | None:
     """Return the device of the table that a name means; None for others, for parts of one, and for different devices.
 
-    The device's name must be a word of it: an RTX A1000 is no A100, and an A10G is no A10.
+    The device's name must be words of it, which "_" divides too: an RTX A1000 is no A100, an A10G no A10, and an
+    RTX 3090 Ti no RTX 3090.
     """
     devices = {_device_of(name) for name in device_name.split(", ")}
     return devices.pop() if len(devices) == 1 else None
@@ -90,8 +95,9 @@ def known_device(device_name: str) -> str | None:
 def _device_of(name: str) -> str | None:
     if _PARTITION.search(name):
         return None
+    words = name.replace("_", " ")
     for peak in known_peaks():
-        if re.search(rf"(?<!\w){re.escape(peak.device)}(?!\w)", name, re.IGNORECASE):
+        if re.search(rf"(?<!\w){re.escape(peak.device)}(?!\w){_NAMESAKES}", words, re.IGNORECASE):
             return peak.device
     return None
 
@@ -116,4 +122,5 @@ def peak_of_file(peaks: PeaksOfFile | None, number_format: str | None) -> float 
 
 
 def _number_format(name: str) -> str:
-    return COMPUTED_IN[canonical_precision(name)]
+    """Return the format as in ``COMPUTED_IN``; one that no precision here computes in has its own name."""
+    return COMPUTED_IN.get(canonical_precision(name), name)

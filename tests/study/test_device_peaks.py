@@ -18,7 +18,27 @@ from dlperf_study.study.device_peaks import FORMATS, PeaksByFormat, known_device
         ("NVIDIA RTX A1000", None),
         ("NVIDIA A100-SXM4-80GB", "A100"),
         ("NVIDIA L4", "L4"),
-        ("NVIDIA L40S", None),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA L40", "L40"),
+        ("NVIDIA L20", None),
+        ("h100_80gb", "H100"),
+        ("a100_40gb", "A100"),
+        ("a10g_24gb", None),
+        ("NVIDIA H20", "H20"),
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA GB200", "GB200"),
+        ("NVIDIA GB300", "GB300"),
+        ("NVIDIA B300 SXM6 AC", "B300"),
+        ("AMD Instinct MI325X", "MI325X"),
+        ("AMD Instinct MI355X", None),
+        ("NVIDIA A800-SXM4-80GB", "A800"),
+        ("NVIDIA GeForce RTX 3090", "RTX 3090"),
+        ("NVIDIA GeForce RTX 3090 Ti", None),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("NVIDIA GeForce RTX 4090 D", None),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA RTX A6000", "RTX A6000"),
+        ("NVIDIA RTX 6000 Ada Generation", None),
         ("NVIDIA H100 80GB HBM3", "H100"),
         ("NVIDIA H100 PCIe", "H100 PCIe"),
         ("NVIDIA H100 NVL", "H100 NVL"),
@@ -38,10 +58,26 @@ def test_a_name_means_one_device_or_none(name, device):
 def test_dense_tensor_cores_double_with_every_halving_of_the_format():
     """As the data sheets have it, from Ampere on; a number with sparsity in one column would be found."""
     for device in dict.fromkeys(peak.device for peak in known_peaks()):
-        tf32, fp16, bf16 = (known_peak(device, name) for name in ("tf32", "float16", "bfloat16"))
+        tf32, fp16, bf16, fp8 = (known_peak(device, name) for name in ("tf32", "float16", "bfloat16", "fp8"))
         if tf32 and fp16 and bf16:
             assert fp16.flops == bf16.flops
             assert fp16.flops == pytest.approx(2 * tf32.flops, rel=0.03)
+        if fp8:
+            assert bf16
+            assert fp8.flops == pytest.approx(2 * bf16.flops, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("device", "teraflops"), [("H100", 1978.9), ("H200", 1978.9), ("B200", 4500), ("MI300X", 2614.9), ("A100", None)]
+)
+def test_devices_from_hopper_on_have_a_peak_in_8_bits(device, teraflops):
+    peak = known_peak(device, "fp8")
+    assert (peak.flops / 1e12 if peak else None) == teraflops
+
+
+def test_every_peak_names_a_data_sheet_or_a_white_paper():
+    sources = {peak.source for peak in known_peaks() if not peak.per_thread}
+    assert [source for source in sources if "data sheet" not in source and "white paper" not in source] == []
 
 
 def test_a_format_without_units_has_no_peak():
@@ -54,4 +90,5 @@ def test_a_file_gives_one_number_for_all_formats_or_some_by_name():
     assert peak_of_file({"fp16": 125e12}, "float16") == 125e12
     assert peak_of_file({"fp16": 125e12}, "float32") is None
     assert peak_of_file({"fp16": 125e12}, None) is None
+    assert peak_of_file({"fp8": 1979e12}, "fp8") == 1979e12
     assert set(TypeAdapter(PeaksByFormat).json_schema()["properties"]) == {*FORMATS}

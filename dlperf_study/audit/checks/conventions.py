@@ -23,6 +23,7 @@ from dlperf_study.audit.result_cell import (
 )
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
+from dlperf_study.study.device_peaks import EIGHT_BITS
 
 #: The sizes of a network in its name: ``gpt_h1536_l16``.
 _SIZES = re.compile(r"(?:^|_)h(?P<hidden>\d+)_l(?P<layers>\d+)(?:_|$)")
@@ -76,11 +77,10 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
     """Return a diagnostic if a share is of another peak than the other rows say, or than its device has."""
     implied = flops.value / share.value
     rounding = float(share.printed.step / share.printed.exact + flops.printed.step / flops.printed.exact) + _NEAR_PEAK
-    peaks = dense_peaks(share)
+    has_8_bits = EIGHT_BITS in str(share.get("precision")).lower()
+    peaks = [peak for peak in dense_peaks(share) if has_8_bits or peak.number_format != EIGHT_BITS]
     computation = f"{flops.text} / {share.text} implies a peak of {implied / 1e12:.4g} TFLOP/s"
-    # Units for 8 bits are twice as fast as those for 16.
-    factors = (1, 2) if "fp8" in str(share.get("precision")).lower() else (1,)
-    if peaks and not any(abs(implied / (factor * peak.flops) - 1) <= rounding for peak in peaks for factor in factors):
+    if peaks and not any(abs(implied / peak.flops - 1) <= rounding for peak in peaks):
         computation += name_peak(share, implied, rounding)
     elif not peaks and middle and abs(implied / middle - 1) > rounding:
         computation += f", and other rows {middle / 1e12:.4g}"
