@@ -47,6 +47,15 @@ def test_a_number_has_the_unit_of_its_metric(tmp_path):
     assert (share["value"], share["unit"], share["resolution"]) == (0.95, "", 0.01)
 
 
+def test_tokens_of_a_device_are_samples_of_all(tmp_path):
+    lines = "table,row,column,metric,printed,printed_unit,world_size,sequence_length\nrates,8,TPS,throughput,5762,"
+    [line] = read(tmp_path, f"{lines}tokens/s/GPU,8,8192\n")
+    assert (line["value"], line["unit"]) == (pytest.approx(5762 * 8 / 8192), "samples/s")
+    assert line["resolution"] == pytest.approx(8 / 8192)
+    with pytest.raises(PublishedError, match="tokens/s/GPU need sequence_length"):
+        read(tmp_path, f"{lines}tokens/s/GPU,8,\n")
+
+
 def before_choices(raised):
     """Return a message without the columns, metrics and facts there are, which new parts add to."""
     return str(raised.value).partition(" are ")[0]

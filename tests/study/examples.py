@@ -10,7 +10,7 @@ from dlperf_study.study.study import Study
 
 #: Those that come with the package.
 STUDIES = (
-    "allreduce, arcface, bert, data_sources, frameworks, gpt, input_pipeline, one_gpu, precision, quickstart, "
+    "allreduce, arcface, bert, data_sources, frameworks, gpt, input_pipeline, llama, one_gpu, precision, quickstart, "
     "resnet50, vgg16_parameter_server"
 )
 STUDY = """\

@@ -33,6 +33,8 @@ BUILT = {
     "compiler": ("none",),
 }
 STUDIES = ("allreduce", "arcface", "input_pipeline", "resnet50", "vgg16_parameter_server")
+#: Today's tables, which recompute, compile or compute in float8 what no configuration of ours does.
+OF_LANGUAGE_MODELS = ("torchtitan_llama3_h100", "torchtitan_llama3_h200", "fms_fsdp_llama2", "llm_foundry_mpt")
 #: Of these each configuration is one of a published table, or an extra.
 AFTER_TABLES = (*STUDIES, "bert", "gpt")
 
@@ -79,8 +81,10 @@ def answers():
 
 
 def test_of_all_published_throughputs_nearly_half_have_a_configuration_that_can_run_somewhere(answers):
-    assert len(answers) + dashes() == 761
+    of_tokens = answers["source"].isin(OF_LANGUAGE_MODELS)
+    assert (~of_tokens).sum() + dashes() == 761
     assert answers["measurable"].sum() >= 350
+    assert not answers.loc[of_tokens, "planned"].any()
     of_libraries = answers[answers["measurable"]].groupby("source").size()
     for bert, throughputs in (("ngc_pytorch", 26), ("tensorflow", 66), ("ngc_tensorflow", 25), ("paddle", 38)):
         assert of_libraries[f"dlperf_{bert}_bert"] == throughputs

@@ -72,6 +72,8 @@ _CHOICES = {"metric": tuple(METRICS), "estimator": ESTIMATORS, "scope": SCOPES, 
 NO_NUMBER = "-"
 #: How many of a printed unit are one unit of the metric; any other printed unit is that of the metric.
 UNIT_FACTORS = {"%": 100, "ms": 1000, "TFLOP/s": 1e-12}
+#: A printed unit of throughputs, which are samples/s of all devices.
+TOKENS_PER_DEVICE = "tokens/s/GPU"
 _NUMBER = re.compile(r"\d+(?:\.(\d+))?")
 _RATIO = re.compile(r"(\d+) ?: ?(0*[1-9]\d*)")
 
@@ -175,12 +177,22 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
             raise PublishedError(unknown_name(f"{location}: {name} is", str(line.get(name, "")), f"{name}s", choices))
     if line.get("images", MADE_UP) not in IMAGES:
         raise PublishedError(unknown_name(f"{location}: images is", str(line["images"]), "levels", IMAGES))
+    line = derive_sizes(line | {"unit": METRICS[line["metric"]].unit})
     printed, unit = fields["printed"], fields.get("printed_unit", "")
     try:
-        line |= {"value": value_of(printed, unit), "resolution": resolution_of(printed, unit)}
+        factor = _tokens_factor(line) if unit == TOKENS_PER_DEVICE else 1.0
+        line |= {"value": value_of(printed, unit) / factor, "resolution": resolution_of(printed, unit) / factor}
     except PublishedError as error:
         raise PublishedError(f"{location}: {error}") from None
-    return derive_sizes(line | {"unit": METRICS[line["metric"]].unit})
+    return line
+
+
+def _tokens_factor(line: Mapping[str, Any]) -> float:
+    """Return how many tokens/s of a device are one sample/s of all; raises PublishedError if a size is not stated."""
+    missing = [name for name in ("sequence_length", "world_size") if not line.get(name)]
+    if missing:
+        raise PublishedError(f"{TOKENS_PER_DEVICE} need {' and '.join(missing)}")
+    return float(line["sequence_length"] / line["world_size"])
 
 
 def _typed(name: str, field: str, location: str) -> Any:

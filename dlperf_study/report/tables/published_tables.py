@@ -9,6 +9,7 @@ import pandas as pd
 
 from dlperf_study.audit.published.points import Published, exchange_points
 from dlperf_study.audit.published.same_question import Difference, Match, SameQuestion
+from dlperf_study.audit.published.source import TOKENS_PER_DEVICE, value_of
 from dlperf_study.core.wording import in_sentence
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, column_named
@@ -218,6 +219,8 @@ def _published_throughput() -> TableColumn:
     heading = Heading("Published throughput", COLUMNS["throughput"].unit, numeric=True, interval=True)
 
     def cell(row: Any) -> Cell:
+        if row.value != value_of(row.printed):
+            return Cell(format_column(row, "throughput")[0], footnote=f"printed as {row.printed} {TOKENS_PER_DEVICE}")
         if is_missing(row.throughput_low):
             return Cell(row.printed, footnote=WITHOUT_RUNS[row.estimator])
         bounds = (row.throughput_low, row.throughput_high)
