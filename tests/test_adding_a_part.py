@@ -108,7 +108,7 @@ def add_page(folder: Path) -> None:
     assert notebook.count('"page": 6') == 1
     numbered = notebook.replace('"page": 6', f'"page": {len(QUESTIONS) + 1}')
     study = folder / "dlperf_study" / "study" / "study.py"
-    questions = study.read_text(encoding="utf-8").replace('"resources")', '"resources", "new_page")')
+    questions = study.read_text(encoding="utf-8").replace('"prediction")', '"prediction", "new_page")')
     study.write_text(questions, encoding="utf-8")
     new = numbered.replace("# Quality", "# New page").replace("quality-", "new-page-")
     (folder / "notebooks" / "new_page.ipynb").write_text(new, encoding="utf-8")

@@ -163,3 +163,7 @@ class Plot:
     def drift(self) -> Figures:
         """Return how much faster or slower than its configuration each run was, by the time at which it began."""
         return Figures(figures.drift(self._dataset))
+
+    def prediction(self) -> Figures:
+        """Return what is predicted of sizes that were not measured, with its intervals."""
+        return Figures(figures.prediction(self._dataset))

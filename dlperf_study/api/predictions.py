@@ -7,7 +7,7 @@ import pandas as pd
 
 from dlperf_study.prediction.intervals import LEVELS
 from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of
-from dlperf_study.report.tables.prediction_tables import describe, predictions
+from dlperf_study.report.tables.prediction_tables import describe, prediction_table
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StudyPredictions:
         return describe(self.results)
 
     def _repr_html_(self) -> str:
-        return predictions(self.results)._repr_html_()
+        return prediction_table(self.results)._repr_html_()
 
 
 def _row(prediction: Prediction, size: PredictedSize) -> dict[str, object]:

@@ -18,12 +18,12 @@ from dlperf_study.core.wording import level, unknown_name
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement, compare_measurements, find_measurement, measurements_of
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
-from dlperf_study.prediction.curves import Unit, curves_of_study
-from dlperf_study.prediction.prediction import predict
+from dlperf_study.prediction.curves import Unit
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.section import Part, Section
 from dlperf_study.report.sentences.names import PageSentences
 from dlperf_study.report.series import ordered_levels
+from dlperf_study.report.study_predictions import study_predictions
 from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview
 from dlperf_study.report.tables.history_tables import nothing_in_common
 from dlperf_study.report.tables.latex import latex_table
@@ -176,7 +176,7 @@ class StudyResults:
         if nodes and devices:
             raise DlperfStudyError("give nodes or devices: what is predicted is over one of them")
         unit = Unit.DEVICE if devices else Unit.NODE if nodes else None
-        return StudyPredictions(predict(curves_of_study(self.dataset), unit, [*nodes, *devices]))
+        return StudyPredictions(study_predictions(self.dataset, unit, [*nodes, *devices]))
 
     @cached_property
     def measurements(self) -> list["StudyResults"]:

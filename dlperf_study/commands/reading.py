@@ -112,11 +112,12 @@ def _curves_named(name: str) -> "list[Curve]":
     """
     from dlperf_study.audit.published import source_names
     from dlperf_study.dataset.history import find_measurement, paths_of_measurement
-    from dlperf_study.prediction.curves import curves_of_sources, curves_of_study
+    from dlperf_study.prediction.curves import curves_of_sources
+    from dlperf_study.report.study_predictions import study_curves
 
     source, _, label = name.partition("/")
     if paths_of_measurement(name).plan_file.exists() or source not in source_names():
-        return curves_of_study(find_measurement(name).dataset)
+        return study_curves(find_measurement(name).dataset)
     curves = list(curves_of_sources((source,)))
     labels = dict.fromkeys(curve.label for curve in curves)
     if label and label not in labels:

@@ -49,10 +49,14 @@ class Case:
         return self.target.units / self.curve.last.units
 
     @property
+    def log_error(self) -> float:
+        """The logarithm of predicted / measured."""
+        return math.log(predicted_rate(self.curve, self.target.units)) - self.target.log_rate.mean
+
+    @property
     def score(self) -> float:
-        """The error of the logarithm of the predicted rate, in units of the width of the curve."""
-        error = math.log(predicted_rate(self.curve, self.target.units)) - self.target.log_rate.mean
-        return abs(error) / relative_width(self.curve)
+        """The size of this logarithm, in units of the width of the curve."""
+        return abs(self.log_error) / relative_width(self.curve)
 
 
 def cases_of(curves: Iterable[Curve]) -> Iterator[Case]:

@@ -60,8 +60,8 @@ def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[i
     """Return for each series what it says of so many nodes, or devices of one node.
 
     ``unit``: of the sizes; None: nodes where a series has several, else devices. ``sizes``: without them twice the
-    largest measured one. Workers whose nodes are not known count as either. A series without a curve over this unit is
-    refused, with the point that would give it one.
+    largest measured one, and each doubling as far as claims reach. Workers whose nodes are not known count as either. A
+    series without a curve over this unit is refused, with the point that would give it one.
     """
     series: dict[str, list[Curve]] = {}
     for curve in curves:
@@ -83,9 +83,17 @@ def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
     reason = reason_without_test(curve)
     growth = 1.0 if reason else largest_growth(curve.unit, curve.origin)
     claimed = int(curve.last.units * growth)
-    wanted = sorted(set(sizes)) or [2 * curve.last.units]
+    wanted = sorted(set(sizes)) or _doublings(curve.last.units, claimed)
     predicted = tuple(_size(curve, reference, units, claimed, reason) for units in wanted)
     return Prediction(curve, reference, predicted, claimed, reason)
+
+
+def _doublings(units: int, claimed: int) -> list[int]:
+    """Return twice a size, and each further doubling that a claim is made for."""
+    sizes = [2 * units]
+    while 2 * sizes[-1] <= claimed:
+        sizes.append(2 * sizes[-1])
+    return sizes
 
 
 def _size(curve: Curve, reference: CurvePoint, units: int, claimed: int, reason: str) -> PredictedSize:

@@ -36,10 +36,10 @@ from dlperf_study.study.program import AMOUNTS, Program, program_values
 #: What a report may be asked, in the order of its pages: each is a notebook of this name.
 QUESTIONS = (
     *("scaling", "communication", "comparison", "published"),
-    *("audit", "quality", "replication", "resources"),
+    *("audit", "quality", "replication", "resources", "prediction"),
 )
 #: The question that needs a declared reference, and the two that need published sources.
-COMPARISON, PUBLISHED, REPLICATION = "comparison", "published", "replication"
+COMPARISON, PUBLISHED, REPLICATION, PREDICTION = "comparison", "published", "replication", "prediction"
 SOURCES_FOLDER = PACKAGE_FOLDER / "audit" / "published" / "sources"
 
 #: An interval needs so many runs; further ones are asked for where it is still too wide.

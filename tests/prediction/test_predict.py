@@ -96,12 +96,12 @@ def test_the_command_predicts_a_published_series(capsys):
 
 def test_a_study_is_predicted_in_python_and_by_the_command(study, capsys):
     predictions = study.predict(nodes=[4])
-    row = predictions.frame.loc[("resnet50", 4)]
+    row = predictions.frame.loc[("ResNet-50", 4)]
     # 80 ms of computation, and an exchange of 10 ms on two nodes: 15 ms on four.
     assert row["rate"] == pytest.approx(4 * 80 / 95 * study.configurations["throughput"].iloc[0], rel=0.02)
     assert row["rate_low_90"] < row["rate_low_50"] < row["rate"] < row["rate_high_50"] < row["rate_high_90"]
-    assert "nodes=1" not in predictions.refused["mobilenet_v2"]
-    assert "nodes=2" in predictions.refused["mobilenet_v2"]
+    assert "nodes=1" not in predictions.refused["MobileNetV2"]
+    assert "nodes=2" in predictions.refused["MobileNetV2"]
     assert main(["predict", "example", "--nodes", "4"]) == 0
     assert repr(predictions) == capsys.readouterr().out.rstrip("\n")
     assert "<table" in predictions._repr_html_()

@@ -13,11 +13,23 @@ from dlperf_study.report.figures import drawings
 from dlperf_study.report.figures.factor_figure import factors
 from dlperf_study.report.figures.figure import Figure, alt_text
 from dlperf_study.report.figures.page_figures import drift, history
+from dlperf_study.report.figures.prediction_figure import prediction
 from dlperf_study.report.figures.style import Width
 from dlperf_study.report.formatting import model_name
 from dlperf_study.report.series import Series, all_groups, all_series
 
-__all__ = ["communication", "comparison", "drift", "factors", "history", "overview", "scaling", "steps", "stragglers"]
+__all__ = [
+    "communication",
+    "comparison",
+    "drift",
+    "factors",
+    "history",
+    "overview",
+    "prediction",
+    "scaling",
+    "steps",
+    "stragglers",
+]
 
 Draw = Callable[[Dataset, list[Series], Width], Drawing | None]
 

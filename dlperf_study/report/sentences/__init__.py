@@ -6,18 +6,19 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import MeasurementComparison
 from dlperf_study.report import context
-from dlperf_study.report.sentences import quality_sentences, source_sentences, step_sentences
+from dlperf_study.report.sentences import prediction_sentences, quality_sentences, source_sentences, step_sentences
 from dlperf_study.report.sentences.names import MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims, speedup_claims
 from dlperf_study.report.tables.history_tables import change_sentences
 from dlperf_study.selftest.result import SelftestResult
-from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
+from dlperf_study.study.study import COMPARISON, PREDICTION, PUBLISHED, REPLICATION
 
 __all__ = [
     "audit",
     "communication",
     "comparison",
     "history",
+    "prediction",
     "published",
     "quality",
     "replication",
@@ -79,6 +80,11 @@ def resources(dataset: Dataset) -> PageSentences:
 def runs(dataset: Dataset) -> PageSentences:
     """Return how many runs completed, and how many configurations have none."""
     return PageSentences.of(dataset, _runs(dataset))
+
+
+def prediction(dataset: Dataset) -> PageSentences:
+    """Return what larger sizes give that were not measured, and what can't be predicted."""
+    return _page(dataset, prediction_sentences.prediction_sentences(dataset))
 
 
 def published(dataset: Dataset) -> PageSentences:
@@ -177,4 +183,5 @@ _SENTENCES: dict[str, Callable[[Dataset], Texts]] = {
     "quality": _quality,
     "resources": _resources,
     REPLICATION: source_sentences.replication_sentences,
+    PREDICTION: prediction_sentences.prediction_sentences,
 }

@@ -17,6 +17,7 @@ from dlperf_study.report.tables.page_tables import (
     telemetry,
     timeline,
 )
+from dlperf_study.report.tables.prediction_tables import back_test, laws, not_predicted, predictions
 from dlperf_study.report.tables.study_tables import (
     comparison,
     differences,
@@ -29,6 +30,7 @@ from dlperf_study.report.tables.study_tables import (
 
 __all__ = [
     "about",
+    "back_test",
     "communication",
     "comparison",
     "data_sources",
@@ -40,9 +42,12 @@ __all__ = [
     "exchange",
     "factors",
     "failures",
+    "laws",
     "measured",
     "memory",
     "nccl",
+    "not_predicted",
+    "predictions",
     "rounds",
     "runs",
     "scaling",

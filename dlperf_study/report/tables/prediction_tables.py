@@ -4,11 +4,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dlperf_study.core.wording import counted
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
-from dlperf_study.prediction.intervals import LEVELS
+from dlperf_study.prediction.intervals import LEVELS, interval, reason_without_test
+from dlperf_study.prediction.laws import labels_of
+from dlperf_study.prediction.node_ring import predicted_log_rate
 from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of
-from dlperf_study.report.formatting import format_bounded, integer, listed
+from dlperf_study.report.formatting import MINUS, bounded_value, format_bounded, integer, listed
+from dlperf_study.report.study_predictions import own_cases, study_predictions
 from dlperf_study.report.tables.history_tables import as_text
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
@@ -29,10 +34,81 @@ INTERVALS = (
     "predicted in the same way; the error of the measured rates is added. What no published series has is not in them."
 )
 _NO_ERROR = "The measured rates have no interval, as of fewer than three runs: what runs differ by is not in these."
+_NO_TEST = "no published series tests this prediction"
+_ONE_RUN = "fewer than three runs: no interval"
+_LABELS = (
+    "Fitted to all sizes of a series, also those inside one node, with 95 % profile intervals. They describe a curve; "
+    "extended, they predict published series worse than the ring does."
+)
 _NOTHING = "No series has a second size, so nothing can be predicted."
 
 
-def predictions(results: Sequence[Prediction | Refusal]) -> Table:
+def predictions(dataset: Dataset) -> Table:
+    """Return what is predicted of sizes that a study has not measured, as far as claims reach."""
+    return prediction_table(study_predictions(dataset))
+
+
+def not_predicted(dataset: Dataset) -> Table:
+    """Return the series of a study of which nothing is predicted, and which point each needs."""
+    headings = (Heading("Series"), Heading("Not predicted"))
+    rows = []
+    for result in study_predictions(dataset):
+        if isinstance(result, Refusal):
+            rows.append((Cell(f"{_title(result.curve)}, {_measured(result.curve)}"), Cell(result.reason)))
+    empty = "Every series is predicted."
+    return Table("not-predicted", "What can't be predicted", "", headings, tuple(rows), empty=empty)
+
+
+def back_test(dataset: Dataset) -> Table:
+    """Return the largest size of each series of a study that has three, as its smaller ones predict it."""
+    rows = []
+    for case in own_cases(dataset):
+        curve, target = case.curve, case.target
+        log_rate = predicted_log_rate(curve, target.units)
+        held = interval(curve, target.units, log_rate, _OUTER)
+        bounds = (held.low, held.high) if held else (None, None)
+        error = log_rate.factor / target.rate - 1
+        measured = bounded_value(dataset.configuration_rows[curve.identity], dataset.rate)
+        rows.append(
+            (
+                Cell(_title(curve)),
+                Cell(listed(str(point.units) for point in curve.points)),
+                Cell(_size(curve, target.units)),
+                Cell.of((log_rate.factor, *bounds), _no_interval(curve)),
+                Cell.of(measured, _ONE_RUN),
+                Cell(f"{100 * error:+.1f}".replace("-", MINUS)),
+            )
+        )
+    unit = COLUMNS[dataset.rate].unit
+    headings = (
+        Heading("Series"),
+        Heading("From"),
+        Heading("Size"),
+        Heading("Predicted", unit, numeric=True, interval=True),
+        Heading("Measured", unit, numeric=True, interval=True),
+        Heading("Error", "%", numeric=True),
+    )
+    caption = f"Intervals of predictions hold {_in_percent(_OUTER)}, and those of measured rates are of 95 %."
+    empty = "No series has three sizes, of which the largest could be predicted from the others."
+    title = "The largest size, predicted from the smaller ones"
+    return Table("back-test", title, caption, headings, tuple(rows), empty=empty)
+
+
+def laws(dataset: Dataset) -> Table:
+    """Return the laws that the series of a study look like, or why its points don't say."""
+    rows, groups = [], []
+    for prediction in predictions_of(study_predictions(dataset)):
+        for label in labels_of(prediction.curve):
+            bounds = (label.interval.low, label.interval.high) if label.interval else (None, None)
+            value = Cell.missing(label.reason) if label.value is None else Cell.of((label.value, *bounds), "")
+            rows.append((Cell(label.law), Cell(label.parameter), value))
+            groups.append(_title(prediction.curve))
+    headings = (Heading("Law"), Heading("Parameter"), Heading("Value", numeric=True, interval=True))
+    title, empty = "Laws, as labels", "No series has two sizes."
+    return Table("laws", title, _LABELS, headings, tuple(rows), empty=empty, groups=tuple(groups))
+
+
+def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
     """Return the predicted sizes of all curves that can be predicted, a group for each."""
     rows, groups = [], []
     for prediction in predictions_of(results):
@@ -58,7 +134,7 @@ def describe(results: Sequence[Prediction | Refusal]) -> str:
     parts = []
     for prediction in predictions_of(results):
         title = f"{_title(prediction.curve)}: {_measured(prediction.curve)}"
-        parts.append("\n".join([title, as_text(predictions([prediction])), *_reasons(prediction)]))
+        parts.append("\n".join([title, as_text(prediction_table([prediction])), *_reasons(prediction)]))
     refused: dict[str, list[str]] = {}
     for result in results:
         if isinstance(result, Refusal):
@@ -131,6 +207,10 @@ def _cells(value: float, intervals: Any, reason: str) -> tuple[Cell, Cell]:
 
 def _size(curve: Curve, units: int) -> str:
     return counted(units, curve.unit)
+
+
+def _no_interval(curve: Curve) -> str:
+    return reason_without_test(curve) or _NO_TEST
 
 
 def _title(curve: Curve) -> str:

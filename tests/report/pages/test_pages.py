@@ -23,7 +23,9 @@ from tests.requirements import need
 
 PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS), "history.html", "runs.html")
 CAPTION_LINES = 2
-WITHOUT_FIGURES = {"runs.html", "resources.html", "audit.html", "replication.html", "published.html"}
+WITHOUT_FIGURES = {
+    *("runs.html", "resources.html", "audit.html", "replication.html", "published.html", "prediction.html"),
+}
 pytestmark = pytest.mark.timeout(300)
 
 

@@ -1,0 +1,71 @@
+"""The page on predictions: its figure, its tables and its sentences, of a study on nodes with GPUs."""
+
+from typing import Any
+
+import pytest
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import figures, sentences, tables
+from dlperf_study.report.figures.style import COLUMN, PAGE
+from tests.evidence_factory import Planned, Recipe, configuration
+from tests.report.conftest import study
+
+#: Computation takes 80 ms; an exchange between m nodes takes 40 ms x (m - 1)/m.
+_EXPOSED = {1: 0.0, 2: 0.020, 4: 0.030}
+
+
+def on_nodes(*counts: int, **changes: Any) -> Dataset:
+    """A study of one model on GPUs, on one and on several nodes of four devices."""
+    baseline = configuration(devices_per_node=4)
+    planned = []
+    for count in counts:
+        recipe = Recipe(exposed_seconds=_EXPOSED[count], device="gpu", noise=0.001)
+        planned.append(Planned(configuration(nodes=count, devices_per_node=4), recipe, baseline=baseline))
+    return study(*planned, questions=("prediction",), published=(), **changes)
+
+
+def test_the_largest_size_is_predicted_from_the_smaller_ones() -> None:
+    dataset = on_nodes(1, 2, 4)
+    table = tables.back_test(dataset)
+    assert table.column("Size") == ["4 nodes"]
+    assert table.column("From") == ["1 and 2"]
+    # The ring is what the recipe follows.
+    assert abs(float(table.column("Error")[0].replace("−", "-"))) < 1.5
+    assert tables.back_test(on_nodes(1, 2)).is_empty
+
+
+def test_the_next_size_has_intervals_and_the_efficiency_of_a_ring() -> None:
+    table = tables.predictions(on_nodes(1, 2, 4))
+    assert table.column("Size") == ["8 nodes"]
+    [row] = table.rows
+    assert row[2].interval
+    # 80 ms of computation and 35 ms of exchange.
+    assert float(row[4].text) == pytest.approx(80 / 115, rel=0.03)
+    assert len(tables.laws(on_nodes(1, 2, 4)).rows) == 5
+
+
+def test_a_figure_is_drawn_in_each_width() -> None:
+    [figure] = figures.prediction(on_nodes(1, 2, 4))
+    for width in (PAGE, COLUMN):
+        drawing = figure.drawn(width)
+        assert drawing is not None
+        [axes] = [axes for axes in drawing.axes if axes.get_visible()]
+        labels = axes.get_legend_handles_labels()[1]
+        assert {"50 %", "90 %", "node ring", "from smaller sizes"} <= set(labels)
+
+
+def test_one_node_is_refused_with_the_point_to_measure() -> None:
+    dataset = on_nodes(1)
+    assert tables.predictions(dataset).is_empty
+    assert len(tables.not_predicted(dataset).rows) == 1
+    [figure] = figures.prediction(dataset)
+    assert figure.is_empty
+    [sentence] = sentences.prediction(dataset).sentences
+    assert "devices_per_node" in sentence
+
+
+def test_sentences_give_the_next_size_with_its_interval() -> None:
+    first, second = sentences.prediction(on_nodes(1, 2, 4)).sentences
+    assert "8 nodes (32 devices)" in first
+    assert "90 %" in first
+    assert "too" in second
