@@ -59,6 +59,7 @@ PACKAGES_OF = {
     "torch_ddp": {"torch"},
     "torch_zero": {"torch"},
     "torch_tensor": {"torch"},
+    "torch_pipeline": {"torch"},
     "horovod_torch": {"horovod", "torch"},
     "tensorflow_mirrored": {"tensorflow"},
     "tensorflow_ps": {"tensorflow"},

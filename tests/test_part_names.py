@@ -17,6 +17,7 @@ PACKAGE = PROJECT / "dlperf_study"
 #: Names of parts that are words of other things as well, so that a literal says nothing.
 WORDS = {
     "tensor": "a dimension of a layout",
+    "pipeline": "a dimension of a layout",
     "files": "a key of requests to nodes",
     "local": "the cluster file that is used by default",
     "ssh": "the program of that name",

@@ -30,6 +30,7 @@ from dlperf_study.metrics.comparison import (
     widest_equality,
 )
 from dlperf_study.metrics.pace import with_pace
+from dlperf_study.metrics.pipeline_bubble import bubble_columns
 from dlperf_study.metrics.scaling import efficiency_factors, factor_samples, scaling_columns
 from dlperf_study.metrics.statistics import (
     Estimate,
@@ -66,6 +67,7 @@ def configurations_table(
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
     decided = _verdicts(plan, {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms})
     parts = _StepParts(plan, completed, uneven, throughputs)
+    bubbles = bubble_columns(plan.entries, completed)
     entries, rows = plan.by_identity, []
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.get(identity, {"runs_completed": 0})
@@ -84,7 +86,7 @@ def configurations_table(
             row |= _ratio_columns({"relative_throughput": relative_throughput})
             row |= _verdict_columns("reference", verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
-        rows.append(row | separate.get(identity, {}))
+        rows.append(row | bubbles.get(identity, {}) | separate.get(identity, {}))
     return frame_of_rows(TableName.CONFIGURATIONS, rows), [*speedups.diagnostics, *relative_throughputs.diagnostics]
 
 

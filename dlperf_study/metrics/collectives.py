@@ -14,17 +14,25 @@ BUS_FACTORS: dict[CollectiveKind, tuple[str, Callable[[int], float]]] = {
     "all_gather": ("(n−1)/n", lambda ranks: (ranks - 1) / ranks),
     "reduce_scatter": ("(n−1)/n", lambda ranks: (ranks - 1) / ranks),
     "broadcast": ("1", lambda ranks: 1.0),
+    "send_receive": ("1", lambda ranks: 1.0),
 }
 
 
 def exchanges_of(run: Run, kind: CollectiveKind) -> list[CollectiveLine]:
-    """Return what rank 0 says of the collectives of a kind, for each number of ranks; none if nobody observed them."""
-    exchanges = cast(list[CollectiveLine], run.ranks[0].facts.get("exchanges", []))
-    return [entry for entry in exchanges if entry["kind"] == kind]
+    """Return the collectives of a kind of the rank that moves the most by them; none if nobody observed them.
+
+    Where ranks have different layers, those at the ends of a pipeline send half of what the others do.
+    """
+    of_ranks = [cast(list[CollectiveLine], log.facts.get("exchanges", [])) for log in run.ranks]
+    of_kind = [[entry for entry in exchanges if entry["kind"] == kind] for exchanges in of_ranks]
+    return max(of_kind, key=lambda exchanges: sum(entry["bytes"] for entry in exchanges))
 
 
 def collective_bytes(run: Run, kind: CollectiveKind) -> int | None:
-    """Return the bytes of all collectives of a kind in a step; None where a step has none, or nobody observed them."""
+    """Return the bytes of all collectives of a kind in a step; None where a step has none, or nobody observed them.
+
+    Of what is sent from rank to rank, the bytes that a rank sends.
+    """
     return sum(entry["bytes"] for entry in exchanges_of(run, kind)) or None
 
 
@@ -51,7 +59,7 @@ def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric]:
     size = Metric(
         f"{kind}_bytes",
         f"{label.capitalize()} bytes",
-        f"bytes of the {label} collectives of a step, as observed in the first one",
+        f"bytes of the {label} collectives of a step on the rank with most, as observed in the first one",
         RC,
         unit="bytes",
         dtype=MAYBE_INT,

@@ -23,6 +23,7 @@ from dlperf_study.metrics import (
     outcome,
     pace,
     parameters,
+    pipeline_bubble,
     process_resources,
     published,
     scaling,
@@ -51,6 +52,7 @@ FAMILIES: tuple[ModuleType, ...] = (
         computation,
         communication,
         collectives,
+        pipeline_bubble,
     ),
     *(exchange_reports, utilisation, tuning, process_resources, held_memory, energy, gpu_state, ingested, environment),
 )

@@ -268,6 +268,8 @@ def divided_model(gap: Gap) -> str:
         return ""
     if (gap.runs["tensor_parallel"].fillna(1) > 1).all():
         return "its matrices are divided: no step can be done without exchanging activations"
+    if (gap.runs["pipeline_parallel"].fillna(1) > 1).all():
+        return "its layers are divided: no step can be done without sending activations"
     is_sharded = (gap.runs["zero_stage"].fillna(0) >= SHARDED_PARAMETERS).all()
     return "its parameters are divided: no step can be done without gathering them" if is_sharded else ""
 

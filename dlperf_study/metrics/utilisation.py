@@ -61,16 +61,20 @@ def flops_per_sample(run: Run) -> float | None:
 
 
 def exchanged_gradients(run: Run) -> int | None:
-    """Return the bytes of gradients that rank 0 exchanges in a step; None where it has a part of each matrix alone."""
-    if run.configuration.tensor_parallel > 1:
+    """Return the bytes of gradients that rank 0 exchanges in a step; None where it has a part of the model alone."""
+    if run.configuration.tensor_parallel > 1 or run.configuration.pipeline_parallel > 1:
         return None
     gradient_bytes: int | None = run.ranks[0].facts.get("gradient_bytes")
     return gradient_bytes
 
 
 def _gradients_of_part(gap: Gap) -> str:
-    is_part = (gap.runs["tensor_parallel"].fillna(1) > 1).all()
-    return "its matrices are divided: what is exchanged is in the bytes of each kind of collectives" if is_part else ""
+    degrees = gap.runs["tensor_parallel"].fillna(1) * gap.runs["pipeline_parallel"].fillna(1)
+    return (
+        "the model is divided: what is exchanged is in the bytes of each kind of collectives"
+        if (degrees > 1).all()
+        else ""
+    )
 
 
 def severity_above_peak(share: float, is_convolutional: bool = True) -> Severity | None:

@@ -13,8 +13,8 @@ COLLECTIVES: Final = "collectives"
 Exchange = Literal["none", "all_reduce", "push_pull", "synchronous_push_pull", "collectives"]
 #: Of a user's program, which may exchange without anybody knowing how.
 UNKNOWN_EXCHANGE: Final = "unknown"
-#: What collectives are called, as nccl-tests call them.
-CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast"]
+#: What collectives are called, as nccl-tests call them; ``send_receive`` is of pairs of ranks.
+CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_receive"]
 COLLECTIVE_KINDS: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
 ProgramExchange = Literal["none", "all_reduce", "unknown"]
 #: Bytes of one element of a gradient on the link, of parameters that are kept as float32, by ``gradient_compression``.
@@ -35,6 +35,7 @@ STRATEGIES = {
     "async": Strategy("asynchronous", PUSH_PULL),
     "zero": Strategy("ZeRO", COLLECTIVES),
     "tensor": Strategy("tensor parallel", COLLECTIVES),
+    "pipeline": Strategy("pipeline", COLLECTIVES),
     "sync": Strategy("synchronous", SYNCHRONOUS_PUSH_PULL),
 }
 

@@ -31,7 +31,11 @@ class ParallelParameters:
         note="2 or more with `torch_tensor` only",
     )
     pipeline_parallel: int = parameter(
-        1, "Pipeline parallel", "devices that divide the layers of the model among them", bounds=(1, _MAX_DEGREE)
+        1,
+        "Pipeline parallel",
+        "devices that divide the layers of the model among them",
+        bounds=(1, _MAX_DEGREE),
+        note="2 or more with `torch_pipeline` only",
     )
     context_parallel: int = parameter(
         1,
@@ -53,7 +57,7 @@ class ParallelParameters:
         "Micro-batches",
         "equal parts of the batch of a device, whose gradients are added before the update",
         bounds=(1, _MAX_BATCHES),
-        note="`torch_ddp`, `torch_zero` and `torch_tensor`",
+        note="`torch_ddp`, `torch_zero`, `torch_tensor` and `torch_pipeline`",
     )
     pipeline_schedule: str = parameter(
         "none",

@@ -32,7 +32,8 @@ class TrainingParameters:
             "Strategy",
             "how the framework distributes the training",
             note="`async` and `sync` of `paddle_ps` and `tensorflow_ps`, `local` of `paddle_ps`, "
-            "`zero` of `torch_zero`, `tensor` of `torch_tensor`; else `all_reduce`",
+            "`zero` of `torch_zero`, `tensor` of `torch_tensor`, "
+            "`pipeline` of `torch_pipeline`; else `all_reduce`",
         )
     )
     model: str = field(metadata=declared("Model", "name of the model", always_known=True, published=True))

@@ -27,6 +27,13 @@ TENSOR = configuration(
     devices_per_node=2,
     data_source="synthetic_host",
 )
+PIPELINE = replace(
+    TENSOR,
+    **{"framework": "torch_pipeline", "strategy": "pipeline", "tensor_parallel": 1, "pipeline_parallel": 2},
+    pipeline_schedule="1f1b",
+    micro_batches=4,
+)
+INTERLEAVED = {"pipeline_schedule": "interleaved_1f1b"}
 LLAMA = {"model": "llama_tiny", "tensor_parallel": 4, "devices_per_node": 4}
 PADDLE, ASYNCHRONOUS = configuration(), asynchronous(1)
 #: What is refused on CPUs, by the changes to a configuration that is not.
@@ -82,6 +89,16 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
             *({"tensor_parallel": 3, "devices_per_node": 3}, {"sequence_parallel": True, "sequence_length": 33}),
             *({"model": "mobilenet_v2", "sequence_length": 0}, {"micro_batches": 3}, {"fusion_mib": 4}),
             *({"framework": "torch_ddp", "strategy": "all_reduce", "sequence_parallel": True},),
+        ),
+    ),
+    (
+        PIPELINE,
+        (
+            *({"pipeline_parallel": 1}, {"zero_stage": 1}, {"tensor_parallel": 2}, {"pipeline_schedule": "none"}),
+            *({"micro_batches": 1}, {"micro_batches": 3}, {"virtual_stages": 2}, INTERLEAVED, {"fusion_mib": 4}),
+            *({"pipeline_parallel": 3, "devices_per_node": 3}, INTERLEAVED | {"virtual_stages": 4}),
+            *(INTERLEAVED | {"virtual_stages": 2, "micro_batches": 5, "batch_per_device": 5},),
+            *({"model": "mobilenet_v2", "sequence_length": 0}, {"framework": "torch_ddp", "strategy": "all_reduce"}),
         ),
     ),
     (HOROVOD, ({"hierarchical": True}, SHARDED, {"precision": "amp_fp16_o2"})),
@@ -147,6 +164,8 @@ BUILT = [
     *(LOCAL, replace(LOCAL, memory_format="nhwc")),
     *(DIVIDED, replace(DIVIDED, zero_stage=1, micro_batches=4, precision="amp_bf16"), replace(DDP, micro_batches=2)),
     *(TENSOR, replace(TENSOR, sequence_parallel=True, micro_batches=2), replace(TENSOR, devices_per_node=4)),
+    *(PIPELINE, replace(PIPELINE, devices_per_node=4), replace(PIPELINE, pipeline_schedule="gpipe", micro_batches=1)),
+    replace(PIPELINE, pipeline_schedule="interleaved_1f1b", virtual_stages=2, precision="amp_bf16"),
     *(DDP, replace(DDP, **SHARDED), replace(DDP, **HALF, fusion_mib=5), SERVED, replace(SERVED, strategy="async")),
     *(MIRRORED, replace(MIRRORED, precision="amp_bf16", compiler="xla", fusion_mib=0), HOROVOD),
     replace(HOROVOD, memory_format="nhwc", fused_optimizer="fused"),

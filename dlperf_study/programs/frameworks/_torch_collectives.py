@@ -17,6 +17,8 @@ class Collective:
     """One call: ``elements`` of a number format, as nccl-tests counts its size, among the ranks of a group.
 
     That is the buffer of an all-reduce or a broadcast, what an all-gather gathers, and what a reduce-scatter reduces.
+    ``source`` is the rank of the group that broadcasts, or the one that a tensor is sent to, or received from if it
+    ``is_received``.
     """
 
     kind: CollectiveKind
@@ -25,6 +27,7 @@ class Collective:
     number_format: Any
     group: Any
     source: int = 0
+    is_received: bool = False
 
     @property
     def bytes(self) -> int:
@@ -35,7 +38,7 @@ class Collective:
 class _Operator(NamedTuple):
     """Which arguments of an operator are its tensor and its group; ``source`` is its root.
 
-    ``gathers``: the tensor is what a rank has of the size.
+    ``gathers``: the tensor is what a rank has of the size. ``receives``: a rank sends it, and the source is that rank.
     """
 
     kind: CollectiveKind
@@ -43,6 +46,7 @@ class _Operator(NamedTuple):
     group: int
     source: int | None = None
     gathers: bool = False
+    receives: bool = False
 
 
 #: Those of ``torch.ops.c10d``, and the functional ones, which tensors that are divided among ranks use.
@@ -51,6 +55,8 @@ _OPERATORS = {
     "c10d::broadcast_": _Operator("broadcast", 0, 1, 2),
     "c10d::_allgather_base_": _Operator("all_gather", 0, 2),
     "c10d::_reduce_scatter_base_": _Operator("reduce_scatter", 1, 2),
+    "c10d::send": _Operator("send_receive", 0, 1, 2),
+    "c10d::recv_": _Operator("send_receive", 0, 1, 2, receives=True),
     "_c10d_functional::all_reduce": _Operator("all_reduce", 0, 2),
     "_c10d_functional::all_reduce_": _Operator("all_reduce", 0, 2),
     "_c10d_functional::all_gather_into_tensor": _Operator("all_gather", 0, 2, gathers=True),
@@ -92,7 +98,7 @@ def _observed(operator: _Operator, arguments: Sequence[Any]) -> Collective:
     tensor = tensor[0] if isinstance(tensor, list) else tensor
     source = 0 if operator.source is None else int(arguments[operator.source])
     elements = tensor.numel() * (group.size() if operator.gathers else 1)
-    return Collective(operator.kind, elements, tensor.element_size(), tensor.dtype, group, source)
+    return Collective(operator.kind, elements, tensor.element_size(), tensor.dtype, group, source, operator.receives)
 
 
 def _group(argument: Any) -> Any:
@@ -104,12 +110,15 @@ def _group(argument: Any) -> Any:
 
 
 def described(collectives: Sequence[Collective], layout: Layout) -> list[CollectiveLine]:
-    """Return what the rank log says of them: calls and bytes of each kind and group, in order of their first call."""
+    """Return what the rank log says of them: calls and bytes of each kind and group, in order of their first call.
+
+    Of what is sent from rank to rank a rank counts what it sends.
+    """
     from torch.distributed import get_process_group_ranks
 
     calls: Counter[tuple[CollectiveKind, Any]] = Counter()
     sizes: Counter[tuple[CollectiveKind, Any]] = Counter()
-    for collective in collectives:
+    for collective in (collective for collective in collectives if not collective.is_received):
         calls[collective.kind, collective.group] += 1
         sizes[collective.kind, collective.group] += collective.bytes
     return [
@@ -125,8 +134,10 @@ def described(collectives: Sequence[Collective], layout: Layout) -> list[Collect
 
 
 def replayed(collectives: Sequence[Collective], device: Any) -> Callable[[], None]:
-    """Return what does the collectives again, one after the other, on buffers of zeros."""
-    calls = [_replayed(collective, device) for collective in collectives]
+    """Return what does the collectives again, on buffers of zeros: all that is sent at once, the others in turn."""
+    between_pairs = [collective for collective in collectives if collective.kind == "send_receive"]
+    calls = [_sent_at_once(between_pairs, device)] if between_pairs else []
+    calls += [_replayed(collective, device) for collective in collectives if collective.kind != "send_receive"]
 
     def exchange() -> None:
         for call in calls:
@@ -149,3 +160,21 @@ def _replayed(collective: Collective, device: Any) -> Callable[[], Any]:
         "reduce_scatter": lambda: dist.reduce_scatter_tensor(part, buffer, group=group),
     }
     return calls[collective.kind]
+
+
+def _sent_at_once(transfers: Sequence[Collective], device: Any) -> Callable[[], None]:
+    """Return what sends and receives all tensors: in any order a rank could wait for another that waits for it."""
+    import torch
+    import torch.distributed as dist
+
+    operations = []
+    for transfer in transfers:
+        buffer = torch.zeros(transfer.elements, dtype=transfer.number_format, device=device)
+        operation = dist.irecv if transfer.is_received else dist.isend
+        operations.append(dist.P2POp(operation, buffer, group=transfer.group, group_peer=transfer.source))
+
+    def send() -> None:
+        for work in dist.batch_isend_irecv(operations):
+            work.wait()
+
+    return send

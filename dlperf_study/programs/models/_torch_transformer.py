@@ -2,14 +2,19 @@
 
 The number of heads is never a number in ``forward``, so that matrices may be divided among devices by their columns.
 A network has its parts by name: ``wte``, ``wpe``, ``blocks``, ``nf``, ``head``; a block ``n1``, ``attn``, ``n2``,
-``mlp``.
+``mlp``. Its ``embed`` is what comes before the blocks, and its ``predict`` what comes after them: blocks may be divided
+among devices.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from dlperf_study.programs.models._base import composed
 from dlperf_study.programs.models._sequences import BERT_EPSILON, DEVIATION, GPT_EPSILON, LLAMA_EPSILON, Sizes
+
+#: The parts of a network that come before its blocks.
+EMBEDDING = ("wte", "wpe", "wse", "ne")
 
 
 def next_token_module(network: Any) -> Any:
@@ -75,17 +80,18 @@ def _decoder(sizes: Sizes, block: Any, norm: Any, **positions: Any) -> Any:
     import torch
     from torch import nn
 
-    def forward(network: Any, tokens: Any) -> Any:
+    def embed(network: Any, tokens: Any) -> Any:
         features = network.wte(tokens)
         if positions:
             features = features + network.wpe(torch.arange(tokens.shape[1], device=tokens.device))
-        for part in network.blocks.values():
-            features = part(features)
+        return features
+
+    def predict(network: Any, features: Any) -> Any:
         return network.head(network.nf(features))
 
-    network = composed(
-        nn.Module,
-        forward,
+    network = _network(
+        embed,
+        predict,
         wte=nn.Embedding(sizes.vocabulary, sizes.hidden),
         **positions,
         blocks=_blocks(sizes, block),
@@ -101,13 +107,13 @@ def bert_network(sizes: Sizes) -> Any:
     from torch import nn
     from torch.nn import functional
 
-    def forward(network: Any, tokens: Any, positions: Any) -> Any:
+    def embed(network: Any, tokens: Any) -> Any:
         indices = torch.arange(tokens.shape[1], device=tokens.device)
         # The second half is the second sentence.
         segment = (indices >= tokens.shape[1] // 2).long()
-        features = network.ne(network.wte(tokens) + network.wpe(indices) + network.wse(segment))
-        for block in network.blocks.values():
-            features = block(features)
+        return network.ne(network.wte(tokens) + network.wpe(indices) + network.wse(segment))
+
+    def predict(network: Any, features: Any, positions: Any) -> Any:
         next_logits = network.nsp(torch.tanh(network.pool(features[:, 0])))
         rows = positions[..., None].expand(-1, -1, features.shape[-1])
         masked = network.nm(functional.gelu(network.mlm(features.gather(1, rows))))
@@ -117,9 +123,9 @@ def bert_network(sizes: Sizes) -> Any:
         return nn.LayerNorm(sizes.hidden, eps=BERT_EPSILON)
 
     hidden = sizes.hidden
-    network = composed(
-        nn.Module,
-        forward,
+    network = _network(
+        embed,
+        predict,
         wte=nn.Embedding(sizes.vocabulary, hidden),
         wpe=nn.Embedding(sizes.positions, hidden),
         wse=nn.Embedding(2, hidden),
@@ -133,6 +139,46 @@ def bert_network(sizes: Sizes) -> Any:
         head_bias=nn.Parameter(torch.zeros(sizes.vocabulary)),
     )
     return _initialised(network, sizes)
+
+
+def _network(embed: Any, predict: Any, **parts: Any) -> Any:
+    """Return a network: ``predict(network, features, *positions)`` of what its blocks make of ``embed``'s features."""
+    from torch.nn import Module
+
+    def forward(network: Any, tokens: Any, *positions: Any) -> Any:
+        return predict(network, _through_blocks(network, embed(network, tokens)), *positions)
+
+    network = composed(Module, forward, **parts)
+    network.embed, network.predict = embed, predict
+    return network
+
+
+def _through_blocks(network: Any, features: Any) -> Any:
+    """Return what the blocks of a network make of features, one after the other."""
+    for block in network.blocks.values():
+        features = block(features)
+    return features
+
+
+def stage_of(network: Any, layers: Iterable[int], is_first: bool, is_last: bool) -> Any:
+    """Return the part of a network that has these of its blocks, which share their parameters with it.
+
+    The first takes tokens [N, T], every other features [N, T, h]; the last returns what the network does, and takes
+    what its ``predict`` needs besides features, every other returns features.
+    """
+    from torch.nn import Module, ModuleDict
+
+    def forward(stage: Any, inputs: Any, *positions: Any) -> Any:
+        features = _through_blocks(stage, network_embed(stage, inputs) if is_first else inputs)
+        return network_predict(stage, features, *positions) if is_last else features
+
+    network_embed, network_predict = network.embed, network.predict
+    kept = ModuleDict({str(layer): network.blocks[str(layer)] for layer in layers})
+    parts = {"blocks": kept}
+    for name, part in (network._modules | network._parameters).items():
+        if name not in parts and (is_first if name in EMBEDDING else is_last):
+            parts[name] = part
+    return composed(Module, forward, **parts)
 
 
 def _blocks(sizes: Sizes, block: Any) -> Any:

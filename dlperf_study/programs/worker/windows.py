@@ -99,15 +99,19 @@ def exchange_windows(trainer: Trainer, description: Mapping[str, Any], steps: in
 def _collective_windows(
     trainer: CollectiveTrainer, exchanges: Sequence[CollectiveLine], steps: int
 ) -> Iterator[TimedWindow]:
-    """Measure the collectives of a step alone, those of each kind, the kind with fewest bytes first, and all."""
+    """Measure the collectives of a step alone, those of each kind, the kind with fewest bytes first, and all.
+
+    Ranks may have different ones, and agree on the order by the most bytes that one of them has.
+    """
     sizes = dict.fromkeys(COLLECTIVE_KINDS, 0)
     for collectives in exchanges:
         sizes[collectives["kind"]] += collectives["bytes"]
-    for kind in (*sorted(filter(sizes.get, COLLECTIVE_KINDS), key=sizes.__getitem__), None):
+    largest = {kind: trainer.agreed_maximum(size) for kind, size in sizes.items()}
+    for kind in (*sorted(filter(largest.get, COLLECTIVE_KINDS), key=largest.__getitem__), None):
         exchange = trainer.exchange_alone(kind)
         settle_in(exchange)
         window = measure(trainer, part_of_exchange(kind) if kind else EXCHANGE, exchange, steps)
-        yield replace(window, bytes=sizes[kind] if kind else sum(sizes.values()))
+        yield replace(window, bytes=(sizes[kind] if kind else sum(sizes.values())) or None)
 
 
 def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> Iterator[TimedWindow]:

@@ -8,6 +8,7 @@ from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, summarised
 from dlperf_study.metrics.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.metrics.drift import round_effects
+from dlperf_study.metrics.pipeline_bubble import BUBBLE_COLUMNS
 from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report import context
@@ -34,6 +35,11 @@ _NO_INPUT_RATE = "No data source of this study makes a step wait, or input_steps
 _NO_NCCL = "No ranks exchanged with NCCL: only several GPUs do."
 _FROM_ONE_RUN = "NCCL wrote it in a short run of each configuration before the others, of which nothing else is used."
 _NO_EXCHANGE = "No configuration exchanges gradients."
+_NO_PIPELINE = "No configuration divides its layers among the devices of a pipeline."
+_OF_EVEN_STAGES = (
+    "Stages that take longer than others, the exchange of gradients and the update of the parameters make the measured "
+    "bubble larger than that of even stages, and so do processes that share cores."
+)
 _ONLY_BASELINES = "Every configuration is its own baseline."
 _PRODUCT = (
     "Their product is that efficiency: the smallest factor is what most is lost to. Below 1, the computation factor "
@@ -76,6 +82,15 @@ def exchange(dataset: Dataset) -> Table:
     has_exchange = set(context.completed_runs(dataset)["exchange"]) != {"none"}
     selected = rows if has_exchange else rows.iloc[:0]
     return table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected, _NO_EXCHANGE)
+
+
+def pipeline(dataset: Dataset) -> Table:
+    """Return how long the devices of a pipeline wait in a step, measured and by the formula for even stages."""
+    columns = ("step_seconds", *BUBBLE_COLUMNS)
+    rows = dataset.configurations
+    notes = (*map(defined, BUBBLE_COLUMNS), _OF_EVEN_STAGES)
+    selected = rows[rows["even_bubble_share"].notna()]
+    return table_of_configurations(dataset, "pipeline", "The pipeline bubble", columns, notes, selected, _NO_PIPELINE)
 
 
 def factors(dataset: Dataset) -> Table:

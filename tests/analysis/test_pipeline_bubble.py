@@ -1,0 +1,84 @@
+"""The bubble of a pipeline, from steps whose bubble is known."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlperf_study.metrics.pipeline_bubble import bubble_columns, bubbles, even_share
+from tests.evidence_factory import configuration
+
+COUNTS = (4, 8, 16)
+STAGES = configuration(devices_per_node=4, pipeline_parallel=4, pipeline_schedule="1f1b", framework="torch_pipeline")
+
+
+def step(count: int, stages: int = 4, chunks: int = 1) -> float:
+    """Return the seconds of a step, of which one micro-batch takes a device 0.12 s."""
+    return 0.12 * (count + (stages - 1) / chunks)
+
+
+@pytest.mark.parametrize(("stages", "chunks"), [(2, 1), (4, 1), (2, 2), (8, 4)])
+def test_of_even_stages_it_is_the_formula(stages, chunks):
+    measured = bubbles({count: np.full(3, step(count, stages, chunks)) for count in COUNTS})
+    for count, bubble in measured.items():
+        assert bubble.share == pytest.approx(even_share(stages, count, chunks))
+        assert bubble.columns()["bubble_share_low"] == pytest.approx(bubble.share)
+
+
+@given(st.floats(0.001, 100.0), st.floats(0.0, 10.0))
+def test_it_is_what_does_not_grow_with_the_micro_batches(slope, constant):
+    measured = bubbles({count: np.full(2, constant + slope * count) for count in COUNTS})
+    for count, bubble in measured.items():
+        assert bubble.share == pytest.approx(constant / (constant + slope * count), abs=1e-6)
+
+
+def test_two_numbers_of_micro_batches_are_no_line_and_falling_steps_have_no_bubble():
+    assert bubbles({4: np.ones(3), 8: np.full(3, 2.0)}) == {}
+    assert bubbles({4: np.full(3, 3.0), 8: np.full(3, 2.0), 16: np.ones(3)}) == {}
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_intervals_hold_the_bubble_as_often_as_they_claim(runs):
+    """Errors are in proportion to the step, as on a busy machine."""
+    generator, trials, noise = np.random.default_rng(1), 2000, 0.03
+    inside = np.zeros(len(COUNTS))
+    for _ in range(trials):
+        seconds = {count: step(count) * np.exp(noise * generator.standard_normal(runs)) for count in COUNTS}
+        for position, bubble in enumerate(bubbles(seconds).values()):
+            bounds = bubble.columns()
+            expected = even_share(4, COUNTS[position])
+            inside[position] += bounds["bubble_share_low"] <= expected <= bounds["bubble_share_high"]
+    assert inside / trials == pytest.approx(np.full(3, 0.95), abs=0.02)
+
+
+def columns_of(configurations: list[Any], runs: int = 3) -> dict[str, dict[str, float]]:
+    rows = [
+        {"identity": requested.identity, "step_seconds": step(requested.micro_batches)}
+        for requested in configurations
+        for _ in range(runs)
+    ]
+    entries = [SimpleNamespace(configuration=requested) for requested in configurations]
+    return bubble_columns(entries, pd.DataFrame(rows))
+
+
+def test_only_micro_batches_of_one_size_are_on_one_line():
+    of_size_2 = [replace(STAGES, micro_batches=count, batch_per_device=2 * count) for count in COUNTS]
+    of_batch_16 = [replace(STAGES, micro_batches=count, batch_per_device=16) for count in COUNTS]
+    columns = columns_of([*of_size_2, *of_batch_16])
+    # A batch of 16 in 8 micro-batches of 2 is on the line, too.
+    assert set(columns) == {requested.identity for requested in of_size_2}
+    for requested in of_size_2:
+        share = columns[requested.identity]
+        assert share["bubble_share"] == pytest.approx(even_share(4, requested.micro_batches))
+
+
+def test_configurations_that_differ_in_anything_else_are_on_other_lines():
+    lines = [replace(STAGES, micro_batches=count, batch_per_device=2 * count, seed=count) for count in COUNTS]
+    assert columns_of(lines) == {}
+    without = [replace(requested, seed=1, pipeline_parallel=1) for requested in lines]
+    assert columns_of(without) == {}

@@ -1,0 +1,176 @@
+"""Pipelines on two and four ranks: they train the model that one process trains, and hold a part of its layers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dlperf_study.evidence.model_agreement import contradictory_parameters, different_beginnings, different_losses
+from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.evidence.time_agreement import contradictory_times
+from dlperf_study.metrics.pipeline_bubble import bubbles, even_share
+from dlperf_study.programs import models
+from dlperf_study.programs.frameworks.torch_pipeline import schedule_obstacles, undivided_layers
+from dlperf_study.study.configuration import DEFAULTS, Configuration
+from tests.command_line import LIMIT_SECONDS
+from tests.frameworks.launching import configuration, launch, tell
+
+pytestmark = [
+    pytest.mark.timeout(LIMIT_SECONDS),
+    pytest.mark.needs("torch"),
+    # All tests of the file share what was trained.
+    pytest.mark.xdist_group("torch_pipeline"),
+]
+
+SLEEPING = Path(__file__).with_name("sleeping_stages.py")
+UNTIED = Path(__file__).with_name("untied_ends.py")
+BATCH, PARTS, TOKENS, STEPS = 8, 4, 32, 5
+#: How losses of strategies may differ, as a share: by the order of sums.
+TOLERANCE = 1e-5
+INTERLEAVED = "interleaved_1f1b"
+#: Model, schedule, stages and ranks.
+CASES = [
+    *(("gpt_tiny", "gpipe", 2, 2), ("gpt_tiny", "1f1b", 2, 2), ("gpt_tiny", INTERLEAVED, 2, 2)),
+    *(("bert_tiny", INTERLEAVED, 2, 2), ("bert_tiny", "1f1b", 2, 2), ("llama_tiny", "gpipe", 2, 2)),
+    *(("gpt_tiny", "1f1b", 2, 4), ("gpt_tiny", "gpipe", 4, 4)),
+]
+Case = tuple[str, str, int, int]
+
+
+def whole(model: str) -> Configuration:
+    """Return what one process trains, with the whole batch."""
+    images = {name: DEFAULTS[name] for name in ("image_size", "classes")}
+    sequences = {"sequence_length": TOKENS, "masked_positions": 5 if model.startswith("bert") else 0}
+    steps = {"warmup_steps": STEPS, "measured_steps": 1, "exchange_steps": 2}
+    names = {"framework": "torch_ddp", "optimizer": "adamw", "data_source": "synthetic_host"}
+    return configuration(model=model, batch_per_device=BATCH, **images | sequences | steps | names)
+
+
+def divided(model: str, schedule: str, stages: int, ranks: int, **changes: Any) -> Configuration:
+    names = {"framework": "torch_pipeline", "strategy": "pipeline", "pipeline_schedule": schedule}
+    degrees = {"pipeline_parallel": stages, "virtual_stages": 2 if schedule == INTERLEAVED else 1}
+    requested = replace(whole(model), **names, **degrees, micro_batches=PARTS, devices_per_node=ranks)
+    return replace(requested, batch_per_device=BATCH // requested.layout.replicas, **changes)
+
+
+Logs = Callable[[Configuration], list[RankLog]]
+
+
+@pytest.fixture(scope="module")
+def logs_of(tmp_path_factory: pytest.TempPathFactory) -> Logs:
+    """What returns the logs of the ranks of a configuration, which are trained once."""
+
+    @cache
+    def logs(requested: Configuration) -> list[RankLog]:
+        folder = tmp_path_factory.mktemp("pipeline") / "1"
+        ending = launch(requested, folder)
+        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+        return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(requested.world_size)]
+
+    return logs
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ranks_with_the_last_layers_have_the_losses_of_one_process_with_the_whole_batch(logs_of, case):
+    [expected] = logs_of(whole(case[0]))
+    requested = divided(*case)
+    logs = logs_of(requested)
+    for name in ("warmup", "training"):
+        losses = [log.windows[name].losses for log in logs if requested.layout.holds_loss(log.rank)]
+        assert len(losses) == requested.layout.replicas
+        assert np.mean(losses, axis=0) == pytest.approx(expected.windows[name].losses, rel=TOLERANCE)
+        others = [log.windows[name].losses.size for log in logs if not requested.layout.holds_loss(log.rank)]
+        assert set(others) == {0}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_evidence_has_no_contradiction(logs_of, case):
+    requested = divided(*case)
+    logs = logs_of(requested)
+    layout = requested.layout
+    assert not [*contradictory_parameters(logs, layout), *different_beginnings(logs)]
+    assert not [*different_losses(logs, requested), *contradictory_times(logs, None)]
+    assert len({tuple(log.windows) for log in logs}) == 1
+    assert len({log.end["parameter_checksum"] for log in logs}) == layout.pipeline, "of copies one"
+    assert {log.end["initial_checksum"] for log in logs} == {logs_of(whole(case[0]))[0].end["initial_checksum"]}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ranks_hold_the_model_once_and_the_tied_matrix_twice(logs_of, case):
+    requested, model = divided(*case), cast_model(case[0])
+    logs = logs_of(requested)
+    held = [log.facts["held_bytes"] for log in logs]
+    tied = model.sizes.vocabulary * model.sizes.hidden if model.sizes.tied else 0
+    for kind in ("weights", "gradients"):
+        total = sum(of_rank[kind] for of_rank in held)
+        assert total == 4 * (model.parameters + tied) * requested.layout.replicas
+    assert {log.facts["parameters"] for log in logs} == {model.parameters}
+
+
+def cast_model(name: str) -> Any:
+    return models.load(name)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_sent_follows_from_the_sizes(logs_of, case):
+    """Each micro-batch goes forward over each border of two stages, and its gradient back."""
+    requested, model = divided(*case), cast_model(case[0])
+    features = 4 * requested.batch_per_device * TOKENS * model.sizes.hidden
+    stages = requested.pipeline_parallel * requested.virtual_stages
+    exchanged = 0
+    for log in logs_of(requested):
+        sizes = {(line["kind"], line["group"]): line["bytes"] for line in log.facts["exchanges"]}
+        sent = sizes.pop(("send_receive", "pipeline"))
+        first = requested.layout.coordinates(log.rank).pipeline
+        own = range(first, stages, requested.pipeline_parallel)
+        assert sent == features * sum((stage < stages - 1) + (stage > 0) for stage in own)
+        exchanged += sum(sizes.values())
+        assert (("all_reduce", "data") in sizes) is (requested.layout.data > 1)
+    of_gradients = sum(log.facts["held_bytes"]["gradients"] for log in logs_of(requested))
+    tied = 4 * model.sizes.vocabulary * model.sizes.hidden * model.sizes.tied
+    assert exchanged == 2 * tied * requested.layout.replicas + of_gradients * (requested.layout.data > 1)
+
+
+def test_no_step_is_measured_without_its_exchange(logs_of):
+    for log in logs_of(divided(*CASES[1])):
+        assert "activations" in log.end["computation_obstacle"]
+        assert not {"computation_before", "computation_after"} & set(log.windows)
+
+
+def test_ends_that_do_not_add_their_gradients_train_another_model(logs_of, tmp_path):
+    [expected] = logs_of(whole("gpt_tiny"))
+    told = tell(divided(*CASES[1]), tmp_path, steps=STEPS + 1, script=UNTIED)
+    warmup = expected.windows["warmup"].losses
+    assert not np.allclose(told[1]["losses"][1:], warmup, rtol=TOLERANCE, atol=0)
+
+
+@pytest.mark.parametrize(("schedule", "stages"), [("gpipe", 2), ("1f1b", 2), (INTERLEAVED, 2), ("1f1b", 4)])
+def test_the_measured_bubble_of_sleeping_stages_is_that_of_even_ones(tmp_path, schedule, stages):
+    requested = divided("gpt_tiny", schedule, stages, stages)
+    told = tell(requested, tmp_path, script=SLEEPING)
+    seconds = {int(count): np.max([of_rank[count] for of_rank in told], axis=0) for count in told[0]}
+    for count, bubble in bubbles(seconds).items():
+        assert bubble.share == pytest.approx(even_share(stages, count, requested.virtual_stages), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"pipeline_schedule": "1f1b", "micro_batches": 1}, "micro_batches is 1"),
+        ({"pipeline_schedule": INTERLEAVED, "virtual_stages": 2, "micro_batches": 5}, "2 equal rounds"),
+        ({"pipeline_schedule": INTERLEAVED}, "virtual_stages is 1"),
+        ({"pipeline_schedule": "gpipe", "virtual_stages": 2}, "virtual_stages is 2"),
+        ({"pipeline_parallel": 3, "devices_per_node": 3}, "4 layers"),
+        ({"pipeline_schedule": INTERLEAVED, "virtual_stages": 4}, "8 stages"),
+        ({"model": "mobilenet_v2", "sequence_length": 0}, "images"),
+    ],
+)
+def test_what_a_schedule_or_a_model_can_not_be_is_refused_by_name(changes, words):
+    requested = replace(divided(*CASES[0]), **changes)
+    obstacles = [*schedule_obstacles(requested), *undivided_layers(requested)]
+    assert len(obstacles) == 1
+    assert words in obstacles[0]
