@@ -219,11 +219,11 @@ def _group_of_ends(layout: Layout, rank: int, pipeline: Any) -> Any:
 
     if layout.pipeline == 2:
         return pipeline
-    own = None
+    group_here = None
     for ranks in layout.groups("pipeline"):
         group = dist.new_group([ranks[0], ranks[-1]])
-        own = group if rank in (ranks[0], ranks[-1]) else own
-    return own
+        group_here = group if rank in (ranks[0], ranks[-1]) else group_here
+    return group_here
 
 
 def _buffers(parameters: list[Any]) -> Iterator[list[Any]]:
