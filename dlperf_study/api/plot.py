@@ -167,3 +167,7 @@ class Plot:
     def prediction(self) -> Figures:
         """Return what is predicted of sizes that were not measured, with its intervals."""
         return Figures(figures.prediction(self._dataset))
+
+    def waterfall(self) -> Figures:
+        """Return what each cause adds to the ideal step of the configurations that lose most."""
+        return Figures(figures.waterfall(self._dataset))

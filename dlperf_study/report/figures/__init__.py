@@ -15,6 +15,7 @@ from dlperf_study.report.figures.figure import Figure, alt_text
 from dlperf_study.report.figures.page_figures import drift, history
 from dlperf_study.report.figures.prediction_figure import prediction
 from dlperf_study.report.figures.style import Width
+from dlperf_study.report.figures.waterfall_figure import waterfall
 from dlperf_study.report.formatting import model_name
 from dlperf_study.report.series import Series, all_groups, all_series
 
@@ -29,6 +30,7 @@ __all__ = [
     "scaling",
     "steps",
     "stragglers",
+    "waterfall",
 ]
 
 Draw = Callable[[Dataset, list[Series], Width], Drawing | None]

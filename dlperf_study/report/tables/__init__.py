@@ -28,10 +28,12 @@ from dlperf_study.report.tables.study_tables import (
     scaling,
     unsupported,
 )
+from dlperf_study.report.tables.waterfall_table import causes
 
 __all__ = [
     "about",
     "back_test",
+    "causes",
     "communication",
     "comparison",
     "data_sources",
