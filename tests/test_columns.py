@@ -57,6 +57,7 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     of_telemetry = {metric.name for metric in (*energy.METRICS, *gpu_state.METRICS)} - {"energy_obstacle"}
     assert {name for name, value in row.items() if value is None} == of_telemetry | {
         *(
+            "token_file",
             "sequence_length",
             "masked_positions",
             "token_throughput",

@@ -168,6 +168,8 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
         reasons.append(launchers.load(cluster.launcher).cpu_limit_obstacle(cluster, configuration))
     if version and cluster.device == "gpu" and framework.gpu_support:
         reasons.append(gpu_obstacle(framework, cluster, configuration.devices_per_node))
+    if cluster.is_this_machine:
+        reasons.append(data_sources.load(configuration.data_source).obstacle_here(configuration))
     if version and cluster.is_this_machine:
         reasons.append(compiler_obstacle_here(configuration, cluster))
     return "; ".join(filter(None, reasons)) or None

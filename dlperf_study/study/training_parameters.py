@@ -233,6 +233,13 @@ class TrainingParameters:
         note="a name under `image_sets` of the [cluster file](data.md)",
         samples=IMAGES,
     )
+    token_file: str = parameter(
+        "none",
+        "Token file",
+        "file of tokens that the data source reads, 16 bits each; none: tokens are made up",
+        note="`data_source: mapped_tokens` only; its [whole path](transformers.md#data), the same on every node",
+        samples=SEQUENCES,
+    )
     classifier: str = parameter(
         "replicated",
         "Classifier",

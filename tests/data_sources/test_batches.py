@@ -11,6 +11,7 @@ from dlperf_study.programs import data_sources
 from dlperf_study.programs.data_sources._base import Batches, Consumer
 from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.parameter import IMAGES
 from tests.data_sources.serving import producer
 from tests.evidence_factory import configuration
 from tests.image_sets import tiny
@@ -42,7 +43,10 @@ def arrays(batches: Batches) -> tuple[np.ndarray, np.ndarray]:
     return np.array(images), np.array(labels)
 
 
-@pytest.mark.parametrize("name", data_sources.names())
+OF_IMAGES = [name for name in data_sources.names() if IMAGES in data_sources.load(name).samples]
+
+
+@pytest.mark.parametrize("name", OF_IMAGES)
 def test_a_batch_has_the_shapes_and_types_of_the_configuration(name):
     with opened(name) as batches:
         images, labels = arrays(batches)

@@ -57,6 +57,11 @@ def no_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
     yield from ()
 
 
+def no_obstacle_here(configuration: Configuration) -> str:
+    """Return nothing: the source reads no files of its own."""
+    return ""
+
+
 def nothing_ahead(configuration: Configuration) -> int:
     """Return 0: a batch is made when it is requested."""
     return 0
@@ -82,6 +87,7 @@ class DataSource:
         remedy: the command that installs the packages in this project's own environment.
         is_fixed: it has one batch, which trainers put on their device once: no step waits for it.
         samples: the kinds of samples that it delivers.
+        obstacle_here: returns why its files can't be used on this machine, or nothing.
 
     """
 
@@ -97,6 +103,7 @@ class DataSource:
     remedy: str = install_command("data")
     is_fixed: bool = False
     samples: tuple[str, ...] = (IMAGES,)
+    obstacle_here: Callable[[Configuration], str] = no_obstacle_here
 
     def setting(self, configuration: Configuration, name: str) -> Scalar:
         """Return the value of one of its settings: that of the configuration, or its own choice."""

@@ -1,0 +1,128 @@
+"""Sequences of a file of tokens: which they are, and which files are refused, with one reason each."""
+
+import numpy as np
+import pytest
+
+from dlperf_study.core.errors import RunError
+from dlperf_study.execution.planning import unsupported_here
+from dlperf_study.programs.data_sources import load
+from dlperf_study.programs.data_sources._base import consumer_of
+from tests.frameworks.launching import CLUSTER, configuration, launch
+from tests.frameworks.test_transformer_ranks import GPT, NO_IMAGES
+
+LENGTH, VOCABULARY = GPT["sequence_length"], 512
+
+
+def reading(path, **changes):
+    values = {"framework": "torch_ddp", "data_source": "mapped_tokens", "token_file": str(path)}
+    return configuration(**NO_IMAGES | GPT | values | changes)
+
+
+def written(folder, tokens, name="train.bin"):
+    path = folder / name
+    np.asarray(tokens, dtype="<u2").tofile(path)
+    return path
+
+
+def batches(asked, rank, count=2):
+    source = load("mapped_tokens").open(asked, consumer_of(asked, rank, "torch"))
+    return [source.next() for _ in range(count)]
+
+
+def test_sequences_are_parts_of_the_file_with_the_next_tokens(tmp_path):
+    path = written(tmp_path, np.arange(400))
+    for tokens, targets in batches(reading(path), 0):
+        assert tokens.shape == targets.shape == (4, LENGTH)
+        assert tokens.dtype == np.int64
+        assert (tokens[:, 1:] == tokens[:, :-1] + 1).all()
+        assert (targets == tokens + 1).all()
+
+
+def test_the_global_batch_is_the_same_however_many_ranks_share_it(tmp_path):
+    path = written(tmp_path, np.random.default_rng(0).integers(0, VOCABULARY, 1000))
+    whole = batches(reading(path), 0)
+    parts = [batches(reading(path, devices_per_node=2, batch_per_device=2), rank) for rank in range(2)]
+    for step in range(2):
+        together = np.stack([part[step][0] for part in parts], axis=1).reshape(4, LENGTH)
+        assert np.array_equal(together, whole[step][0])
+    assert not np.array_equal(whole[0][0], whole[1][0])
+    assert not np.array_equal(whole[0][0], batches(reading(path, seed=1), 0)[0][0])
+
+
+def test_the_shortest_file_has_one_sequence_and_its_last_target(tmp_path):
+    [(tokens, targets)] = batches(reading(written(tmp_path, range(LENGTH + 1))), 0, count=1)
+    assert (tokens == np.arange(LENGTH)).all()
+    assert (targets[:, -1] == LENGTH).all()
+
+
+def refused_files(folder):
+    """Yield a name and a file that can't be used."""
+    (folder / "empty.bin").write_bytes(b"")
+    (folder / "odd.bin").write_bytes(b"\0" * 201)
+    yield "empty", folder / "empty.bin"
+    yield "odd", folder / "odd.bin"
+    yield "short", written(folder, range(LENGTH), "short.bin")
+    yield "vocabulary", written(folder, [*range(VOCABULARY), VOCABULARY], "large.bin")
+    yield "missing", folder / "away.bin"
+    yield "folder", folder
+
+
+REASONS = {
+    "empty": "is empty",
+    "odd": "has 201 bytes, and tokens have 2 each",
+    "short": "has 32 tokens; a sequence and its last target are 33",
+    "vocabulary": "has the token 512, and gpt_tiny has 512",
+    "missing": "No such file or directory",
+    "folder": "is no file",
+}
+
+
+def test_each_file_that_cannot_be_used_has_one_reason_in_the_plan_and_at_the_start(tmp_path):
+    refused = dict(refused_files(tmp_path))
+    assert refused.keys() == REASONS.keys()
+    for name, path in refused.items():
+        reason = load("mapped_tokens").obstacle_here(reading(path))
+        assert REASONS[name] in reason
+        assert str(path) in reason
+        with pytest.raises(RunError) as raised:
+            batches(reading(path), 0)
+        assert str(raised.value) == reason
+
+
+@pytest.mark.needs("torch")
+def test_the_plan_refuses_it_on_this_machine_alone(tmp_path):
+    from dataclasses import replace
+
+    missing, here = reading(tmp_path / "away.bin"), replace(CLUSTER, is_this_machine=True)
+    assert unsupported_here(missing, here) == load("mapped_tokens").obstacle_here(missing)
+    assert unsupported_here(missing, replace(CLUSTER, is_this_machine=False)) is None
+
+
+def test_a_file_needs_a_name_a_whole_path_and_sequences():
+    source = load("mapped_tokens")
+    for path, expected in (("none", "needs a token_file"), ("train.bin", "must be the whole path")):
+        [reason] = source.obstacles(reading(path), "torch")
+        assert expected in reason
+        assert source.obstacle_here(reading(path)) == ""
+
+
+def test_a_token_that_the_plan_did_not_see_ends_the_run(tmp_path, monkeypatch):
+    from dlperf_study.programs.data_sources import mapped_tokens
+
+    monkeypatch.setattr(mapped_tokens, "_MOST_COMPARED", 40)
+    path = written(tmp_path, [*range(40), *[VOCABULARY + 7] * 40])
+    with pytest.raises(RunError, match="has the token 519, and gpt_tiny has 512"):
+        batches(reading(path), 0, count=20)
+
+
+@pytest.mark.needs("torch")
+def test_a_run_trains_on_it_and_counts_its_input_wait(tmp_path):
+    from dlperf_study.evidence.rank_log import read_rank_log
+
+    path = written(tmp_path, np.random.default_rng(0).integers(0, VOCABULARY, 10_000))
+    folder = tmp_path / "1"
+    ending = launch(reading(path, optimizer="adamw"), folder)
+    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+    window = read_rank_log(folder / "rank-00000.jsonl").windows["training"]
+    assert window.input_seconds is not None
+    assert (np.asarray(window.input_seconds) > 0).any()
