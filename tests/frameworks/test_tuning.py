@@ -115,6 +115,35 @@ def test_paddle_updates_all_parameters_in_one_call_as_one_by_one():
     assert trained["fused"] == pytest.approx(trained["for_loop"])
 
 
+@pytest.mark.needs("torch")
+def test_adamw_of_paddle_is_that_of_pytorch():
+    """Three updates, with gradients that differ, so that its means and its decay of weights matter."""
+    import paddle
+    import torch
+
+    from dlperf_study.programs.frameworks import _torch_training
+
+    asked = configuration(optimizer="adamw")
+    weights = torch.arange(6.0).reshape(2, 3)
+    of_torch = torch.nn.Linear(3, 2, bias=False)
+    of_torch.weight.data = weights.clone()
+    of_paddle = paddle.nn.Linear(3, 2, bias_attr=False)
+    of_paddle.weight.set_value(weights.T.numpy())
+    updates = (_torch_training.optimizer(asked, of_torch), _optimizer(asked, of_paddle.parameters()))
+    for step in (1.0, 2.0, -1.0):
+        inputs = [[step, 0.5, -step]]
+        of_torch(torch.tensor(inputs)).pow(2).sum().backward()
+        of_paddle(paddle.to_tensor(inputs)).pow(2).sum().backward()
+        for update in updates:
+            update.step()
+        updates[0].zero_grad()
+        updates[1].clear_grad()
+    trained = of_torch.weight.detach().numpy()
+    assert pytest.approx(trained, rel=1e-6, abs=1e-6) == of_paddle.weight.numpy().T
+    assert abs(trained - weights.numpy()).max() > 1e-4
+    assert _paddle.parameter_update(updates[1]) == "for_loop"
+
+
 @pytest.mark.parametrize(("shape", "expected"), [([2, 4, 8, 8], "nchw"), ([2, 8, 8, 4], "nhwc"), ([2, 4, 8, 4], "")])
 def test_the_shape_of_features_of_paddle_tells_their_memory_format(shape, expected):
     import paddle
