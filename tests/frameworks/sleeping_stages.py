@@ -17,7 +17,7 @@ from dlperf_study.programs.frameworks.torch_pipeline import Pipeline
 from dlperf_study.study.configuration import Configuration
 
 #: What a device sleeps for the forward pass of a micro-batch; for the backward pass twice as long.
-SECONDS = 0.02
+SECONDS = 0.04
 COUNTS, STEPS = (4, 8, 16), 3
 
 
