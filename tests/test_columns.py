@@ -5,7 +5,7 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics import energy, gpu_state, ingested, throughput
-from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS
+from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Dtype, TableName, columns_by_name, columns_of
 from dlperf_study.metrics.held_memory import HELD_COLUMNS
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
@@ -71,7 +71,7 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
         *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
         *("program_command", "program_commit", "program_remote", "steps_from"),
         *("piece_seconds", "pace_state"),
-        *(*COLLECTIVE_COLUMNS, *HELD_COLUMNS),
+        *(*COLLECTIVE_COLUMNS, *GROUP_COLUMNS, *HELD_COLUMNS),
     }
 
 

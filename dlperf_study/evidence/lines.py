@@ -3,6 +3,7 @@
 Standard library only: every training process writes such lines.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Literal, NotRequired
 
@@ -80,6 +81,21 @@ class CollectiveLine(TypedDict):
     ranks: PositiveCount
     calls: PositiveCount
     bytes: PositiveCount
+
+
+def exchange_of(kind: CollectiveKind | None, group: str | None) -> str:
+    """Return the name of the window of the collectives of a kind, of those of a group, or of all."""
+    if kind:
+        return part_of_exchange(kind)
+    return part_of_exchange(f"over_{group}") if group else EXCHANGE
+
+
+def size_of_collectives(
+    collectives: Iterable[CollectiveLine], kind: CollectiveKind | None = None, group: str | None = None
+) -> int:
+    """Return the bytes of the collectives of a kind, of those of a group, or of all; 0 where there are none."""
+    chosen = (line for line in collectives if kind in (None, line["kind"]) and group in (None, line.get("group")))
+    return sum(line["bytes"] for line in chosen)
 
 
 @record_type

@@ -25,9 +25,11 @@ from dlperf_study.evidence.lines import (
     Scope,
     WarmupEnd,
     WindowLine,
+    exchange_of,
     part_of_exchange,
+    size_of_collectives,
 )
-from dlperf_study.study.exchange import COLLECTIVES
+from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
 from dlperf_study.study.validation import lines_of_log, record_of
 
 _RANK_LINE, _WINDOW_LINE, _END_LINE = TypeAdapter(RankLine), TypeAdapter(WindowLine), TypeAdapter(EndLine)
@@ -181,11 +183,14 @@ def _check_bytes(window: Window, facts: RankLine | ProgramRankLine, source: str)
 
 
 def _check_collectives(window: Window, facts: RankLine | ProgramRankLine, source: str) -> None:
-    """Check that an exchange moved what the collectives of a step do, or those of the kind after which it is named."""
-    sizes: dict[str, int] = {}
-    for collective in cast(RankLine, facts).get("exchanges", []):
-        for name in (EXCHANGE, part_of_exchange(collective["kind"])):
-            sizes[name] = sizes.get(name, 0) + collective["bytes"]
+    """Check that an exchange moved what the collectives of a step do, or those after which it is named."""
+    collectives = cast(RankLine, facts).get("exchanges", [])
+    parts: list[tuple[CollectiveKind | None, str | None]] = [(None, None)]
+    for line in collectives:
+        parts.append((line["kind"], None))
+        # Ranks that differ in no dimension alone, such as the ends of a pipeline, have no window of their own.
+        parts += [(None, group)] if (group := line.get("group")) else []
+    sizes = {exchange_of(*part): size_of_collectives(collectives, *part) for part in parts}
     if window.bytes != sizes.get(window.name):
         step = f"those of a step have {sizes.get(window.name, 'no such')} bytes"
         raise EvidenceError(f"{source}: window {window.name} exchanged {window.bytes} bytes, but {step}")

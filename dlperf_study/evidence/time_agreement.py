@@ -13,11 +13,9 @@ from dlperf_study.evidence.lines import (
     part_of_exchange,
 )
 from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, NANO, RankLog, Window
-from dlperf_study.study.exchange import COLLECTIVE_KINDS
 
-#: In this order windows are measured; exchanges of more bytes after those of fewer, of all kinds after those of one.
+#: In this order windows are measured; exchanges of more bytes after those of fewer, all after those of a kind or group.
 ORDER = (WARMUP, COMPUTATION_BEFORE, TRAINING, COMPUTATION_AFTER, EXCHANGE, INPUT)
-_OF_KINDS = frozenset(map(part_of_exchange, COLLECTIVE_KINDS))
 
 
 def contradictory_times(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:
@@ -54,9 +52,9 @@ def _outside(log: RankLog, windows: Sequence[Window], seconds: float | None) -> 
 def _position(window: Window) -> tuple[int, float]:
     """Return where a window is in the order of all; windows of other names, of later versions, come last."""
     if window.name.startswith(EXCHANGE):
-        # Ranks that have different collectives agree on one order of their kinds.
-        is_of_kind = window.name in _OF_KINDS
-        return ORDER.index(EXCHANGE), 0 if is_of_kind else window.bytes or 0
+        # Ranks that have different collectives agree on one order of their kinds and groups.
+        is_of_bytes = window.name == EXCHANGE or window.name.removeprefix(part_of_exchange("")).isdigit()
+        return ORDER.index(EXCHANGE), (window.bytes or 0) if is_of_bytes else 0
     return (ORDER.index(window.name) if window.name in ORDER else len(ORDER)), 0
 
 

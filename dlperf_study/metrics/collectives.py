@@ -1,9 +1,10 @@
-"""The collectives of a step by their kind: what they move, and how fast they do it alone."""
+"""The collectives of a step by their kind, and by the ranks among which they are: bytes, and how long alone."""
 
 from collections.abc import Callable
 from typing import cast
 
-from dlperf_study.evidence.lines import CollectiveLine, part_of_exchange
+from dlperf_study.evidence.lines import EXCHANGE, CollectiveLine, exchange_of, size_of_collectives
+from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import COMMUNICATION, MAYBE_INT, RC, Gap, Metric, Summary
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, CollectiveKind
@@ -18,31 +19,53 @@ BUS_FACTORS: dict[CollectiveKind, tuple[str, Callable[[int], float]]] = {
 }
 
 
-def exchanges_of(run: Run, kind: CollectiveKind) -> list[CollectiveLine]:
-    """Return the collectives of a kind of the rank that moves the most by them; none if nobody observed them.
+def collectives_of(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> list[CollectiveLine]:
+    """Return the collectives of a step, of a kind or a group, of the rank that moves the most by them.
 
-    Where ranks have different layers, those at the ends of a pipeline send half of what the others do.
+    None if nobody observed them. Where ranks have different layers, those at the ends of a pipeline send half of what
+    the others do.
     """
-    of_ranks = [cast(list[CollectiveLine], log.facts.get("exchanges", [])) for log in run.ranks]
-    of_kind = [[entry for entry in exchanges if entry["kind"] == kind] for exchanges in of_ranks]
-    return max(of_kind, key=lambda exchanges: sum(entry["bytes"] for entry in exchanges))
+    of_ranks = []
+    for log in run.ranks:
+        lines = cast(list[CollectiveLine], log.facts.get("exchanges", []))
+        of_ranks.append([line for line in lines if kind in (None, line["kind"]) and group in (None, line.get("group"))])
+    return max(of_ranks, key=size_of_collectives)
 
 
-def collective_bytes(run: Run, kind: CollectiveKind) -> int | None:
-    """Return the bytes of all collectives of a kind in a step; None where a step has none, or nobody observed them.
+def collective_bytes(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> int | None:
+    """Return the bytes of the collectives of a kind or a group in a step; None where none were observed.
 
-    Of what is sent from rank to rank, the bytes that a rank sends.
+    ``group``: the dimension of the layout along which its ranks differ. Of what is sent from rank to rank, the bytes
+    that a rank sends.
     """
-    return sum(entry["bytes"] for entry in exchanges_of(run, kind)) or None
+    return size_of_collectives(collectives_of(run, kind, group)) or None
+
+
+def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> Window | None:
+    """Return the window of the collectives of a kind or a group alone, of the slowest rank; None where there is none.
+
+    Those of the only kind or group are all.
+    """
+    size = collective_bytes(run, kind, group)
+    if size is None:
+        return None
+    window = run.slowest(exchange_of(kind, group))
+    return run.slowest(EXCHANGE) if window is None and size == collective_bytes(run) else window
+
+
+def group_seconds(run: Run, group: str) -> float | None:
+    """Return the seconds of the collectives of a group alone, by the slowest rank; None where there are none."""
+    window = window_alone(run, group=group)
+    return window.mean_seconds if window else None
 
 
 def collective_bandwidth(run: Run, kind: CollectiveKind) -> float | None:
     """Return the bytes/s on the links while the collectives of a kind are done alone, by the slowest rank."""
-    window = run.slowest(part_of_exchange(kind))
+    window = window_alone(run, kind)
     if window is None:
         return None
     _, factor = BUS_FACTORS[kind]
-    carried = sum(entry["bytes"] * factor(entry["ranks"]) for entry in exchanges_of(run, kind))
+    carried = sum(line["bytes"] * factor(line["ranks"]) for line in collectives_of(run, kind))
     return carried / window.mean_seconds
 
 
@@ -50,7 +73,7 @@ def _no_such(gap: Gap) -> str:
     """Return why there are no collectives of a kind."""
     if set(gap.runs["exchange"]) != {COLLECTIVES}:
         return "its exchange is of one kind: bytes are in gradient_bytes, and the rate in bus_bandwidth"
-    return "no step has collectives of this kind, or they were not measured alone"
+    return "no step has such collectives, or they were not measured alone"
 
 
 def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric]:
@@ -82,6 +105,43 @@ def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric]:
     return size, rate
 
 
-METRICS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _metrics_of(kind))
-#: The columns of the table of exchanges, as far as a study has them.
-COLLECTIVE_COLUMNS = tuple(metric.name for metric in METRICS)
+def _metrics_of_group(group: str, meaning: str) -> tuple[Metric, Metric]:
+    size = Metric(
+        f"{group}_exchange_bytes",
+        f"Bytes over {group}",
+        f"bytes of the collectives of a step among {meaning}",
+        RC,
+        unit="bytes",
+        dtype=MAYBE_INT,
+        value=lambda run: collective_bytes(run, group=group),
+        summary=Summary.FACT,
+        missing=(_no_such,),
+        pages=(COMMUNICATION,),
+    )
+    seconds = Metric(
+        f"{group}_exchange_seconds",
+        f"Exchange over {group}",
+        f"seconds of the collectives of a step among {meaning}, done alone by the slowest rank",
+        RC,
+        unit="s",
+        value=lambda run: group_seconds(run, group),
+        summary=Summary.POSITIVE_MEAN,
+        missing=(_no_such,),
+        pages=(COMMUNICATION,),
+    )
+    return size, seconds
+
+
+#: The dimensions of a layout that strategies of several kinds of collectives use.
+_GROUPS = {
+    "data": "ranks with copies of the model",
+    "shard": "ranks that divide parameters",
+    "tensor": "ranks that divide matrices",
+    "pipeline": "ranks that divide layers",
+}
+_OF_KINDS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _metrics_of(kind))
+_OF_GROUPS = tuple(metric for group, meaning in _GROUPS.items() for metric in _metrics_of_group(group, meaning))
+METRICS = (*_OF_KINDS, *_OF_GROUPS)
+#: The columns of the table of collectives, as far as a study has them: by kind, and by group.
+COLLECTIVE_COLUMNS = tuple(metric.name for metric in _OF_KINDS)
+GROUP_COLUMNS = tuple(metric.name for metric in _OF_GROUPS)

@@ -147,6 +147,8 @@ def test_collectives_of_several_groups_are_told_apart_and_measured_alone(logs_of
     windows = {name: window.bytes for name, window in log.windows.items() if name.startswith("exchange")}
     assert windows["exchange"] == sum(sizes.values())
     assert windows["exchange_all_gather"] == sizes["all_gather", "tensor"]
+    assert windows["exchange_over_data"] == sizes["all_reduce", "data"]
+    assert windows["exchange_over_tensor"] == windows["exchange"] - windows["exchange_over_data"]
 
 
 def test_no_step_is_measured_without_its_exchange(logs_of):

@@ -212,8 +212,8 @@ class Trainer(Protocol):
 class CollectiveTrainer(Trainer, Protocol):
     """One rank whose exchange is ``COLLECTIVES``: after the first step it knows which."""
 
-    def exchange_alone(self, kind: CollectiveKind | None) -> Callable[[], None]:
-        """Return what does the collectives of a step of one kind, or all, with nothing to hide them."""
+    def exchange_alone(self, kind: CollectiveKind | None, group: str | None) -> Callable[[], None]:
+        """Return what does the collectives of a step of one kind, of one group, or all, with nothing to hide them."""
 
 
 def computation_obstacle(trainer: Trainer) -> str:

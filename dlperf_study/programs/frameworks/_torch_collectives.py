@@ -1,6 +1,5 @@
 """The collectives of a step in PyTorch, as they are observed in its first one, and the same ones alone."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -114,23 +113,23 @@ def described(collectives: Sequence[Collective], layout: Layout) -> list[Collect
 
     Of what is sent from rank to rank a rank counts what it sends.
     """
-    from torch.distributed import get_process_group_ranks
-
-    calls: Counter[tuple[CollectiveKind, Any]] = Counter()
-    sizes: Counter[tuple[CollectiveKind, Any]] = Counter()
-    for collective in (collective for collective in collectives if not collective.is_received):
-        calls[collective.kind, collective.group] += 1
-        sizes[collective.kind, collective.group] += collective.bytes
+    parts: dict[tuple[CollectiveKind, str], list[Collective]] = {}
+    for collective in collectives:
+        if not collective.is_received:
+            parts.setdefault((collective.kind, group_name(collective, layout)), []).append(collective)
     return [
         CollectiveLine(
-            kind=kind,
-            group="_".join(layout.dimensions(get_process_group_ranks(group))),
-            ranks=group.size(),
-            calls=count,
-            bytes=sizes[kind, group],
+            kind=kind, group=group, ranks=part[0].group.size(), calls=len(part), bytes=sum(c.bytes for c in part)
         )
-        for (kind, group), count in calls.items()
+        for (kind, group), part in parts.items()
     ]
+
+
+def group_name(collective: Collective, layout: Layout) -> str:
+    """Return the dimensions of a layout along which the ranks of a collective differ."""
+    from torch.distributed import get_process_group_ranks
+
+    return "_".join(layout.dimensions(get_process_group_ranks(collective.group)))
 
 
 def replayed(collectives: Sequence[Collective], device: Any) -> Callable[[], None]:

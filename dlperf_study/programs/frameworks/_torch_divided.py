@@ -7,7 +7,13 @@ from typing import Any
 from dlperf_study.core.errors import RunError
 from dlperf_study.programs.frameworks import _torch_training, _training
 from dlperf_study.programs.frameworks._obstacles import Levels
-from dlperf_study.programs.frameworks._torch_collectives import Collective, described, observed_collectives, replayed
+from dlperf_study.programs.frameworks._torch_collectives import (
+    Collective,
+    described,
+    group_name,
+    observed_collectives,
+    replayed,
+)
 from dlperf_study.programs.frameworks.torch_ddp import DataParallelTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
@@ -50,10 +56,11 @@ class DividedTrainer(DataParallelTrainer):
             return super().observations()
         return super().observations() | {"exchanges": described(self._collectives, self._configuration.layout)}
 
-    def exchange_alone(self, kind: CollectiveKind | None = None) -> Callable[[], None]:
-        """Return what does the collectives of a step, of one kind or all, with nothing to hide them."""
-        chosen = [collective for collective in self._collectives if kind in (None, collective.kind)]
-        return replayed(chosen, self._device)
+    def exchange_alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
+        """Return what does the collectives of a step, of one kind, of one group, or all, with nothing to hide them."""
+        of_kind = [collective for collective in self._collectives if kind in (None, collective.kind)]
+        layout = self._configuration.layout
+        return replayed([c for c in of_kind if group in (None, group_name(c, layout))], self._device)
 
     def exchange(self, size: int) -> Callable[[], None]:
         """Return what does all collectives of a step; ``size`` is that of all."""

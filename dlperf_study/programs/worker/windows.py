@@ -5,12 +5,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from dlperf_study.evidence.lines import EXCHANGE, INPUT, TRAINING, CollectiveLine, part_of_exchange
+from dlperf_study.evidence.lines import (
+    EXCHANGE,
+    INPUT,
+    TRAINING,
+    CollectiveLine,
+    exchange_of,
+    part_of_exchange,
+    size_of_collectives,
+)
 from dlperf_study.evidence.writers import TimedWindow
 from dlperf_study.programs.frameworks._base import CollectiveTrainer, Trainer, computation_obstacle
 from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.programs.worker.pace import Pace
-from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_EXCHANGE
+from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_EXCHANGE, CollectiveKind
+from dlperf_study.study.layout import DIMENSIONS
 
 #: Steps of a new mode before its window, so that the window includes no first call.
 SETTLING_STEPS = 2
@@ -99,19 +108,21 @@ def exchange_windows(trainer: Trainer, description: Mapping[str, Any], steps: in
 def _collective_windows(
     trainer: CollectiveTrainer, exchanges: Sequence[CollectiveLine], steps: int
 ) -> Iterator[TimedWindow]:
-    """Measure the collectives of a step alone, those of each kind, the kind with fewest bytes first, and all.
+    """Measure the collectives of a step alone: of each kind, of each group, and all; fewest bytes first.
 
-    Ranks may have different ones, and agree on the order by the most bytes that one of them has.
+    Those of the only kind or group are all. Ranks may have different ones, and agree on the order by the most
+    bytes that one of them has.
     """
-    sizes = dict.fromkeys(COLLECTIVE_KINDS, 0)
-    for collectives in exchanges:
-        sizes[collectives["kind"]] += collectives["bytes"]
-    largest = {kind: trainer.agreed_maximum(size) for kind, size in sizes.items()}
-    for kind in (*sorted(filter(largest.get, COLLECTIVE_KINDS), key=largest.__getitem__), None):
-        exchange = trainer.exchange_alone(kind)
+    parts: list[tuple[CollectiveKind | None, str | None]] = [(kind, None) for kind in COLLECTIVE_KINDS]
+    parts += [(None, group) for group in DIMENSIONS]
+    largest = {part: trainer.agreed_maximum(size_of_collectives(exchanges, *part)) for part in parts}
+    kinds, groups = ([part for part in parts if part[i] and largest[part]] for i in (0, 1))
+    several = [part for same in (kinds, groups) if len(same) > 1 for part in same]
+    for kind, group in (*sorted(several, key=largest.__getitem__), (None, None)):
+        exchange = trainer.exchange_alone(kind, group)
         settle_in(exchange)
-        window = measure(trainer, part_of_exchange(kind) if kind else EXCHANGE, exchange, steps)
-        yield replace(window, bytes=(sizes[kind] if kind else sum(sizes.values())) or None)
+        window = measure(trainer, exchange_of(kind, group), exchange, steps)
+        yield replace(window, bytes=size_of_collectives(exchanges, kind, group) or None)
 
 
 def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> Iterator[TimedWindow]:

@@ -3,6 +3,7 @@
 from dlperf_study.report.tables.about_tables import about, environments
 from dlperf_study.report.tables.diagnostic_tables import diagnostics
 from dlperf_study.report.tables.page_tables import (
+    collectives,
     communication,
     data_sources,
     devices,
@@ -34,6 +35,7 @@ __all__ = [
     "about",
     "back_test",
     "causes",
+    "collectives",
     "communication",
     "comparison",
     "data_sources",

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pandas as pd
+
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS
+from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, summarised
 from dlperf_study.metrics.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.metrics.drift import round_effects
@@ -15,6 +17,7 @@ from dlperf_study.report import context
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import defined, table_of_configurations, table_of_runs
 from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.exchange import COLLECTIVES, NO_EXCHANGE
 
 #: The columns that come from NCCL's own report, and from the traced run.
 NCCL_COLUMNS, TRACED_COLUMNS = names_from(Source.NCCL_REPORT), names_from(Source.TRACE)
@@ -40,6 +43,7 @@ _OF_EVEN_STAGES = (
     "Stages that take longer than others, the exchange of gradients and the update of the parameters make the measured "
     "bubble larger than that of even stages, and so do processes that share cores."
 )
+_NO_COLLECTIVES = "No step has collectives of several kinds or groups."
 _ONLY_BASELINES = "Every configuration is its own baseline."
 _PRODUCT = (
     "Their product is that efficiency: the smallest factor is what most is lost to. Below 1, the computation factor "
@@ -76,10 +80,9 @@ def exchange(dataset: Dataset) -> Table:
     columns = ["exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
     if not dataset.configurations["sum_of_rank_rates"].isna().all():
         columns += ["throughput", "sum_of_rank_rates"]
-    rows = dataset.configurations
-    columns += context.known_columns(rows, COLLECTIVE_COLUMNS)
+    rows = _by_exchange(dataset, of_kinds=False)
     notes = (*map(defined, columns), *context.breakdown_notes(dataset))
-    has_exchange = set(context.completed_runs(dataset)["exchange"]) != {"none"}
+    has_exchange = set(context.completed_runs(dataset)["exchange"]) - {NO_EXCHANGE, COLLECTIVES}
     selected = rows if has_exchange else rows.iloc[:0]
     return table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected, _NO_EXCHANGE)
 
@@ -91,6 +94,26 @@ def pipeline(dataset: Dataset) -> Table:
     notes = (*map(defined, BUBBLE_COLUMNS), _OF_EVEN_STAGES)
     selected = rows[rows["even_bubble_share"].notna()]
     return table_of_configurations(dataset, "pipeline", "The pipeline bubble", columns, notes, selected, _NO_PIPELINE)
+
+
+def collectives(dataset: Dataset) -> Table:
+    """Return what the collectives of a step move and cost alone, by kind, and by group where there are several."""
+    rows = _by_exchange(dataset, of_kinds=True)
+    of_groups = context.known_columns(rows, GROUP_COLUMNS)
+    has_several = (rows[[name for name in of_groups if name.endswith("_bytes")]].notna().sum(axis="columns") > 1).any()
+    columns = [
+        "exchange_seconds",
+        *context.known_columns(rows, COLLECTIVE_COLUMNS),
+        *(of_groups if has_several else ()),
+    ]
+    notes = (*map(defined, columns), *context.breakdown_notes(dataset))
+    return table_of_configurations(dataset, "collectives", "Collectives by kind", columns, notes, rows, _NO_COLLECTIVES)
+
+
+def _by_exchange(dataset: Dataset, of_kinds: bool) -> pd.DataFrame:
+    """Return the configurations whose steps have collectives of several kinds, or the others."""
+    rows = dataset.configurations
+    return rows[rows[list(COLLECTIVE_COLUMNS)].notna().any(axis="columns") == of_kinds]
 
 
 def factors(dataset: Dataset) -> Table:
