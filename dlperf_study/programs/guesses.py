@@ -48,6 +48,7 @@ _LAUNCHERS = (
 #: Options for the samples of a step of one device, and for the number of steps, as scripts call them.
 _BATCHES = ("per_device_train_batch_size", "micro_batch_size", "batch_size_per_gpu", "train_batch_size", "batch_size")
 _STEPS = ("max_steps", "max_iters", "train_iters", "num_steps", "iterations", "steps")
+#: Those of them that are fields of the arguments of transformers' `Trainer`.
 _TRAINER_OPTIONS = ("per_device_train_batch_size", "max_steps")
 #: The options that a command needs, by their names in scripts, with their placeholders.
 _ARGUMENTS = ((_BATCHES, "batch_per_device"), (_STEPS, "steps"))

@@ -1,8 +1,6 @@
 """Pipelines on two and four ranks: they train the model that one process trains, and hold a part of its layers."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +8,14 @@ import numpy as np
 import pytest
 
 from dlperf_study.evidence.model_agreement import contradictory_parameters, different_beginnings, different_losses
-from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.time_agreement import contradictory_times
 from dlperf_study.metrics.pipeline_bubble import bubbles, even_share
 from dlperf_study.programs import models
 from dlperf_study.programs.frameworks.torch_pipeline import schedule_obstacles, undivided_layers
-from dlperf_study.study.configuration import DEFAULTS, Configuration
+from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS
-from tests.frameworks.launching import configuration, launch, tell
+from tests.frameworks.launching import tell
+from tests.frameworks.one_process import STEPS, TOKENS, TOLERANCE, Logs, train_once, whole
 
 pytestmark = [
     pytest.mark.timeout(LIMIT_SECONDS),
@@ -27,10 +25,8 @@ pytestmark = [
 ]
 
 SLEEPING = Path(__file__).with_name("sleeping_stages.py")
-UNTIED = Path(__file__).with_name("untied_ends.py")
-BATCH, PARTS, TOKENS, STEPS = 8, 4, 32, 5
-#: How losses of strategies may differ, as a share: by the order of sums.
-TOLERANCE = 1e-5
+BROKEN = Path(__file__).with_name("broken_ranks.py")
+BATCH, PARTS = 8, 4
 INTERLEAVED = "interleaved_1f1b"
 #: Model, schedule, stages and ranks.
 CASES = [
@@ -41,42 +37,21 @@ CASES = [
 Case = tuple[str, str, int, int]
 
 
-def whole(model: str) -> Configuration:
-    """Return what one process trains, with the whole batch."""
-    images = {name: DEFAULTS[name] for name in ("image_size", "classes")}
-    sequences = {"sequence_length": TOKENS, "masked_positions": 5 if model.startswith("bert") else 0}
-    steps = {"warmup_steps": STEPS, "measured_steps": 1, "exchange_steps": 2}
-    names = {"framework": "torch_ddp", "optimizer": "adamw", "data_source": "synthetic_host"}
-    return configuration(model=model, batch_per_device=BATCH, **images | sequences | steps | names)
-
-
 def divided(model: str, schedule: str, stages: int, ranks: int, **changes: Any) -> Configuration:
     names = {"framework": "torch_pipeline", "strategy": "pipeline", "pipeline_schedule": schedule}
     degrees = {"pipeline_parallel": stages, "virtual_stages": 2 if schedule == INTERLEAVED else 1}
-    requested = replace(whole(model), **names, **degrees, micro_batches=PARTS, devices_per_node=ranks)
+    requested = replace(whole(model, BATCH), **names, **degrees, micro_batches=PARTS, devices_per_node=ranks)
     return replace(requested, batch_per_device=BATCH // requested.layout.replicas, **changes)
-
-
-Logs = Callable[[Configuration], list[RankLog]]
 
 
 @pytest.fixture(scope="module")
 def logs_of(tmp_path_factory: pytest.TempPathFactory) -> Logs:
-    """What returns the logs of the ranks of a configuration, which are trained once."""
-
-    @cache
-    def logs(requested: Configuration) -> list[RankLog]:
-        folder = tmp_path_factory.mktemp("pipeline") / "1"
-        ending = launch(requested, folder)
-        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-        return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(requested.world_size)]
-
-    return logs
+    return train_once(tmp_path_factory)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_ranks_with_the_last_layers_have_the_losses_of_one_process_with_the_whole_batch(logs_of, case):
-    [expected] = logs_of(whole(case[0]))
+    [expected] = logs_of(whole(case[0], BATCH))
     requested = divided(*case)
     logs = logs_of(requested)
     for name in ("warmup", "training"):
@@ -96,7 +71,7 @@ def test_evidence_has_no_contradiction(logs_of, case):
     assert not [*different_losses(logs, requested), *contradictory_times(logs, None)]
     assert len({tuple(log.windows) for log in logs}) == 1
     assert len({log.end["parameter_checksum"] for log in logs}) == layout.pipeline, "of copies one"
-    assert {log.end["initial_checksum"] for log in logs} == {logs_of(whole(case[0]))[0].end["initial_checksum"]}
+    assert {log.end["initial_checksum"] for log in logs} == {logs_of(whole(case[0], BATCH))[0].end["initial_checksum"]}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -142,8 +117,8 @@ def test_no_step_is_measured_without_its_exchange(logs_of):
 
 
 def test_ends_that_do_not_add_their_gradients_train_another_model(logs_of, tmp_path):
-    [expected] = logs_of(whole("gpt_tiny"))
-    told = tell(divided(*CASES[1]), tmp_path, steps=STEPS + 1, script=UNTIED)
+    [expected] = logs_of(whole("gpt_tiny", BATCH))
+    told = tell(divided(*CASES[1]), tmp_path, steps=STEPS + 1, script=BROKEN, DEFECT="separate_ends")
     warmup = expected.windows["warmup"].losses
     assert not np.allclose(told[1]["losses"][1:], warmup, rtol=TOLERANCE, atol=0)
 

@@ -1,8 +1,6 @@
 """Tensor parallelism on two and four ranks: they train the model that one process trains, and hold a part of it."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +8,13 @@ import numpy as np
 import pytest
 
 from dlperf_study.evidence.model_agreement import contradictory_parameters, different_losses
-from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.time_agreement import contradictory_times
 from dlperf_study.programs import models
 from dlperf_study.programs.models._sequences import Sizes
-from dlperf_study.study.configuration import DEFAULTS, Configuration
+from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS
-from tests.frameworks.launching import configuration, launch, tell
+from tests.frameworks.launching import tell
+from tests.frameworks.one_process import MASKED, STEPS, TOKENS, TOLERANCE, Logs, train_once, whole
 
 pytestmark = [
     pytest.mark.timeout(LIMIT_SECONDS),
@@ -25,10 +23,8 @@ pytestmark = [
     pytest.mark.xdist_group("torch_tensor"),
 ]
 
-BROKEN = Path(__file__).with_name("broken_tensor_ranks.py")
-BATCH, TOKENS, STEPS = 4, 32, 5
-#: How losses of strategies may differ, as a share: by the order of sums.
-TOLERANCE = 1e-5
+BROKEN = Path(__file__).with_name("broken_ranks.py")
+BATCH = 4
 #: Model, whether sequences are divided too, and the ranks; the tensor dimension has two.
 CASES = [
     *(("gpt_tiny", False, 2), ("gpt_tiny", True, 2), ("llama_tiny", True, 2), ("bert_tiny", True, 2)),
@@ -36,41 +32,20 @@ CASES = [
 ]
 
 
-def whole(model: str) -> Configuration:
-    """Return what one process trains, with the whole batch."""
-    images = {name: DEFAULTS[name] for name in ("image_size", "classes")}
-    sequences = {"sequence_length": TOKENS, "masked_positions": 5 if model.startswith("bert") else 0}
-    steps = {"warmup_steps": STEPS, "measured_steps": 1, "exchange_steps": 2}
-    names = {"framework": "torch_ddp", "optimizer": "adamw", "data_source": "synthetic_host"}
-    return configuration(model=model, batch_per_device=BATCH, **images | sequences | steps | names)
-
-
 def divided(model: str, divides_sequences: bool, ranks: int) -> Configuration:
     names = {"framework": "torch_tensor", "strategy": "tensor", "tensor_parallel": 2}
     names |= {"sequence_parallel": divides_sequences, "batch_per_device": BATCH * 2 // ranks}
-    return replace(whole(model), **names, devices_per_node=ranks)
-
-
-Logs = Callable[[Configuration], list[RankLog]]
+    return replace(whole(model, BATCH), **names, devices_per_node=ranks)
 
 
 @pytest.fixture(scope="module")
 def logs_of(tmp_path_factory: pytest.TempPathFactory) -> Logs:
-    """What returns the logs of the ranks of a configuration, which are trained once."""
-
-    @cache
-    def logs(requested: Configuration) -> list[RankLog]:
-        folder = tmp_path_factory.mktemp("tensor") / "1"
-        ending = launch(requested, folder)
-        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-        return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(requested.world_size)]
-
-    return logs
+    return train_once(tmp_path_factory)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_rank_has_the_losses_of_one_process_with_the_whole_batch(logs_of, case):
-    [expected] = logs_of(whole(case[0]))
+    [expected] = logs_of(whole(case[0], BATCH))
     requested = divided(*case)
     logs = logs_of(requested)
     for name in ("warmup", "training"):
@@ -91,12 +66,14 @@ def test_only_copies_end_with_equal_parameters(logs_of, case):
     checksums = [log.end["parameter_checksum"] for log in logs]
     assert len(set(checksums)) == 2
     assert checksums == checksums[:2] * requested.layout.data
-    assert {log.end["initial_checksum"] for log in logs} == {logs_of(whole("gpt_tiny"))[0].end["initial_checksum"]}
+    assert {log.end["initial_checksum"] for log in logs} == {
+        logs_of(whole("gpt_tiny", BATCH))[0].end["initial_checksum"]
+    }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_counts_are_of_the_whole_model(logs_of, case):
-    [expected] = logs_of(whole(case[0]))
+    [expected] = logs_of(whole(case[0], BATCH))
     for log in logs_of(divided(*case)):
         for name in ("parameters", "flops_per_sample"):
             assert log.facts[name] == expected.facts[name]
@@ -129,8 +106,8 @@ def test_the_collectives_of_a_step_follow_from_the_sizes(logs_of, model):
     sizes: Any = models.load(model)
     layers, hidden = sizes.sizes.layers, sizes.sizes.hidden
     features = 4 * BATCH * TOKENS * hidden
-    of_head = features if model == "gpt_tiny" else 4 * BATCH * 5 * hidden
-    predictions = BATCH * (TOKENS if model == "gpt_tiny" else 5)
+    of_head = features if model == "gpt_tiny" else 4 * BATCH * MASKED * hidden
+    predictions = BATCH * (TOKENS if model == "gpt_tiny" else MASKED)
     [line] = logs_of(divided(model, False, 2))[0].facts["exchanges"]
     assert (line["kind"], line["group"], line["ranks"], line["calls"]) == ("all_reduce", "tensor", 2, 4 * layers + 5)
     # Of a divided loss: the largest logit and the sum of exponentials of each prediction, and its own logit.
@@ -160,7 +137,7 @@ def test_no_step_is_measured_without_its_exchange(logs_of):
 @pytest.mark.parametrize(("model", "defect"), [("gpt_tiny", "untied"), ("bert_tiny", "repeated"), ("gpt_tiny", "none")])
 def test_a_model_that_is_divided_wrongly_has_other_losses(logs_of, tmp_path, model, defect):
     """Neither defect raises an error, and the first loss is right."""
-    [expected] = logs_of(whole(model))
+    [expected] = logs_of(whole(model, BATCH))
     told = tell(divided(model, True, 2), tmp_path, steps=STEPS + 1, script=BROKEN, DEFECT=defect)
     losses = np.array([of_rank["losses"] for of_rank in told])
     assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-7)

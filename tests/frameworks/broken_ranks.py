@@ -1,4 +1,4 @@
-"""Trains steps of tensor parallelism with a defect, and tells its losses. Started by a framework's own job."""
+"""Trains steps of a divided model with a defect, and tells its losses. Started by a framework's own job."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from dlperf_study.programs import frameworks
-from dlperf_study.programs.frameworks import torch_tensor
+from dlperf_study.programs.frameworks import torch_pipeline, torch_tensor
 from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.study.configuration import Configuration
@@ -27,7 +27,12 @@ def repeat() -> None:
     torch_tensor._styles = without_entry
 
 
-DEFECTS = {"untied": untie, "repeated": repeat, "none": lambda: None}
+def separate() -> None:
+    """Let the ends of a pipeline not add their gradients of the matrix that they share."""
+    torch_pipeline.tied_weight = lambda layer: None
+
+
+DEFECTS = {"untied": untie, "repeated": repeat, "separate_ends": separate, "none": lambda: None}
 
 
 def main(steps: int) -> None:
@@ -38,7 +43,8 @@ def main(steps: int) -> None:
     losses = []
     for _ in range(steps):
         feed.fetch()
-        losses.append(trainer.loss_value(feed.train()))
+        loss = feed.train()
+        losses.append(None if loss is None else trainer.loss_value(loss))
     feed.close()
     trainer.close()
     (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps({"losses": losses}))

@@ -1,0 +1,38 @@
+"""What one process trains with the whole batch, and the logs of ranks that must train the same."""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.study.configuration import DEFAULTS, Configuration
+from tests.frameworks.launching import configuration, launch
+
+TOKENS, MASKED, STEPS = 32, 5, 5
+#: How losses of strategies may differ, as a share: by the order of sums.
+TOLERANCE = 1e-5
+
+Logs = Callable[[Configuration], list[RankLog]]
+
+
+def whole(model: str, batch: int) -> Configuration:
+    """Return what one process trains, with the whole batch."""
+    images = {name: DEFAULTS[name] for name in ("image_size", "classes")}
+    sequences = {"sequence_length": TOKENS, "masked_positions": MASKED if model.startswith("bert") else 0}
+    steps = {"warmup_steps": STEPS, "measured_steps": 1, "exchange_steps": 2}
+    names = {"framework": "torch_ddp", "optimizer": "adamw", "data_source": "synthetic_host"}
+    return configuration(model=model, batch_per_device=batch, **images | sequences | steps | names)
+
+
+def train_once(factory: pytest.TempPathFactory) -> Logs:
+    """Return what returns the logs of the ranks of a configuration, which are trained once."""
+
+    @cache
+    def logs(requested: Configuration) -> list[RankLog]:
+        folder = factory.mktemp(requested.framework) / "1"
+        ending = launch(requested, folder)
+        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+        return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(requested.world_size)]
+
+    return logs
