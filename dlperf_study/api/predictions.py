@@ -24,8 +24,7 @@ class StudyPredictions:
         which ``reason`` says why.
         """
         rows = [_row(result, size) for result in predictions_of(self.results) for size in result.sizes]
-        columns = ["series", "unit", "units", "devices", "rate", "efficiency", "reason"]
-        return pd.DataFrame(rows, columns=None if rows else columns).set_index(["series", "devices"])
+        return pd.DataFrame(rows, columns=_COLUMNS).set_index(["series", "devices"])
 
     @property
     def refused(self) -> dict[str, str]:
@@ -37,6 +36,20 @@ class StudyPredictions:
 
     def _repr_html_(self) -> str:
         return prediction_table(self.results)._repr_html_()
+
+
+_ENDS = ("low", "high")
+#: Also of a frame without rows, where no series can be predicted.
+_COLUMNS = [
+    *("series", "unit", "units", "devices", "rate", "efficiency"),
+    *(
+        f"{name}_{end}_{share * 100:.0f}"
+        for name in ("rate", "efficiency")
+        for share in LEVELS
+        for end in ("low", "high")
+    ),
+    "reason",
+]
 
 
 def _row(prediction: Prediction, size: PredictedSize) -> dict[str, object]:
