@@ -39,15 +39,17 @@ class StudyPredictions:
 
 
 _ENDS = ("low", "high")
+
+
+def _bound(name: str, end: str, share: float) -> str:
+    """Return the column of an end of an interval, such as ``rate_low_90``."""
+    return f"{name}_{end}_{100 * share:.0f}"
+
+
 #: Also of a frame without rows, where no series can be predicted.
 _COLUMNS = [
     *("series", "unit", "units", "devices", "rate", "efficiency"),
-    *(
-        f"{name}_{end}_{share * 100:.0f}"
-        for name in ("rate", "efficiency")
-        for share in LEVELS
-        for end in ("low", "high")
-    ),
+    *(_bound(name, end, share) for name in ("rate", "efficiency") for share in LEVELS for end in _ENDS),
     "reason",
 ]
 
@@ -57,8 +59,6 @@ def _row(prediction: Prediction, size: PredictedSize) -> dict[str, object]:
     row: dict[str, object] = {"series": curve.label, "unit": str(curve.unit), "units": size.units}
     row |= {"devices": size.devices, "rate": size.rate, "efficiency": size.efficiency}
     for name, intervals in (("rate", size.rate_intervals), ("efficiency", size.efficiency_intervals)):
-        for share in LEVELS:
-            held = intervals[share]
-            row |= {f"{name}_low_{share:.0%}".rstrip("%"): held.low if held else None}
-            row |= {f"{name}_high_{share:.0%}".rstrip("%"): held.high if held else None}
+        for share, held in intervals.items():
+            row |= {_bound(name, end, share): getattr(held, end) if held else None for end in _ENDS}
     return row | {"reason": size.reason}

@@ -57,11 +57,11 @@ def main() -> None:
     count = ranks * configuration.virtual_stages
     seconds = SECONDS / configuration.virtual_stages
     stages = {position: Stage(seconds, position == count - 1) for position in range(rank, count, ranks)}
-    told = {}
+    results = {}
     for micro_batches in COUNTS:
         requested = replace(configuration, micro_batches=micro_batches)
-        told[micro_batches] = [*timed(Pipeline(requested, stages, rank, torch.device("cpu")), micro_batches)]
-    (Path(os.environ[RUN_VARIABLE]) / f"told-{rank}.json").write_text(json.dumps(told))
+        results[micro_batches] = [*timed(Pipeline(requested, stages, rank, torch.device("cpu")), micro_batches)]
+    (Path(os.environ[RUN_VARIABLE]) / f"told-{rank}.json").write_text(json.dumps(results))
     dist.destroy_process_group()
 
 

@@ -118,17 +118,17 @@ def test_no_step_is_measured_without_its_exchange(logs_of):
 
 def test_ends_that_do_not_add_their_gradients_train_another_model(logs_of, tmp_path):
     [expected] = logs_of(whole("gpt_tiny", BATCH))
-    told = tell(divided(*CASES[1]), tmp_path, steps=STEPS + 1, script=BROKEN, DEFECT="separate_ends")
+    results = tell(divided(*CASES[1]), tmp_path, steps=STEPS + 1, script=BROKEN, DEFECT="separate_ends")
     warmup = expected.windows["warmup"].losses
-    assert not np.allclose(told[1]["losses"][1:], warmup, rtol=TOLERANCE, atol=0)
+    assert not np.allclose(results[1]["losses"][1:], warmup, rtol=TOLERANCE, atol=0)
 
 
 @pytest.mark.parametrize(("schedule", "stages"), [("gpipe", 2), ("1f1b", 2), (INTERLEAVED, 2), ("1f1b", 4)])
 def test_the_measured_bubble_of_sleeping_stages_is_that_of_even_ones(tmp_path, schedule, stages):
     requested = divided("gpt_tiny", schedule, stages, stages)
-    told = tell(requested, tmp_path, script=SLEEPING)
+    results = tell(requested, tmp_path, script=SLEEPING)
     # Of several steps the shortest: a busy machine wakes sleepers late.
-    seconds = {int(count): np.array([min(told[0][count])]) for count in told[0]}
+    seconds = {int(count): np.array([min(results[0][count])]) for count in results[0]}
     for count, bubble in bubbles(seconds).items():
         assert bubble.share == pytest.approx(even_share(stages, count, requested.virtual_stages), abs=0.05)
 

@@ -138,8 +138,8 @@ def test_no_step_is_measured_without_its_exchange(logs_of):
 def test_a_model_that_is_divided_wrongly_has_other_losses(logs_of, tmp_path, model, defect):
     """Neither defect raises an error, and the first loss is right."""
     [expected] = logs_of(whole(model, BATCH))
-    told = tell(divided(model, True, 2), tmp_path, steps=STEPS + 1, script=BROKEN, DEFECT=defect)
-    losses = np.array([of_rank["losses"] for of_rank in told])
+    results = tell(divided(model, True, 2), tmp_path, steps=STEPS + 1, script=BROKEN, DEFECT=defect)
+    losses = np.array([of_rank["losses"] for of_rank in results])
     assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-7)
     # The first step is in no window.
     is_one_model = np.allclose(losses[:, 1:], expected.windows["warmup"].losses, rtol=TOLERANCE, atol=0)

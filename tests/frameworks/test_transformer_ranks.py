@@ -24,7 +24,7 @@ CASES = [
 
 def losses(folder: Path, ranks: int, batch: int, framework: str, sizes: dict[str, Any]) -> Any:
     """Return the mean of the ranks' losses of each step but the first, from the beginning of the training."""
-    asked = configuration(
+    requested = configuration(
         framework=framework,
         devices_per_node=ranks,
         batch_per_device=batch,
@@ -34,7 +34,7 @@ def losses(folder: Path, ranks: int, batch: int, framework: str, sizes: dict[str
         measured_steps=1,
         **NO_IMAGES | sizes,
     )
-    ending = launch(asked, folder)
+    ending = launch(requested, folder)
     assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
     logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(ranks)]
     return np.mean([log.windows["warmup"].losses for log in logs], axis=0)

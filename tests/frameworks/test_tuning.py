@@ -123,13 +123,13 @@ def test_adamw_of_paddle_is_that_of_pytorch():
 
     from dlperf_study.programs.frameworks import _torch_training
 
-    asked = configuration(optimizer="adamw")
+    requested = configuration(optimizer="adamw")
     weights = torch.arange(6.0).reshape(2, 3)
     of_torch = torch.nn.Linear(3, 2, bias=False)
     of_torch.weight.data = weights.clone()
     of_paddle = paddle.nn.Linear(3, 2, bias_attr=False)
     of_paddle.weight.set_value(weights.T.numpy())
-    updates = (_torch_training.optimizer(asked, of_torch), _optimizer(asked, of_paddle.parameters()))
+    updates = (_torch_training.optimizer(requested, of_torch), _optimizer(requested, of_paddle.parameters()))
     for step in (1.0, 2.0, -1.0):
         inputs = [[step, 0.5, -step]]
         of_torch(torch.tensor(inputs)).pow(2).sum().backward()

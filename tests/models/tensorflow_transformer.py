@@ -19,13 +19,13 @@ UPDATES = 3
 
 def main(folder: Path) -> None:
     given = numpy.load(folder / "given.npz")
-    asked = configuration("bert_tiny", optimizer="adamw")
-    network = models.load("bert_tiny").builder("tensorflow")(asked, 0, 1)
+    requested = configuration("bert_tiny", optimizer="adamw")
+    network = models.load("bert_tiny").builder("tensorflow")(requested, 0, 1)
     for number, parameter in enumerate(network.parameters):
         parameter.assign(given[f"parameter_{number}"])
     batch = tuple(given[f"batch_{number}"] for number in range(4))
-    loss, gradients = loss_and_gradients(asked, network, batch)
-    optimizer = Optimizer(asked, network.parameters)
+    loss, gradients = loss_and_gradients(requested, network, batch)
+    optimizer = Optimizer(requested, network.parameters)
     for _ in range(UPDATES):
         optimizer.begin()
         for parameter, gradient, kept in zip(network.parameters, gradients, optimizer.kept, strict=True):
