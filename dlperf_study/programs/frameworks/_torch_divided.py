@@ -41,9 +41,14 @@ class DividedTrainer(DataParallelTrainer):
     def __init__(self, configuration: Configuration) -> None:
         self._collectives: list[Collective] = []
         self._whole_checksum = self._first_checksum = ""
+        self._whole_sizes: dict[str, Any] = {}
         super().__init__(configuration)
         if self.world_size > 1:
             self.exchange_kind = COLLECTIVES
+
+    def description(self) -> dict[str, Any]:
+        """Return the fields of the rank log; parameters and gradients are those of the whole model."""
+        return super().description() | self._whole_sizes
 
     def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step, and observe its collectives; see ``TorchTrainer``."""
@@ -86,7 +91,9 @@ class DividedTrainer(DataParallelTrainer):
 
     @contextmanager
     def _dividing(self) -> Iterator[None]:
-        """Keep the digest of the whole model before its parameters are divided, and that of this rank's part after."""
+        """Keep digest and sizes of the whole model before it is divided, and the digest of this rank's part after."""
+        description = super().description()
+        self._whole_sizes = {name: description[name] for name in ("parameters", "gradient_bytes")}
         self._whole_checksum = super().parameter_checksum()
         yield
         self._first_checksum = self._checksum_of_part()

@@ -73,10 +73,6 @@ class PipelineTrainer(DividedTrainer):
 
     computation_obstacle = STAYS
 
-    def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log; parameters and gradients are those of the whole model."""
-        return super().description() | self._sizes_of_model
-
     def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step, in which the stages tell each other the shapes of their activations, too."""
         number_format = super().first_step(batch)
@@ -93,8 +89,6 @@ class PipelineTrainer(DividedTrainer):
         """Return the layers of this rank, as a list of stages."""
         from torch.nn import ModuleList
 
-        description = super().description()
-        self._sizes_of_model = {name: description[name] for name in ("parameters", "gradient_bytes")}
         with self._dividing():
             tied = tied_weight(self._layer)
             stages = stages_of(self._layer, self._configuration, self.rank)

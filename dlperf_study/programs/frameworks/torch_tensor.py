@@ -56,14 +56,11 @@ def undivided_sizes(configuration: Configuration) -> Iterator[str]:
 class TensorTrainer(DividedTrainer):
     """One rank that has its part of each matrix."""
 
+    computation_obstacle = STAYS
+
     def __init__(self, configuration: Configuration) -> None:
         self._divided_loss = ExitStack()
         super().__init__(configuration)
-        self.computation_obstacle = STAYS
-
-    def description(self) -> dict[str, Any]:
-        """Return the fields of the rank log; parameters and gradients are those of the whole model."""
-        return super().description() | self._sizes_of_model
 
     def close(self) -> None:
         """End the trainer, with all that has a group of ranks; see ``DataParallelTrainer``."""
@@ -85,8 +82,6 @@ class TensorTrainer(DividedTrainer):
 
         layout = self._configuration.layout
         self._parts: list[Any] = []
-        description = super().description()
-        self._sizes_of_model = {name: description[name] for name in ("parameters", "gradient_bytes")}
         self._mesh = mesh = device_mesh(layout, self._device)
         self._divided_loss.enter_context(loss_parallel())
         with self._dividing():
