@@ -75,9 +75,9 @@ def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[i
 
 
 def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
-    if len(curve.points) < 2:
-        return Refusal(curve, _one_size(curve))
-    if reason := obstacle(curve):
+    # A second size is asked for only where it would help.
+    reason = obstacle(curve) or (_one_size(curve) if len(curve.points) < 2 else "")
+    if reason:
         return Refusal(curve, reason)
     reference = curve.all_points[0]
     reason = reason_without_test(curve)

@@ -1,6 +1,7 @@
 """What is predicted, claimed and refused: of published series, and of a study."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,15 @@ def test_no_claim_is_made_beyond_what_published_series_test():
 def test_noisy_rates_widen_an_interval():
     exact, noisy = (predict([curve({1: 100.0, 2: 190.0}, error=error)])[0].sizes[0] for error in (1e-9, 0.05))
     assert noisy.rate_intervals[0.9].high > 1.1 * exact.rate_intervals[0.9].high
+
+
+def test_no_second_size_is_asked_for_where_it_would_be_refused_too():
+    one_size = curve({2: 100.0}, Unit.DEVICE, devices_per_unit=1)
+    [of_cores], [of_gpus] = (predict([replace(one_size, on_gpus=on_gpus)]) for on_gpus in (False, True))
+    assert isinstance(of_cores, Refusal)
+    assert "devices_per_node" not in of_cores.reason
+    assert isinstance(of_gpus, Refusal)
+    assert "devices_per_node=4" in of_gpus.reason
 
 
 def test_crossing_the_first_node_is_refused_with_the_point_to_measure(refused):

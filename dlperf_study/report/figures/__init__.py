@@ -73,9 +73,11 @@ def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, next to the pure time of its exchange."""
     has_intervals = dataset.configurations["exposed_seconds_low"].notna().any()
     interval = "; pale line: the 95 % interval of what is exposed" if has_intervals else ""
+    is_whole = dataset.configurations["step_seconds"].notna() & dataset.configurations["exposed_seconds"].isna()
+    omission = " Steps whose parts were not measured are left out; the table says why." if is_whole.any() else ""
     explanation = (
         f"Bars: the step, its parts in the order of the legend{interval}. "
-        "Thin line: the pure communication, as long as if nothing hid it."
+        f"Thin line: the pure communication, as long as if nothing hid it.{omission}"
     )
     caption = _Caption(explanation, f"{context.MEANS} {context.merging(dataset)}")
     return _per_model(dataset, "communication", "one step", caption, drawings.communication, _NO_EXCHANGE)

@@ -36,11 +36,13 @@ def overview(dataset: Dataset, series: list[Series], width: Width) -> Drawing | 
 
 
 def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw each step as computation and exposed communication, with the pure communication as a thin line."""
+    """Draw each step that has parts as computation and exposed communication, with the pure communication as a line."""
     rows = configuration_rows(series)
+    rows = rows[rows["exposed_seconds"].notna()]
     has_parts = rows["exchange_seconds"].notna().any() or (rows["input_seconds"] > 0).any()
-    if rows["exposed_seconds"].isna().all() or not has_parts:
+    if rows.empty or not has_parts:
         return None
+    rows = rows.assign(y=range(len(rows)))
     unit = unit_of("broken_down_step_seconds", rows["broken_down_step_seconds"])
     drawing, axes, layout = charts.category_panel(dataset, width, list(rows["label"]))
     charts.step_bars(axes, rows, unit, layout.bar_height)

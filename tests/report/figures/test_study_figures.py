@@ -105,6 +105,18 @@ def test_bars_are_as_long_as_their_steps(mixed):
     np.testing.assert_allclose(ends, steps)
 
 
+def test_a_step_whose_parts_were_not_measured_has_no_empty_row(mixed):
+    whole = mixed.configurations["throughput"].notna().idxmax()
+    rows = mixed.configurations.copy()
+    rows.loc[whole, "exposed_seconds"] = np.nan
+    [axes], [of_rest] = (
+        axes_of(only(figures.communication(replace(mixed, configurations=r)))) for r in (mixed.configurations, rows)
+    )
+    bars, fewer = axes.containers[0], of_rest.containers[0]
+    assert len(fewer) == len(bars) - 1
+    assert [bar.get_y() for bar in fewer] == [bar.get_y() for bar in bars][:-1]
+
+
 def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed):
     long = mixed.configurations.assign(exchange_seconds=2 * mixed.configurations["step_seconds"])
     axes = axes_of(only(figures.communication(replace(mixed, configurations=long))))[0]
