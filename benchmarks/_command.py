@@ -31,24 +31,37 @@ def run_command(*arguments: str) -> CommandCost:
     return CommandCost(done.stdout, _seconds_of_children() - before)
 
 
-def seconds_of_all_processes(*command: str) -> float:
-    """Run a command; return the seconds of processor of it and of all processes below it, waited for or not.
+@dataclass(frozen=True)
+class WholeCost:
+    """What a command and all processes below it took: seconds of processor, by the clock, and memory at once."""
 
-    Raises CalledProcessError when it fails.
+    processor_seconds: float
+    seconds: float
+    peak_bytes: int
+
+
+def cost_of_all_processes(*command: str) -> WholeCost:
+    """Run a command; return what it and all processes below it took, waited for or not.
+
+    Memory that processes share is counted in each of them. Raises CalledProcessError when the command fails.
     """
-    seconds: dict[psutil.Process, float] = {}
+    processor: dict[psutil.Process, float] = {}
+    peak, started = 0, time.perf_counter()
     with psutil.Popen(command) as process:
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            held = 0
             for running in (psutil.Process(process.pid), *process.children(recursive=True)):
                 try:
-                    times = running.cpu_times()
+                    times, memory = running.cpu_times(), running.memory_info()
                 except psutil.NoSuchProcess:
                     continue
-                seconds[running] = times.user + times.system
+                processor[running] = times.user + times.system
+                held += memory.rss
+            peak = max(peak, held)
             time.sleep(LOOK_SECONDS)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return sum(seconds.values())
+    return WholeCost(sum(processor.values()), time.perf_counter() - started, peak)
 
 
 def _seconds_of_children() -> float:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from benchmarks._command import seconds_of_all_processes
+from benchmarks._command import cost_of_all_processes
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.study.study import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
@@ -31,7 +31,7 @@ def main() -> int:
         planned = list(planned_configurations())
         plan = write_study(paths, planned)
         replace(plan, questions=QUESTIONS, published=("tensorpack_multigpu",)).write(paths.plan_file)
-        seconds = seconds_of_all_processes(sys.executable, "-c", BUILD)
+        seconds = cost_of_all_processes(sys.executable, "-c", BUILD).processor_seconds
         sizes = {page.name: page.stat().st_size for page in sorted(paths.report.glob("*.html"))}
     for name, size in sizes.items():
         print(f"{name}: {size / 1e6:.2f} MB (limit {LIMIT_BYTES / 1e6:g} MB)")

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import chain
 from pathlib import Path
@@ -12,12 +12,13 @@ import pandas as pd
 
 from dlperf_study.core.arrays import Integers
 from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
-from dlperf_study.core.paths import ConfigurationPaths, RunPaths, StudyPaths, is_building_report
+from dlperf_study.core.paths import ConfigurationPaths, StudyPaths, is_building_report
 from dlperf_study.core.user_commands import command_line
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table, rate_column, throughputs_of
 from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current, record_dataset
-from dlperf_study.dataset.run_table import run_diagnostics, run_row, steadiness_of, step_rows
+from dlperf_study.dataset.measured_runs import ConfigurationToRead, read_measured_runs
+from dlperf_study.dataset.run_table import run_row, steadiness_of, step_rows
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
 from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batches, read_nccl_reports, read_traces
 from dlperf_study.dataset.wanted_precision import precision_diagnostics
@@ -164,10 +165,7 @@ def collect(paths: StudyPaths) -> Dataset:
     inputs = dataset_digest(paths)
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
-        evidence = _Evidence(steadiness_tolerance(plan.precision), steps)
-        for identity in plan.by_identity:
-            evidence.read_all(identity, paths.configuration(identity))
-        dataset = _dataset(plan, paths, evidence)
+        dataset = _dataset(plan, paths, _evidence(plan, paths, steps))
     for table in TABLES_IN_MEMORY:
         tables.write(table, getattr(dataset, table), paths.dataset)
     record_dataset(paths, inputs)
@@ -176,45 +174,35 @@ def collect(paths: StudyPaths) -> Dataset:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What the tables need of the runs that were read so far; a run itself may be large, and its steps are written.
+    """What the tables need of all runs; their steps are written."""
 
-    ``tolerance``: by how much the parts of a steady window may differ.
-    """
-
-    tolerance: float
-    steps: tables.GrowingTable
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    duplicates: DuplicateRuns = field(default_factory=DuplicateRuns)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    rows: list[dict[str, Any]]
+    diagnostics: list[Diagnostic]
 
     @property
     def uneven(self) -> set[str | None]:
         """The identities of configurations of which a rank computed much slower than the others."""
         return {diagnostic.identity for diagnostic in self.diagnostics if diagnostic.subject == UNEVEN}
 
-    def read_all(self, identity: str, paths: ConfigurationPaths) -> None:
-        """Read all runs of a configuration; a folder among them that is none is a diagnostic."""
-        for run_paths in paths.runs():
-            self._read(identity, run_paths)
-        for folder in paths.misnamed_runs():
-            message = f"{folder}: not counted: the name of a run's folder is its repetition, an integer from 1"
-            self.diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, identity))
 
-    def _read(self, identity: str, paths: RunPaths) -> None:
-        """Read one run of a configuration; an unreadable one is a diagnostic."""
-        try:
-            run = self.duplicates.checked(read_run(paths))
-        except EvidenceError as error:
-            reason = str(error) if paths.run_file.exists() else "interrupted, it has no run.json"
-            repetition = paths.repetition
-            message = f"not counted: {reason}"
-            self.diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, identity, repetition))
-            return
-        steadiness = steadiness_of(run, self.tolerance)
-        self.rows.append(run_row(run, steadiness))
-        if run.ranks:
-            self.steps.add(step_rows(run))
-        self.diagnostics.extend(run_diagnostics(run, steadiness))
+def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable) -> _Evidence:
+    """Read all runs of all configurations; what is no run, or can't be read, is a diagnostic."""
+    tolerance = steadiness_tolerance(plan.precision)
+    configurations = [ConfigurationToRead(name, paths.configuration(name), tolerance) for name in plan.by_identity]
+    rows, diagnostics = [], list(chain.from_iterable(map(_misnamed_runs, configurations)))
+    for run in read_measured_runs(configurations):
+        diagnostics += run.diagnostics
+        if run.row is not None:
+            rows.append(run.row)
+        if run.steps is not None:
+            steps.add(run.steps)
+    return _Evidence(rows, diagnostics)
+
+
+def _misnamed_runs(configuration: ConfigurationToRead) -> Iterator[Diagnostic]:
+    for folder in configuration.paths.misnamed_runs():
+        message = f"{folder}: not counted: the name of a run's folder is its repetition, an integer from 1"
+        yield Diagnostic("evidence", message, Severity.ERROR, configuration.identity)
 
 
 def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:

@@ -10,7 +10,7 @@ from dlperf_study.core.errors import Diagnostic
 from dlperf_study.dataset import tables
 from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.run import Run
-from dlperf_study.metrics.columns import COLUMNS, Source, values_of
+from dlperf_study.metrics.columns import Source, diagnosing_any_run, diagnosing_completed_run, values_of
 from dlperf_study.metrics.steady_state import TOLERANCE, WindowSteadiness
 from dlperf_study.metrics.throughput import slowest_training
 
@@ -41,13 +41,13 @@ def run_diagnostics(run: Run, steadiness: WindowSteadiness | None = None) -> lis
     ``steadiness``: as of ``run_row``.
     """
     diagnostics = list(run.diagnostics)
-    for metric in COLUMNS.values():
-        if metric.diagnose_any:
-            diagnostics.extend(metric.diagnose_any(run))
+    for metric in diagnosing_any_run():
+        assert metric.diagnose_any is not None  # That is what they were chosen by.
+        diagnostics.extend(metric.diagnose_any(run))
     steadiness = steadiness or steadiness_of(run)
-    for metric in COLUMNS.values():
-        if metric.diagnose and run.completed:
-            diagnostics.extend(metric.diagnose(steadiness if metric.source is Source.STEADINESS else run))
+    for metric in diagnosing_completed_run() if run.completed else ():
+        assert metric.diagnose is not None
+        diagnostics.extend(metric.diagnose(steadiness if metric.source is Source.STEADINESS else run))
     return [replace(diagnostic, identity=run.identity, repetition=run.repetition) for diagnostic in diagnostics]
 
 

@@ -164,6 +164,19 @@ def _check_turn(facts: RunRecord, source: str) -> None:
         raise EvidenceError(f"{source}: order is {order!r}, but round is {round_number} and position {position}")
 
 
+@dataclass(frozen=True)
+class RunProcesses:
+    """The name of a run, and the processes that wrote its logs, by rank."""
+
+    name: str
+    processes: Mapping[int, tuple[str, int, int]]
+
+    @classmethod
+    def of(cls, run: Run) -> "RunProcesses":
+        """Return those of a run."""
+        return cls(f"run {run.repetition} of {run.identity}", {log.rank: log.process for log in run.ranks})
+
+
 class DuplicateRuns:
     """Finds runs whose logs were copied: no process measures two runs."""
 
@@ -171,14 +184,22 @@ class DuplicateRuns:
         # Names alone: a run itself may be large.
         self._runs: dict[tuple[str, int, int], str] = {}
 
+    def copied(self, run: RunProcesses) -> str:
+        """Return the process of an earlier run that wrote a log of this one; nothing where none did."""
+        for rank, process in run.processes.items():
+            if earlier_run := self._runs.get(process):
+                host, pid, _ = process
+                same = f"rank {rank} is the same process (pid {pid} on {host}, begun in the same nanosecond)"
+                return f"its {same} as in {earlier_run}: a copy is no repetition"
+        self._runs |= dict.fromkeys(run.processes.values(), run.name)
+        return ""
+
     def checked(self, run: Run) -> Run:
         """Return the run, or, if a process of an earlier run wrote one of its logs, the run as failed."""
-        for log in run.ranks:
-            if earlier_run := self._runs.get(log.process):
-                host, pid, _ = log.process
-                process = f"rank {log.rank} is the same process (pid {pid} on {host}, begun in the same nanosecond)"
-                reason = f"its {process} as in {earlier_run}: a copy is no repetition"
-                return replace(run, outcome=Outcome.FAILED, reason=reason, ranks=())
-        for log in run.ranks:
-            self._runs[log.process] = f"run {run.repetition} of {run.identity}"
-        return run
+        reason = self.copied(RunProcesses.of(run))
+        return copied_run(run, reason) if reason else run
+
+
+def copied_run(run: Run, reason: str) -> Run:
+    """Return a run whose logs were copied as failed."""
+    return replace(run, outcome=Outcome.FAILED, reason=reason, ranks=())

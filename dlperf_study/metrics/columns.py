@@ -154,6 +154,18 @@ def _with_value() -> dict[Source, list[Metric]]:
 
 
 @cached_by_parts
+def diagnosing_any_run() -> list[Metric]:
+    """Return the metrics that say what may be wrong in any run."""
+    return [metric for metric in COLUMNS.values() if metric.diagnose_any]
+
+
+@cached_by_parts
+def diagnosing_completed_run() -> list[Metric]:
+    """Return the metrics that say what may be wrong in a completed run."""
+    return [metric for metric in COLUMNS.values() if metric.diagnose]
+
+
+@cached_by_parts
 def _pages() -> dict[str, tuple[str, ...]]:
     return {metric.subject or metric.name: metric.pages or (QUALITY,) for metric in COLUMNS.values()}
 

@@ -58,6 +58,7 @@ class ExchangeCost:
     seconds_per_byte: float
 
 
+@once_per_run
 def exposed_seconds(run: Run) -> float | None:
     """Return step − computation − input per step; negative when the step was faster than these two."""
     computation, waiting = computation_seconds(run), input_seconds(run)
@@ -71,6 +72,7 @@ def exposed_seconds(run: Run) -> float | None:
     return makespan_seconds(run) / slowest_training(run).steps - computation - waiting
 
 
+@once_per_run
 def exposed_error_seconds(run: Run) -> float:
     """Return the standard error of step − computation − input within a run."""
     return math.hypot(mean_error(slowest_training(run).work_seconds), computation_error(run))

@@ -148,6 +148,7 @@ def mean_error(step_seconds: Floats) -> float:
     return math.sqrt(squares / (count - 1) / count * (1 + corrected) / (1 - corrected))
 
 
+@once_per_run
 def computation_seconds(run: Run) -> float | None:
     """Return seconds per step without exchange and input, of the slowest rank, or None if that was not measured."""
     halves = half_computations(run)
@@ -158,6 +159,7 @@ def _mean_computation(run: Run) -> float:
     return float(np.mean([computation.mean for computation in rank_computations(run)]))
 
 
+@once_per_run
 def computation_error(run: Run) -> float:
     """Return the standard error of ``computation_seconds`` within a run: that of the least certain rank; 0 without it.
 
@@ -170,6 +172,7 @@ def computation_error(run: Run) -> float:
     return max(errors, default=0.0)
 
 
+@once_per_run
 def input_seconds(run: Run) -> float | None:
     """Return by how many seconds waiting for batches lengthens a step, or None if the waits were not measured.
 

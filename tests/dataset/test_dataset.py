@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -7,6 +8,7 @@ import pytest
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import StudyPaths
+from dlperf_study.dataset import measured_runs
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics.columns import DATASET_TABLES, Summary, TableName, columns_of, summarised
@@ -35,6 +37,29 @@ def test_what_is_loaded_is_what_was_collected(paths):
     assert loaded.plan == plan
     for table in DATASET_TABLES:
         pd.testing.assert_frame_equal(getattr(loaded, table), getattr(collected, table))
+
+
+def test_many_processes_read_what_one_reads(paths, monkeypatch):
+    """Also where one run is the copy of a run of another configuration, and one can't be read."""
+    example_study(paths)
+    one, two, four = sorted(paths.configurations.glob("*-1n?d-*"))
+    original, copy = (
+        paths.configuration(one.name).run(1).rank_log(0),
+        paths.configuration(four.name).run(2).rank_log(0),
+    )
+    process = {name: json.loads(original.read_text().splitlines()[0])[name] for name in ("pid", "host", "wall_anchor")}
+    first, rest = copy.read_text().split("\n", 1)
+    copy.write_text(json.dumps(json.loads(first) | process) + "\n" + rest)
+    paths.configuration(two.name).run(3).run_file.write_text("{")
+    alone = collect(paths)
+    assert len(alone.runs) == 8
+    assert set(alone.runs["outcome"]) == {"completed", "failed"}
+    alone_steps = alone.steps
+    monkeypatch.setattr(measured_runs, "WORTH_A_POOL_RUNS", 1)
+    together = collect(paths)
+    for table in DATASET_TABLES:
+        pd.testing.assert_frame_equal(getattr(alone, table), getattr(together, table))
+    pd.testing.assert_frame_equal(alone_steps, together.steps)
 
 
 @pytest.mark.parametrize("is_ingested", [False, True])

@@ -4,18 +4,15 @@ Runs are yielded in order; the memory used does not grow with their number. No p
 """
 
 import hashlib
-import multiprocessing
-import os
-import signal
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dlperf_study.core.errors import Diagnostic, LogError, Severity
+from dlperf_study.core.process_pool import mapped_in_processes, processes_for
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.ingestion.job_rates import Rates, mean_since_start, rate_problems, rates_of
 from dlperf_study.dataset.ingestion.self_comparison import self_contradictions
@@ -30,8 +27,6 @@ from dlperf_study.readers.rank_merge import job_series
 
 #: With fewer bytes of logs, starting a pool of processes takes longer than reading.
 WORTH_A_POOL_BYTES = 64 << 20
-#: How many runs of each process may wait to be used.
-_QUEUED_RUNS = 4
 #: With fewer lines, two logs may print the same numbers by chance.
 _FEWEST_LINES = 3
 
@@ -75,36 +70,14 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
         LogError: a process that reads was killed, as happens if there is not enough memory.
 
     """
-    processes = min(len(os.sched_getaffinity(0)), len(tasks))
+    processes = processes_for(len(tasks))
     if processes < 2 or sum(task.bytes for task in tasks) < WORTH_A_POOL_BYTES:
         yield from zip(tasks, map(read_printed_run, tasks), strict=True)
         return
     try:
-        yield from _read_in_processes(tasks, processes)
+        yield from zip(tasks, mapped_in_processes(read_printed_run, tasks, processes), strict=True)
     except BrokenProcessPool as error:
         raise LogError("a process that reads logs was killed; is there enough memory?") from error
-
-
-def _read_in_processes(tasks: Sequence[RunToRead], processes: int) -> Iterator[tuple[RunToRead, PrintedRun]]:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([read_printed_run.__module__])
-    # Interrupts are left to this process.
-    with ProcessPoolExecutor(processes, context, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
-        queue: deque[tuple[RunToRead, Future[PrintedRun]]] = deque()
-        try:
-            for task in tasks:
-                queue.append((task, pool.submit(read_printed_run, task)))
-                if len(queue) > _QUEUED_RUNS * processes:
-                    yield _next_result(queue)
-            while queue:
-                yield _next_result(queue)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _next_result(queue: "deque[tuple[RunToRead, Future[PrintedRun]]]") -> tuple[RunToRead, PrintedRun]:
-    task, future = queue.popleft()
-    return task, future.result()
 
 
 def read_printed_run(task: RunToRead) -> PrintedRun:

@@ -1,0 +1,42 @@
+"""One function of many things, by several processes: results in order, and few of them waiting in memory."""
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+#: How many results of each process may wait to be used.
+_QUEUED_RESULTS = 4
+
+
+def processes_for(tasks: int) -> int:
+    """Return how many processes do so many tasks best: one for each core that this process may use."""
+    return min(len(os.sched_getaffinity(0)), tasks)
+
+
+def mapped_in_processes(function: Callable[[Task], Result], tasks: Iterable[Task], processes: int) -> Iterator[Result]:
+    """Yield the result of each task, in order; ``function`` is one of a module, and its results are pickled.
+
+    Raises ``BrokenProcessPool`` when a process was killed, as happens where there is not enough memory.
+    """
+    # A fork would copy the threads of a library in the middle of their work.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([function.__module__])
+    # Interrupts are left to this process.
+    with ProcessPoolExecutor(processes, context, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        queue: deque[Future[Result]] = deque()
+        try:
+            for task in tasks:
+                queue.append(pool.submit(function, task))
+                if len(queue) > _QUEUED_RESULTS * processes:
+                    yield queue.popleft().result()
+            while queue:
+                yield queue.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
