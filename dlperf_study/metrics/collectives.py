@@ -14,6 +14,7 @@ BUS_FACTORS: dict[CollectiveKind, tuple[str, Callable[[int], float]]] = {
     ALL_REDUCE: ("2(n−1)/n", lambda ranks: 2 * (ranks - 1) / ranks),
     "all_gather": ("(n−1)/n", lambda ranks: (ranks - 1) / ranks),
     "reduce_scatter": ("(n−1)/n", lambda ranks: (ranks - 1) / ranks),
+    "reduce": ("1", lambda ranks: 1.0),
     "broadcast": ("1", lambda ranks: 1.0),
     "send_receive": ("1", lambda ranks: 1.0),
 }

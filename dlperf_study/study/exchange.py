@@ -14,7 +14,7 @@ Exchange = Literal["none", "all_reduce", "push_pull", "synchronous_push_pull", "
 #: Of a user's program, which may exchange without anybody knowing how.
 UNKNOWN_EXCHANGE: Final = "unknown"
 #: What collectives are called, as nccl-tests call them; ``send_receive`` is of pairs of ranks.
-CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_receive"]
+CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "reduce", "broadcast", "send_receive"]
 COLLECTIVE_KINDS: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
 ProgramExchange = Literal["none", "all_reduce", "unknown"]
 #: Bytes of one element of a gradient on the link, of parameters that are kept as float32, by ``gradient_compression``.

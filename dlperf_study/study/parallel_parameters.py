@@ -50,7 +50,7 @@ class ParallelParameters:
         "what devices with samples of their own divide among them: 1 the optimizer's state, 2 gradients and parameters "
         "too, which are gathered once a step, 3 the same, gathered by each layer in forward and backward; 0: nothing",
         bounds=(0, 3),
-        note="`torch_zero` only",
+        note="`torch_zero`, and 1 with `paddle_zero`",
     )
     micro_batches: int = parameter(
         1,

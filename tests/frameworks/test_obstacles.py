@@ -36,6 +36,9 @@ PIPELINE = replace(
 INTERLEAVED = {"pipeline_schedule": "interleaved_1f1b"}
 LLAMA = {"model": "llama_tiny", "tensor_parallel": 4, "devices_per_node": 4}
 PADDLE, ASYNCHRONOUS = configuration(), asynchronous(1)
+PADDLE_ZERO = configuration(framework="paddle_zero", strategy="zero", zero_stage=1, devices_per_node=2)
+#: What divides a model among two devices.
+DEGREES = ({"tensor_parallel": 2, "devices_per_node": 2}, {"pipeline_parallel": 2, "devices_per_node": 2})
 #: What is refused on CPUs, by the changes to a configuration that is not.
 REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
     (
@@ -45,6 +48,14 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
             *({"optimizer": "adam"}, {"cycle_time_ms": 1.0}),
             *({"classifier": "sharded"}, {"gradient_compression": "fp16"}, HALF, {"precision": "amp_bf16_o2"}),
             *({"precision": "tf32"}, {"loss_scaling": "static"}, {"memory_format": "nhwc", "model": "vgg16"}),
+            *({"fused_optimizer": "fused", "optimizer": "adamw"}, {"zero_stage": 1}, *DEGREES),
+        ),
+    ),
+    (
+        PADDLE_ZERO,
+        (
+            *({"zero_stage": 0}, {"zero_stage": 2}, {"zero_stage": 3}, {"strategy": "all_reduce"}, *DEGREES),
+            *({"compiler": "to_static"}, SHARDED, {"fusion_mib": 4}, {"micro_batches": 2}),
         ),
     ),
     (
@@ -113,7 +124,8 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
     (SERVED, ({"servers": 0}, {"optimizer": "momentum"}, {"compiler": "xla"}, {"precision": "amp_fp16"})),
 ]
 REFUSED_ON_GPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
-    (PADDLE, ({"fused_optimizer": "fused"}, {"fused_optimizer": "foreach"})),
+    (PADDLE, ({"fused_optimizer": "fused"}, {"fused_optimizer": "foreach"}, *DEGREES)),
+    (PADDLE_ZERO, (HALF, {"zero_stage": 3})),
     (ASYNCHRONOUS, ({},)),
     (MIRRORED, ({"fused_optimizer": "fused"}, {"cudnn_autotune": "enabled", "compiler": "xla"})),
 ]
@@ -161,6 +173,7 @@ def test_every_obstacle_is_named():
 
 BUILT = [
     *(PADDLE, configuration(**SHARDED), configuration(fusion_mib=64), asynchronous(2)),
+    *(PADDLE_ZERO, replace(PADDLE_ZERO, optimizer="momentum", fused_optimizer="fused")),
     *(LOCAL, replace(LOCAL, memory_format="nhwc")),
     *(DIVIDED, replace(DIVIDED, zero_stage=1, micro_batches=4, precision="amp_bf16"), replace(DDP, micro_batches=2)),
     *(TENSOR, replace(TENSOR, sequence_parallel=True, micro_batches=2), replace(TENSOR, devices_per_node=4)),

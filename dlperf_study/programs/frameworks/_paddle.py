@@ -146,6 +146,20 @@ def description(
     } | model_facts(configuration)
 
 
+def held_bytes(parameters: list[Any], optimizer: Any) -> dict[str, int]:
+    """Return the bytes that this rank holds of parameters and their gradients, and of the optimizer's state.
+
+    Of parameters with fewer bits than float32 the float32 copies are part of the optimizer's state.
+    """
+    states = optimizer.state_dict()
+    states.update(states.pop("master_weights", {}))
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    tensors = {"weights": parameters, "gradients": gradients, "optimizer": states.values()}
+    return {
+        kind: sum(int(tensor.size) * tensor.element_size() for tensor in of_kind) for kind, of_kind in tensors.items()
+    }
+
+
 class PaddleAllocator:
     """Paddle counts on GPUs and on CPUs; on CPUs it takes from the host just what it allocates."""
 

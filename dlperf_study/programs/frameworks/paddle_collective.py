@@ -18,6 +18,7 @@ from dlperf_study.programs.frameworks._obstacles import (
     server_obstacles,
     unsuitable_parts,
 )
+from dlperf_study.programs.frameworks._paddle_collectives import REFUSED_BY_NAME, parallel_obstacles
 from dlperf_study.programs.frameworks._paddle_ranks import job_of_launchers, job_of_ranks
 from dlperf_study.programs.frameworks._training import Output
 from dlperf_study.programs.models._base import replicated_parameters, trainable_parameters
@@ -42,14 +43,23 @@ LEVELS: Levels = BUILT_LEVELS | {
 EXCHANGE_THREADS = 1
 
 
-def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
-    """Yield each reason why the configuration can't run here."""
+def obstacles(
+    configuration: Configuration,
+    cluster: ClusterView,
+    version: str | None,
+    levels: Levels = LEVELS,
+    settings: tuple[str, ...] = ("fusion_mib",),
+) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here; ``levels`` and ``settings`` are those that are built."""
     yield from server_obstacles(configuration)
     yield from missing_library("paddlepaddle", version)
     yield from _paddle.obstacles(configuration, cluster.device)
     if configuration.fused_optimizer == "fused" and (name := _paddle.WITHOUT_FUSION.get(configuration.optimizer)):
         yield f"fused_optimizer fused: Paddle's {name} has no use_multi_tensor, which its Momentum has"
-    yield from unsuitable_parts(configuration, "paddle", LEVELS, settings=("fusion_mib",))
+    if configuration.zero_stage and levels is LEVELS:
+        yield f"zero_stage is {configuration.zero_stage}, but paddle_collective divides nothing; paddle_zero does"
+    yield from parallel_obstacles(configuration, cluster.device)
+    yield from unsuitable_parts(configuration, "paddle", levels, (*settings, *REFUSED_BY_NAME))
     yield from _paddle.layout_obstacles(configuration)
 
 
@@ -90,8 +100,6 @@ class CollectiveTrainer:
     tensor_library = "paddle"
 
     def __init__(self, configuration: Configuration) -> None:
-        import paddle
-
         self.rank, self.world_size = _paddle.environment_rank()
         self.exchange_kind = ALL_REDUCE if self.world_size > 1 else NO_EXCHANGE
         if self.world_size > 1:
@@ -100,6 +108,7 @@ class CollectiveTrainer:
         _paddle.set_tf32(configuration)
         _paddle.set_autotuning(configuration)
         self._first_outputs: list[Output] = []
+        self._held_bytes: dict[str, int] = {}
         layer = _paddle.build_layer(configuration)
         optimizer = _optimizer(configuration, trainable_parameters(layer))
         self._layer, self._optimizer = _paddle.decorated(configuration, layer, optimizer)
@@ -107,17 +116,13 @@ class CollectiveTrainer:
         _paddle.compile_network(configuration, self._layer)
         self._autocast = _paddle.autocast(configuration)
         self._scaler = _paddle.loss_scaler(configuration) if configuration.loss_scaling != "none" else None
-        self._model = self._layer
-        if self.world_size > 1:
-            fused = {} if configuration.fusion_mib < 0 else {"comm_buffer_size": configuration.fusion_mib}
-            self._model = paddle.DataParallel(self._layer, **fused)
+        self._model = self._parallel() if self.world_size > 1 else self._layer
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
         parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
-        gradient_bytes = sum(bucket.nbytes for bucket in self._buckets())
         threads = EXCHANGE_THREADS if self.world_size > 1 else 0
-        description = _paddle.description(self._configuration, parameters, gradient_bytes, threads)
+        description = _paddle.description(self._configuration, parameters, self._gradient_bytes(), threads)
         if self.world_size > 1:
             support = _paddle.gpu_support() if _paddle.uses_gpu() else None
             description["exchange_library"] = exchange_library(support)
@@ -131,7 +136,10 @@ class CollectiveTrainer:
     def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step; return the number format in which its first convolution computed."""
         with _paddle.observed_outputs(self._layer) as self._first_outputs:
-            self.train_step(batch)
+            self._update_by(batch)
+        if not (self._scaler and self._scaler.skipped_steps):
+            self._held_bytes = _paddle.held_bytes(trainable_parameters(self._layer), self._optimizer)
+        self._optimizer.clear_grad()
         return _training.observed_format(self._first_outputs, _paddle.products)
 
     def tuning(self) -> dict[str, str]:
@@ -141,8 +149,22 @@ class CollectiveTrainer:
             levels["cudnn_autotune"] = _paddle.autotuning()
         return levels | _training.observed_memory_format(self._first_outputs)
 
+    def observations(self) -> dict[str, Any]:
+        """Return which bytes this rank holds, as observed in the first step; nothing if loss scaling skipped it."""
+        return {"held_bytes": self._held_bytes} if self._held_bytes else {}
+
     def train_step(self, batch: tuple[Any, ...]) -> Any:
         """Do one step; the exchange runs inside ``backward``."""
+        loss = self._update_by(batch)
+        self._optimizer.clear_grad()
+        return loss
+
+    def computation_step(self, batch: tuple[Any, ...]) -> Any:
+        """Do one step; ``local_updates`` keeps it from exchanging."""
+        return self.train_step(batch)
+
+    def _update_by(self, batch: tuple[Any, ...]) -> Any:
+        """Do a step but for clearing its gradients; return the loss."""
         with self._autocast():
             loss = self._model(*batch)
         if self._scaler:
@@ -151,25 +173,30 @@ class CollectiveTrainer:
             self._scaler.update()
         else:
             loss.backward()
-            self._optimizer.step()
-        self._optimizer.clear_grad()
+            self._update()
         return loss.detach()
 
-    computation_step = train_step
+    def _update(self) -> None:
+        self._optimizer.step()
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
-        """Keep ``backward`` from exchanging gradients; what the steps change is taken back.
+        """Keep ``backward`` from exchanging gradients; what the steps change is taken back."""
+        with self._restored(), self._model.no_sync():
+            yield
 
-        It is kept on the host, so that the device has no more in its memory than while it trains.
+    @contextmanager
+    def _restored(self) -> Iterator[None]:
+        """Take back, at the end, what steps change: parameters, statistics, and states of optimizer and loss scaling.
+
+        They are kept on the host, so that the device has no more in its memory than while it trains.
         """
         layer_state, optimizer_state = self._layer.state_dict(), self._optimizer.state_dict()
         tensors = [*layer_state.values(), *optimizer_state.pop("master_weights", {}).values()]
         tensors += optimizer_state.values()
         values = [tensor.numpy() for tensor in tensors]
         scaling = self._scaler.state_dict() if self._scaler else {}
-        with self._model.no_sync():
-            yield
+        yield
         for tensor, value in zip(tensors, values, strict=True):
             tensor.set_value(value)
         if self._scaler:
@@ -235,6 +262,16 @@ class CollectiveTrainer:
     def close(self) -> None:
         """Wait for the others, so that no rank leaves while one still exchanges."""
         self.barrier()
+
+    def _parallel(self) -> Any:
+        """Return the layer wrapped."""
+        import paddle
+
+        fusion = self._configuration.fusion_mib
+        return paddle.DataParallel(self._layer, **({} if fusion < 0 else {"comm_buffer_size": fusion}))
+
+    def _gradient_bytes(self) -> int:
+        return sum(bucket.nbytes for bucket in self._buckets())
 
     def _buckets(self) -> list["Bucket"]:
         if self.world_size == 1:
