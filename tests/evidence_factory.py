@@ -70,6 +70,7 @@ class Recipe:
     device_name: str = ""
     says_computed_in: bool = True
     flops_per_sample: float | None = FLOPS_PER_SAMPLE
+    hardware_flops_per_sample: float | None = None
     peak_memory: Mapping[str, int] | None = field(default_factory=lambda: {"process_bytes": 300 * 2**20})
     commit: str = "0" * 40
     order: str = ROUNDS
@@ -215,6 +216,7 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "exchange_threads": recipe.exchange_threads,
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
+        **({"hardware_flops_per_sample": again} if (again := recipe.hardware_flops_per_sample) else {}),
         "exchange": exchange_of(asked, recipe),
         **({"exchange_library": recipe.exchange_library} if recipe.exchange_library else {}),
         **(_first_steps(asked) if recipe.says_computed_in else {}),

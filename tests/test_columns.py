@@ -52,7 +52,8 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     # Only programs of users have tokens and commands, asynchronous trainers rates of their own, and sources that make
     # batches one; only libraries on GPUs count all memory, only ranks with a limit wait for it, only scaled losses have
     # a scale, only compilers take time, only GPUs have cuDNN and drivers, and the update of the constructed run was
-    # left to the library; images are no sequences. It has no pieces of arithmetic and one kind of exchange.
+    # left to the library; images are no sequences. It has no pieces of arithmetic and one kind of exchange,
+    # and computes nothing again.
     # Without telemetry nothing is known of resources but why.
     of_telemetry = {metric.name for metric in (*energy.METRICS, *gpu_state.METRICS)} - {"energy_obstacle"}
     assert {name for name, value in row.items() if value is None} == of_telemetry | {
@@ -71,6 +72,7 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
         *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
         *("program_command", "program_commit", "program_remote", "steps_from"),
         *("piece_seconds", "pace_state"),
+        *("hardware_flops_per_sample", "hfu"),
         *(*COLLECTIVE_COLUMNS, *GROUP_COLUMNS, *HELD_COLUMNS),
     }
 

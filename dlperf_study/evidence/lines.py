@@ -162,6 +162,7 @@ class RankLine(MeasuringProcess):
     exchange: Exchange
     flops_per_sample: Flops | None
     flops_source: NotRequired[str]
+    hardware_flops_per_sample: NotRequired[Flops]
     exchange_threads: Count
     exchanges: NotRequired[list[CollectiveLine]]
     held_bytes: NotRequired[HeldBytes]

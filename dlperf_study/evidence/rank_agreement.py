@@ -27,7 +27,7 @@ EQUAL_FACTS, REPLICATED_FACTS = (
         *("exchange", "exchange_threads", "exchange_library", "gradient_bytes"),
         *("library", "library_version", "code", "computed_in"),
     ),
-    ("parameters", "flops_per_sample"),
+    ("parameters", "flops_per_sample", "hardware_flops_per_sample"),
 )
 #: The subject of diagnostics about the run of a user's program.
 PROGRAM = "program"

@@ -1,6 +1,7 @@
 """The network of a run, the share of its devices' peak that it reaches, and what a share above 1 means."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.evidence.run import Run
@@ -20,6 +21,7 @@ from dlperf_study.metrics.metric import (
 )
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
+from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
 
 #: How many times fewer multiplications a convolution may take than its definition: Winograd's F(4×4, 3×3) saves 4
 #: (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
@@ -48,7 +50,20 @@ def model_flops_utilisation(run: Run) -> float | None:
 
     Formula: Chowdhery et al., "PaLM" (2022), appendix B.
     """
-    flops, (peak, _), samples = flops_per_sample(run), device_peak(run), throughput(run)
+    return _share_of_peak(run, flops_per_sample(run))
+
+
+def hardware_flops_utilisation(run: Run) -> float | None:
+    """Return the same with all FLOPs that devices do, those of recomputation too; None without recomputation.
+
+    Formula: Chowdhery et al., "PaLM" (2022), section 4.1.
+    """
+    return _share_of_peak(run, hardware_flops_per_sample(run))
+
+
+def _share_of_peak(run: Run, flops: float | None) -> float | None:
+    peak, _ = device_peak(run)
+    samples = throughput(run)
     if not flops or not peak or not samples:
         return None
     return samples * flops / (run.configuration.world_size * peak)
@@ -58,6 +73,11 @@ def flops_per_sample(run: Run) -> float | None:
     """Return the FLOPs of one sample, forward and backward, as its rank or the study of its program says; or None."""
     program = run.facts.get("program")
     return run.ranks[0].facts.get("flops_per_sample") or (program["flops_per_sample"] if program else None)
+
+
+def hardware_flops_per_sample(run: Run) -> float | None:
+    """Return the FLOPs that devices do for one sample, where they compute activations again; else None."""
+    return cast(float | None, run.ranks[0].facts.get("hardware_flops_per_sample"))
 
 
 def exchanged_gradients(run: Run) -> int | None:
@@ -77,6 +97,11 @@ def _gradients_of_part(gap: Gap) -> str:
     )
 
 
+def _nothing_again(gap: Gap) -> str:
+    is_again = gap.runs["recompute"] == BLOCKS_AGAIN
+    return "" if is_again.any() else "it computes no activations again, so that HFU is MFU"
+
+
 def severity_above_peak(share: float, is_convolutional: bool = True) -> Severity | None:
     """Return how wrong it is that a network takes this share of its devices' peak; None up to 1.
 
@@ -90,13 +115,21 @@ def severity_above_peak(share: float, is_convolutional: bool = True) -> Severity
 
 def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:
     """The utilisation is above 1: more FLOPs than the peak of the device."""
-    mfu = model_flops_utilisation(run)
-    severity = None if mfu is None else severity_above_peak(mfu)
+    yield from _above_peak(run, "mfu", model_flops_utilisation(run))
+
+
+def impossible_hardware_utilisation(run: Run) -> Iterator[Diagnostic]:
+    """The utilisation with recomputation is above 1: more FLOPs than the peak of the device."""
+    yield from _above_peak(run, "hfu", hardware_flops_utilisation(run))
+
+
+def _above_peak(run: Run, metric: str, share: float | None) -> Iterator[Diagnostic]:
+    severity = None if share is None else severity_above_peak(share)
     if severity is not None:
         peak, source = device_peak(run)
         is_wrong = f"the peak of a device, {peak:.4g} FLOP/s (from {source}), or the FLOPs of the model are wrong"
         explanation = is_wrong if severity is Severity.ERROR else f"{WINOGRAD}, or {is_wrong}"
-        yield Diagnostic("mfu", f"{mfu:.2f} is above 1: {explanation}", severity)
+        yield Diagnostic(metric, f"{share:.2f} is above 1: {explanation}", severity)
 
 
 METRICS = (
@@ -132,6 +165,18 @@ METRICS = (
         decimals=9,
     ),
     Metric(
+        "hardware_flops_per_sample",
+        "Hardware FLOPs per sample",
+        "FLOPs per sample, and those of activations that are computed again: one more forward pass of the blocks, "
+        "without their last matrix where the backward pass does not need what it gives",
+        RC,
+        unit="FLOP",
+        value=hardware_flops_per_sample,
+        summary=Summary.FACT,
+        decimals=9,
+        missing=(_nothing_again,),
+    ),
+    Metric(
         "device_peak_flops",
         "Device peak",
         "peak of one device in the number format that was computed in, without sparsity: as in the cluster "
@@ -158,5 +203,17 @@ METRICS = (
         missing=("the device's peak or the model's FLOPs are not known",),
         pages=(SCALING, AUDIT),
         diagnose=impossible_utilisation,
+    ),
+    Metric(
+        "hfu",
+        "HFU",
+        "throughput × hardware FLOPs per sample / (devices × device peak): what the devices do, with the activations "
+        "that they compute again, and not what the training needs, which is MFU; missing if unknown",
+        RC,
+        value=hardware_flops_utilisation,
+        summary=Summary.GEOMETRIC,
+        missing=(_nothing_again, "the device's peak or the model's FLOPs are not known"),
+        pages=(SCALING, AUDIT),
+        diagnose=impossible_hardware_utilisation,
     ),
 )

@@ -15,6 +15,8 @@ _MAX_DEGREE, _MAX_BATCHES = 4_096, 100_000
 SHARDED_PARAMETERS = 2
 #: The orders in which a pipeline works on its micro-batches.
 GPIPE, ONE_FORWARD_ONE_BACKWARD, INTERLEAVED = SCHEDULES = ("gpipe", "1f1b", "interleaved_1f1b")
+#: Which activations the backward pass computes again.
+NOTHING_AGAIN, BLOCKS_AGAIN = RECOMPUTATIONS = ("none", "full")
 #: The parameters that divide a model among devices.
 DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel")
 
@@ -83,8 +85,9 @@ class ParallelParameters:
         "none",
         "Recomputation",
         "activations that the backward pass computes again, to save memory",
-        levels=("none", "full"),
-        note="`full`: those of every layer",
+        levels=RECOMPUTATIONS,
+        note="`full`: those of every block of a [transformer](transformers.md#recomputation), in PyTorch, also with "
+        "Horovod",
     )
 
 

@@ -8,6 +8,8 @@ from dlperf_study.metrics.utilisation import (
     FROM_CLUSTER_FILE,
     WINOGRAD_FACTOR,
     device_peak,
+    hardware_flops_utilisation,
+    impossible_hardware_utilisation,
     model_flops_utilisation,
     severity_above_peak,
 )
@@ -18,6 +20,19 @@ H100 = "NVIDIA H100 80GB HBM3"
 
 def test_mfu_is_the_share_of_the_peak_of_all_devices(hand_made_run):
     assert model_flops_utilisation(hand_made_run()) == pytest.approx(64 * 4 / 6.0 * 2e9 / (2 * 1e12))
+
+
+def test_hfu_counts_what_is_computed_again_and_mfu_does_not(make_run):
+    assert hardware_flops_utilisation(make_run(seed=2)) is None
+    run = make_run(recipe=Recipe(hardware_flops_per_sample=2.5e9))
+    assert model_flops_utilisation(run) == pytest.approx(throughput(run) * 2e9 / 1e12)
+    assert hardware_flops_utilisation(run) == pytest.approx(throughput(run) * 2.5e9 / 1e12)
+
+
+def test_devices_that_would_do_more_than_their_peak_are_an_error(make_run):
+    run = make_run(recipe=Recipe(hardware_flops_per_sample=2e15))
+    [diagnostic] = impossible_hardware_utilisation(run)
+    assert (diagnostic.subject, diagnostic.severity) == ("hfu", Severity.ERROR)
 
 
 @pytest.mark.parametrize("unknown", [{"peak_flops": None}, {"flops_per_sample": None}])

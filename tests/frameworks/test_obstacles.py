@@ -69,7 +69,7 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
         LOCAL,
         (
             *({"fused_optimizer": "fused"}, {"memory_format": "nhwc", "model": "vgg16"}, {"servers": 1}),
-            *({"devices_per_node": 2}, {"fusion_mib": 0}),
+            *({"devices_per_node": 2}, {"fusion_mib": 0}, {"recompute": "full"}),
         ),
     ),
     (

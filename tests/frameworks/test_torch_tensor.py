@@ -25,6 +25,8 @@ pytestmark = [
 
 BROKEN = Path(__file__).with_name("broken_ranks.py")
 BATCH = 4
+#: Models whose blocks compute their activations again where they are divided.
+RECOMPUTED = ("llama_tiny",)
 #: Model, whether sequences are divided too, and the ranks; the tensor dimension has two.
 CASES = [
     *(("gpt_tiny", False, 2), ("gpt_tiny", True, 2), ("llama_tiny", True, 2), ("bert_tiny", True, 2)),
@@ -35,6 +37,7 @@ CASES = [
 def divided(model: str, divides_sequences: bool, ranks: int) -> Configuration:
     names = {"framework": "torch_tensor", "strategy": "tensor", "tensor_parallel": 2}
     names |= {"sequence_parallel": divides_sequences, "batch_per_device": BATCH * 2 // ranks}
+    names |= {"recompute": "full" if model in RECOMPUTED else "none"}
     return replace(whole(model, BATCH), **names, devices_per_node=ranks)
 
 

@@ -121,29 +121,44 @@ def test_parts_of_a_batch_exchange_their_gradients_once(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def losses_of_gpt(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[Any]]:
-    """The losses of a tiny GPT in the warm-up, on each rank, by stage; None: of one process with the whole batch."""
+def logs_of_gpt(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[RankLog]]:
+    """The logs of a tiny GPT on each rank, by stage; None: of one process with the whole batch.
+
+    Stages 0 and 3 compute the activations of their blocks again.
+    """
     images = {name: DEFAULTS[name] for name in ("image_size", "classes")}
     sequences = {"model": "gpt_tiny", "sequence_length": 32, "optimizer": "adamw", "data_source": "synthetic_host"}
     steps = {"warmup_steps": 5, "measured_steps": 1, "computation_steps": 0, "exchange_steps": 1}
-    losses = {}
+    logs = {}
     for stage in (None, *STAGES):
         folder = tmp_path_factory.mktemp(f"gpt{stage}") / "1"
-        planned = divided(stage or 0, batch_per_device=2 if stage is not None else 4, **images | sequences | steps)
+        recompute = "full" if stage in (0, 3) else "none"
+        batch = 2 if stage is not None else 4
+        planned = divided(stage or 0, batch_per_device=batch, recompute=recompute, **images | sequences | steps)
         planned = planned if stage is not None else replace(planned, devices_per_node=1)
         ending = launch(planned, folder)
         assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-        logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(planned.devices_per_node)]
-        losses[stage] = [log.windows["warmup"].losses for log in logs]
-    return losses
+        logs[stage] = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(planned.devices_per_node)]
+    return logs
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_transformer_is_the_same_model_by_every_stage_and_on_one_process(losses_of_gpt, stage):
-    (whole,) = losses_of_gpt[None]
-    assert np.mean(losses_of_gpt[stage], axis=0) == pytest.approx(whole, rel=1e-5)
-    for of_rank, of_copies in zip(losses_of_gpt[stage], losses_of_gpt[0], strict=True):
+def test_a_transformer_is_the_same_model_by_every_stage_and_on_one_process(logs_of_gpt, stage):
+    losses = {key: [log.windows["warmup"].losses for log in logs] for key, logs in logs_of_gpt.items()}
+    (whole,) = losses[None]
+    assert np.mean(losses[stage], axis=0) == pytest.approx(whole, rel=1e-5)
+    for of_rank, of_copies in zip(losses[stage], losses[0], strict=True):
         assert of_rank == pytest.approx(of_copies, rel=1e-5)
+
+
+def test_recomputation_gathers_parameters_no_more_often_and_its_work_is_in_the_log(logs_of_gpt):
+    """They are gathered around what is computed again: twice in a step, in the forward and the backward pass."""
+    facts = logs_of_gpt[3][0].facts
+    [gathered] = [entry["bytes"] for entry in facts["exchanges"] if entry["kind"] == "all_gather"]
+    assert gathered == pytest.approx(2 * 4 * facts["parameters"], rel=0.01)
+    again = {stage: logs[0].facts.get("hardware_flops_per_sample") for stage, logs in logs_of_gpt.items()}
+    assert [again[stage] for stage in (None, 1, 2)] == [None] * 3
+    assert again[0] == again[3] > facts["flops_per_sample"]
 
 
 def test_a_parameter_without_a_gradient_ends_the_run():

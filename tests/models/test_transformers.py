@@ -9,8 +9,11 @@ import pytest
 from dlperf_study.programs import models
 from dlperf_study.programs.data_sources._base import Consumer
 from dlperf_study.programs.data_sources._sequences import MASK, made_up_tokens, sequence_batches
+from dlperf_study.programs.frameworks._torch_training import build_layer
+from dlperf_study.programs.frameworks._training import model_facts
 from dlperf_study.programs.models._sequences import MASKED, SequenceModel
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.parallel_parameters import RECOMPUTATIONS
 
 #: As their publishers print them, or as their released weights have them.
 PUBLISHED = {
@@ -71,18 +74,21 @@ def test_the_built_network_has_as_many(name):
 
 
 @pytest.mark.needs("torch")
+@pytest.mark.parametrize("recompute", RECOMPUTATIONS)
 @pytest.mark.parametrize("name", TINY)
-def test_a_step_does_the_declared_flops_and_gives_every_parameter_a_gradient(name):
+def test_a_step_does_the_declared_flops_and_gives_every_parameter_a_gradient(name, recompute):
     """The counter does not know the fused attention of CPUs, and would count none of it."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    layer, arrays = build(name), map(torch.from_numpy, batch(name))
+    requested = configuration(name, recompute=recompute)
+    layer, arrays = build_layer(requested, 0, 1), map(torch.from_numpy, batch(name))
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         loss = layer(*arrays)
         loss.backward()
-    declared = SAMPLES * models.load(name).flops(configuration(name))
+    facts = model_facts(requested)
+    declared = SAMPLES * facts.get("hardware_flops_per_sample", facts["flops_per_sample"])
     assert counter.get_total_flops() == pytest.approx(declared, rel=1e-6)
     assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
 

@@ -8,6 +8,7 @@ from dlperf_study.core.errors import StudyFileError, UnsupportedError
 from dlperf_study.core.user_commands import install_command
 from dlperf_study.core.wording import level
 from dlperf_study.programs import data_sources, models
+from dlperf_study.programs.models._sequences import SequenceModel
 from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
 from dlperf_study.study.parameter import SEQUENCES, Scalar, Scope
 from dlperf_study.study.precision import SCALED
@@ -89,6 +90,12 @@ def sequence_obstacles(configuration: Configuration) -> Iterator[str]:
     """Yield that a framework trains on images alone, where samples are sequences."""
     if configuration.samples == SEQUENCES:
         yield f"model {configuration.model} trains on sequences, and {configuration.framework} is built for images"
+
+
+def image_obstacles(configuration: Configuration, name: str) -> Iterator[str]:
+    """Yield that the model trains on images, where what has this name is for transformers only."""
+    if configuration.model in models.names() and not isinstance(models.load(configuration.model), SequenceModel):
+        yield f"model {configuration.model} trains on images, but {name} is for transformers only"
 
 
 def micro_batch_obstacles(configuration: Configuration) -> Iterator[str]:

@@ -21,6 +21,7 @@ from dlperf_study.programs.frameworks._obstacles import (
     Compilers,
     Levels,
     device_obstacles,
+    image_obstacles,
     missing_library,
     require_compiler,
     server_obstacles,
@@ -29,9 +30,11 @@ from dlperf_study.programs.frameworks._obstacles import (
 from dlperf_study.programs.frameworks._processes import common_environment, gpu_environment
 from dlperf_study.programs.frameworks._torch import CompiledFormats
 from dlperf_study.programs.frameworks._training import Output
+from dlperf_study.programs.models._base import network_of
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.exchange import ALL_REDUCE, ELEMENT_BYTES, NO_EXCHANGE, Drain
+from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN, RECOMPUTATIONS
 from dlperf_study.study.precision import REDUCED_PARAMETERS, LossScaling
 
 STRATEGIES = (ALL_REDUCE,)
@@ -46,6 +49,7 @@ LEVELS: Levels = BUILT_LEVELS | {
     "optimizer": _torch.OPTIMIZERS,
     "fused_optimizer": _torch.FUSED_OPTIMIZERS,
     "gradient_compression": ("none", "fp16"),
+    "recompute": RECOMPUTATIONS,
 }
 _NO_O2 = "PyTorch's autocast keeps parameters in float32; the level O2, which does not, is Paddle's"
 REFUSED_PRECISIONS = {precision: f"precision {precision}: {_NO_O2}" for precision in REDUCED_PARAMETERS}
@@ -66,6 +70,8 @@ def obstacles(
     yield from device_obstacles(configuration, cluster.device)
     if configuration.compiler != "none" and configuration.classifier == "sharded":
         yield f"compiler {configuration.compiler}: a sharded classifier exchanges features inside of what is compiled"
+    if configuration.recompute == BLOCKS_AGAIN:
+        yield from image_obstacles(configuration, f"recompute {configuration.recompute}")
     yield from missing_library(library, version, remedy)
     yield from unsuitable_parts(configuration, "torch", levels, settings, REFUSED_PRECISIONS)
 
@@ -306,7 +312,12 @@ def build_layer(configuration: Configuration, rank: int, world_size: int) -> Any
     import torch
 
     torch.manual_seed(configuration.seed)
-    return models.load(configuration.model).builder("torch")(configuration, rank, world_size)
+    layer = models.load(configuration.model).builder("torch")(configuration, rank, world_size)
+    if configuration.recompute == BLOCKS_AGAIN:
+        from dlperf_study.programs.models._torch_transformer import recompute_blocks
+
+        recompute_blocks(network_of(layer))
+    return layer
 
 
 def optimizer(configuration: Configuration, layer: Any) -> Any:

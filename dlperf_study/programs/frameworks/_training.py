@@ -7,7 +7,9 @@ from typing import Any
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.programs import models
+from dlperf_study.programs.models._sequences import SequenceModel
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
 
 #: Small, so that tiny batches with batch norm stay finite; it has no influence on speed.
 LEARNING_RATE = 0.001
@@ -39,9 +41,12 @@ def leading_counts(counts: list[int], elements: int) -> list[int]:
 
 
 def model_facts(configuration: Configuration) -> dict[str, Any]:
-    """Return the fields of the rank log about the work of one sample."""
+    """Return the fields of the rank log about the work of one sample; what is done again, if something is."""
     model = models.load(configuration.model)
-    return {"flops_per_sample": model.flops(configuration), "flops_source": model.flops_source}
+    facts = {"flops_per_sample": model.flops(configuration), "flops_source": model.flops_source}
+    if isinstance(model, SequenceModel) and configuration.recompute == BLOCKS_AGAIN:
+        facts["hardware_flops_per_sample"] = model.hardware_flops(configuration)
+    return facts
 
 
 #: ``--scale_loss`` in DLPerf's scripts of 2020 for Paddle's ResNet-50 (PaddlePaddle/resnet50v1.5/scripts).

@@ -13,7 +13,7 @@ from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs import models
 from dlperf_study.programs.frameworks import _torch_divided, _torch_training, torch_ddp
 from dlperf_study.programs.frameworks._base import ClusterView
-from dlperf_study.programs.frameworks._obstacles import micro_batch_obstacles
+from dlperf_study.programs.frameworks._obstacles import image_obstacles, micro_batch_obstacles
 from dlperf_study.programs.frameworks._torch_divided import DividedTrainer
 from dlperf_study.programs.frameworks._torch_mesh import device_mesh
 from dlperf_study.programs.frameworks._torch_training import TrainingStep
@@ -37,6 +37,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
         yield "pipeline_parallel is 1, but torch_pipeline divides layers among 2 or more; torch_ddp does not"
     yield from micro_batch_obstacles(configuration)
     yield from schedule_obstacles(configuration)
+    yield from image_obstacles(configuration, "torch_pipeline")
     yield from undivided_layers(configuration)
     yield from _torch_training.obstacles(
         configuration, cluster, version, "torch", install_command("torch"), SETTINGS, LEVELS
@@ -61,9 +62,7 @@ def undivided_layers(configuration: Configuration) -> Iterator[str]:
     """Yield that the layers of the model can't be divided equally."""
     name, stages = configuration.model, configuration.pipeline_parallel * configuration.virtual_stages
     model = models.load(name) if name in models.names() else None
-    if model and not isinstance(model, SequenceModel):
-        yield f"model {name} trains on images, but torch_pipeline divides transformers only"
-    elif isinstance(model, SequenceModel) and model.sizes.layers % stages:
+    if isinstance(model, SequenceModel) and model.sizes.layers % stages:
         degrees = f"pipeline_parallel {configuration.pipeline_parallel} × virtual_stages {configuration.virtual_stages}"
         yield f"model {name} has {model.sizes.layers} layers, which {degrees} = {stages} stages do not divide"
 

@@ -13,7 +13,7 @@ from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs import models
 from dlperf_study.programs.frameworks import _torch_divided, _torch_training, torch_ddp
 from dlperf_study.programs.frameworks._base import ClusterView
-from dlperf_study.programs.frameworks._obstacles import micro_batch_obstacles
+from dlperf_study.programs.frameworks._obstacles import image_obstacles, micro_batch_obstacles
 from dlperf_study.programs.frameworks._torch_divided import DividedTrainer
 from dlperf_study.programs.frameworks._torch_mesh import device_mesh, forget_groups
 from dlperf_study.programs.models._base import network_of
@@ -31,6 +31,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     if configuration.tensor_parallel == 1:
         yield "tensor_parallel is 1, but torch_tensor divides matrices among 2 or more; torch_ddp does not"
     yield from micro_batch_obstacles(configuration)
+    yield from image_obstacles(configuration, "torch_tensor")
     yield from undivided_sizes(configuration)
     yield from _torch_training.obstacles(
         configuration, cluster, version, "torch", install_command("torch"), SETTINGS, LEVELS
@@ -41,8 +42,6 @@ def undivided_sizes(configuration: Configuration) -> Iterator[str]:
     """Yield which sizes of the model can't be divided equally; an uneven vocabulary can be divided."""
     name, degree = configuration.model, configuration.tensor_parallel
     model = models.load(name) if name in models.names() else None
-    if model and not isinstance(model, SequenceModel):
-        yield f"model {name} trains on images, but torch_tensor divides transformers only"
     if not isinstance(model, SequenceModel):
         return
     sizes = {"heads": model.sizes.heads, "kv_heads": model.sizes.kv_heads, "ffn": model.sizes.inner}

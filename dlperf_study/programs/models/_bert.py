@@ -14,6 +14,7 @@ from dlperf_study.programs.models._sequences import (
     Sizes,
     block_parameters,
     flops_of_blocks,
+    recomputed_flops,
 )
 
 
@@ -38,6 +39,11 @@ def flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
     return flops_of_blocks(sizes, 2, tokens) + 6.0 * heads
 
 
+def flops_again(sizes: Sizes, tokens: int) -> float:
+    """Return the FLOPs of one sequence that recomputation of its blocks adds, which end in a norm."""
+    return recomputed_flops(sizes, 2, tokens, repeats_last=True)
+
+
 def bert(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
     """Return a model of these sizes; ``source`` is who published them."""
 
@@ -57,4 +63,4 @@ def bert(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceMod
         return Bert(configuration.seed, sizes)
 
     builders = {"torch": build_torch, "paddle": build_paddle, "tensorflow": build_tensorflow}
-    return SequenceModel(name, display_name, sizes, MASKED, parameters(sizes), source, flops, builders)
+    return SequenceModel(name, display_name, sizes, MASKED, parameters(sizes), source, flops, flops_again, builders)

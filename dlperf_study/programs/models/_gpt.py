@@ -12,6 +12,7 @@ from dlperf_study.programs.models._sequences import (
     Sizes,
     block_parameters,
     flops_of_blocks,
+    recomputed_flops,
 )
 
 
@@ -24,6 +25,11 @@ def parameters(sizes: Sizes) -> int:
 def flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
     """Return the FLOPs of one sequence: its blocks, and the head for each token."""
     return flops_of_blocks(sizes, 2, tokens) + 6.0 * sizes.hidden * sizes.vocabulary * tokens
+
+
+def flops_again(sizes: Sizes, tokens: int) -> float:
+    """Return the FLOPs of one sequence that recomputation of its blocks adds, which end in a matrix."""
+    return recomputed_flops(sizes, 2, tokens, repeats_last=False)
 
 
 def gpt(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
@@ -40,4 +46,4 @@ def gpt(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceMode
         return next_token_layer(gpt_network(sizes))
 
     builders = {"torch": build_torch, "paddle": build_paddle}
-    return SequenceModel(name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, flops, builders)
+    return SequenceModel(name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, flops, flops_again, builders)

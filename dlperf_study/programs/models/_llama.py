@@ -12,6 +12,7 @@ from dlperf_study.programs.models._sequences import (
     SequenceModel,
     Sizes,
     flops_of_blocks,
+    recomputed_flops,
 )
 
 #: The matrices of a gated feed-forward network.
@@ -32,6 +33,11 @@ def flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
     return flops_of_blocks(sizes, MATRICES, tokens) + 6.0 * sizes.hidden * sizes.vocabulary * tokens
 
 
+def flops_again(sizes: Sizes, tokens: int) -> float:
+    """Return the FLOPs of one sequence that recomputation of its blocks adds, which end in a matrix."""
+    return recomputed_flops(sizes, MATRICES, tokens, repeats_last=False)
+
+
 def llama(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceModel:
     """Return a model of these sizes; ``source`` is who published them."""
 
@@ -41,5 +47,5 @@ def llama(name: str, display_name: str, sizes: Sizes, source: str) -> SequenceMo
         return next_token_module(llama_network(sizes, configuration.sequence_length))
 
     return SequenceModel(
-        name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, flops, {"torch": build_torch}
+        name, display_name, sizes, NEXT_TOKEN, parameters(sizes), source, flops, flops_again, {"torch": build_torch}
     )

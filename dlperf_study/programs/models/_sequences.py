@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 from dlperf_study.core.wording import level
 from dlperf_study.programs.models._base import Builder, BuiltByLibraries
 from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
 from dlperf_study.study.parameter import IMAGES
 
 #: What a model predicts: each next token, or the masked tokens of a sequence and whether its halves belong together.
@@ -36,6 +37,8 @@ class SequenceConfiguration(Protocol):
     def masked_positions(self) -> int: ...
     @property
     def seed(self) -> int: ...
+    @property
+    def recompute(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,17 @@ def flops_of_blocks(sizes: Sizes, matrices: int, tokens: int) -> float:
     return 6.0 * sizes.layers * weights * tokens + attention
 
 
+def recomputed_flops(sizes: Sizes, matrices: int, tokens: int, repeats_last: bool) -> float:
+    """Return the FLOPs of one sequence that recomputation of all blocks adds: one more forward pass of them.
+
+    2 for each weight that multiplies a token, and 4 L a d T² for the products of attention: Narayanan et al.,
+    "Efficient Large-Scale Language Model Training on GPU Clusters", 2021, appendix. ``repeats_last``: whether the
+    backward pass needs what the last matrix of a block, h x f, gives; else PyTorch stops before it.
+    """
+    matrices_again = matrices if repeats_last else matrices - 1
+    return flops_of_blocks(sizes, matrices_again, tokens) / 3
+
+
 #: ``flops(sizes, tokens, masked_positions)`` of one sequence, forward and backward.
 Flops = Callable[[Sizes, int, int], float]
 
@@ -108,6 +122,7 @@ class SequenceModel(BuiltByLibraries):
     formula, and ``parameters_source`` who published its sizes. A builder returns a layer whose forward takes the
     tensors of a batch, all int64, and returns the mean loss: tokens [N, T] and the next tokens [N, T]; or tokens
     [N, T], masked positions [N, M], their tokens [N, M] and whether the halves belong together [N].
+    ``recomputed_of_sequence``: of sizes and tokens, the FLOPs that recomputation adds; see ``recomputed_flops``.
     """
 
     name: str
@@ -117,6 +132,7 @@ class SequenceModel(BuiltByLibraries):
     parameters: int
     parameters_source: str
     flops_of_sequence: Flops
+    recomputed_of_sequence: Callable[[Sizes, int], float]
     builders: Mapping[str, Builder]
     flops_source: str = FLOPS_SOURCE
     pools_to_pixel: ClassVar[bool] = False
@@ -129,6 +145,12 @@ class SequenceModel(BuiltByLibraries):
     def flops(self, configuration: SequenceConfiguration) -> float:
         """Return the FLOPs of one sequence of a configuration, forward and backward."""
         return self.flops_of_sequence(self.sizes, configuration.sequence_length, configuration.masked_positions)
+
+    def hardware_flops(self, configuration: SequenceConfiguration) -> float:
+        """Return the FLOPs that a device does for one sequence: those of ``flops``, and those that are done again."""
+        is_again = configuration.recompute == BLOCKS_AGAIN
+        again = self.recomputed_of_sequence(self.sizes, configuration.sequence_length) if is_again else 0.0
+        return self.flops(configuration) + again
 
     def obstacles(self, configuration: SequenceConfiguration, library: str) -> Iterator[str]:
         """Yield each reason why ``library`` can't build this model as configured."""

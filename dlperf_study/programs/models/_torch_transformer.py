@@ -8,6 +8,7 @@ among devices.
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from dlperf_study.programs.models._base import composed
@@ -158,6 +159,17 @@ def _through_blocks(network: Any, features: Any) -> Any:
     for block in network.blocks.values():
         features = block(features)
     return features
+
+
+def recompute_blocks(network: Any) -> None:
+    """Let each block of a network keep what goes into it alone, and compute its activations again when it goes back.
+
+    Inside of what is done around a block when it is called, as gathering its parameters. No block takes random numbers.
+    """
+    from torch.utils.checkpoint import checkpoint
+
+    for block in network.blocks.values():
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False, preserve_rng_state=False)
 
 
 def stage_of(network: Any, layers: Iterable[int], is_first: bool, is_last: bool) -> Any:

@@ -52,7 +52,8 @@ def measured(dataset: Dataset) -> Table:
     names = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
     rates = context.known_rates(dataset.configurations, names)
     # Without the peak of the device no configuration has one.
-    utilisation = ("mfu",) if dataset.configurations["mfu"].notna().any() else ()
+    shares = ("mfu", "hfu")
+    utilisation = tuple(name for name in shares if dataset.configurations[name].notna().any())
     columns = ("runs_completed", *rates, *_ratios(dataset), *utilisation)
     pace = filter(None, [pace_note(dataset) if "speedup" in columns else ""])
     notes = (*map(defined, (*rates, *utilisation)), *_flops_note(dataset), *pace, *_indistinguishable(dataset))
