@@ -38,6 +38,8 @@ MICRO_BATCH, ACCUMULATION = "micro_batch", "accumulation"
 LAYERS, HIDDEN, VOCABULARY = "layers", "hidden_size", "vocabulary"
 #: One unit of the last digit that is printed of a number of parameters.
 PARAMETERS_STEP = "parameters_step"
+#: Whether the table prints the unit of the time of a step.
+STEP_UNIT = "step_unit"
 #: Degrees of parallelism: tensors, layers and sequences are split, and each copy of the network has its data.
 SPLITTING, COPIES = ("tp", "pp", "cp"), "dp"
 #: A result whose quantity its table does not say.

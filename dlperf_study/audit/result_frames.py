@@ -20,6 +20,7 @@ from dlperf_study.audit.result_cell import (
     PARAMETERS_STEP,
     RATES,
     SIZES,
+    STEP_UNIT,
     THROUGHPUT,
     TOKENS,
     PrintedNumber,
@@ -54,7 +55,7 @@ _OUR_TOKENS = {f"token_throughput{bound}": f"{TOKENS}{bound}" for bound in ("", 
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
     *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *(*SIZES, *METRIC_COLUMNS, "measured_rounds", "tokens_per_sample", "tokens_per_step", PARAMETERS_STEP),
+    *(*SIZES, *METRIC_COLUMNS, "measured_rounds", "tokens_per_sample", "tokens_per_step", PARAMETERS_STEP, STEP_UNIT),
 }
 #: Conditions among the dataset's columns, besides the parameters of a configuration.
 _OUR_CONDITIONS = (

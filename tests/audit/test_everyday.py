@@ -173,7 +173,7 @@ MADE_UP = {
     "a step time in a wrong unit": (
         "GPUs,GBS,Step time (s),img/s|8,256,101.0,2534.7",
         None,
-        ["durations", "task_rates"],
+        ["task_rates"],
     ),
     "a share of the peak": ("GPU,GPUs,Precision,TFLOPS/GPU,MFU|A100,8,bf16,156.3,50.1%", None, []),
     "a wrong share of the peak": ("GPU,GPUs,Precision,TFLOPS/GPU,MFU|A100,8,bf16,156.3,55.1%", None, ["utilisation"]),

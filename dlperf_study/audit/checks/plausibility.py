@@ -13,6 +13,7 @@ from dlperf_study.audit.result_cell import (
     RELATIVE,
     SPEEDUP,
     STEP,
+    STEP_UNIT,
     STEPS,
     TASK,
     ResultCell,
@@ -62,9 +63,9 @@ def _is_rounded_away(results: Results, cell: ResultCell) -> bool:
 
 @check("Can a step take that long?", "times of a step", compares=False)
 def durations(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every step time: of one that is very long the unit may be wrong."""
+    """Yield a result for every step time: of one that is very long, and whose unit is not printed, it may be wrong."""
     for step in results.of(STEP):
-        if step.value <= LONGEST_STEP_SECONDS:
+        if step.value <= LONGEST_STEP_SECONDS or step.get(STEP_UNIT):
             yield None
         else:
             computation = f"{STEP} is {step.text}, which is {step.value / 60:.3g} minutes. It looks like milliseconds"

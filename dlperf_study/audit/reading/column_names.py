@@ -142,7 +142,7 @@ _CONDITIONS = (
     (r"(?:number )?node(?: number)?", "nodes"),
     (r"(?:number )?device per (?:node|server)", "devices_per_node"),
     (
-        r"gbs|(?:global|total|effective)(?: train)? (?:batch|bs)(?: size)?(?: total)?|train batch size total",
+        r"gbs|(?:global|glob|total|effective)(?: train)? (?:batch|bs)(?: size)?(?: total)?|train batch size total",
         "global_batch",
     ),
     (r"(?:local|device|micro per device) (?:batch|bs)(?: size)?|lbs", "batch_per_device"),
@@ -160,7 +160,7 @@ _CONDITIONS = (
     ),
     (r"sharding degree", "dp"),
     (r"[ev]p|vpp|sp|fsdp", "parallel"),
-    (r"mbs|micro (?:batch|bs)(?: size)?(?: per device)?", MICRO_BATCH),
+    (r"mbs|mic(?:ro)? (?:batch|bs)(?: size)?(?: per device)?", MICRO_BATCH),
     (r"(?:number )?(?:(?:gradient|grad) )?(?:accum|accumulation|accumulate)(?: steps)?|gas|micro number", ACCUMULATION),
     (r"(?:number )?(?:params|parameters)(?: [bm]illion)?", "parameters"),
     (r"(?:number )?(?:hidden )?layers", LAYERS),
@@ -270,6 +270,8 @@ def _flops(bare: str, everything: str, unit: str) -> Meaning | None:
 
 def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
     match = _STEP_TIME.search(everything)
+    if not match and bare in ("speed", "throughput") and (unit_of_time := _TIME_UNITS.get(words_of(unit))):
+        return Meaning(Use.METRIC, "step_seconds", unit_of_time, "not declared, read as the time of a step")
     if not match:
         return None
     units = [_TIME_UNITS[part] for part in everything.split() if part in _TIME_UNITS]

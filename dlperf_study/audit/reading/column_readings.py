@@ -27,6 +27,7 @@ from dlperf_study.audit.result_cell import (
     RATES_OF_DEVICE,
     SAMPLES_OF_DEVICE,
     SPEEDUP,
+    STEP,
     THROUGHPUT,
     TOKENS,
     TOKENS_OF_DEVICE,
@@ -54,6 +55,8 @@ _UNIT_MISSING = "neither its name nor its cells say the unit"
 _DEVICES = {"cpu", "gpu", ""}
 #: A table with such a word above it is of something else than training.
 _EVALUATION = {"eval", "evaluation", "infer", "inference", "validation"}
+#: Results that are of training whatever is above their table.
+_OF_TRAINING = {STEP, DEVICE_FLOPS, MFU, HFU}
 #: Words of results that no check is about; a column of them tells no rows apart.
 _OTHER_RESULTS = {
     *("memory", "mem", "loss", "acc", "accuracy", "top1", "top5", "perplexity", "ppl", "bleu", "map", "power", "watt"),
@@ -69,6 +72,7 @@ _UNNAMED_RATE_OF_DEVICE = re.compile(r"(?:train(?:ing)? )?(?:throughput|speed|ra
 #: The scope of a batch in a table that counts no devices.
 NO_DEVICES = "not declared, no column counts devices"
 OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
+_INFERRED_UNIT = "unit inferred"
 #: The FLOP/s of a device by the name that llm-foundry gives them, and the most TFLOP/s that any device has.
 _MODEL_FLOPS, _LARGEST_TERAFLOPS = re.compile(r"model t?flops?"), 1e5
 #: A share of a peak is larger only where the peak is of another device, and never so in most rows.
@@ -100,6 +104,12 @@ class ColumnReading:
         return self.meaning.use in (Use.METRIC, Use.RUN, Use.SUMMARY)
 
     @property
+    def prints_step_unit(self) -> bool:
+        """Whether it is the time of a step, and its heading or its cells say the unit."""
+        is_inferred = self.meaning.scope.startswith(_INFERRED_UNIT)
+        return self.meaning.name == STEP and bool(self.meaning.unit) and not (is_inferred or self.is_canonical)
+
+    @property
     def unused_numbers(self) -> str:
         """Why no check computes with the numbers of the column; empty if one does, or if it has none."""
         is_used = self.is_metric or self.meaning.use is Use.BASELINE
@@ -129,7 +139,8 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
         readings = [_as_baseline(reading) for reading in readings]
     if not any(reading.meaning.use is Use.RUN for reading in readings):
         readings = [_drop_deviation(reading) for reading in readings]
-    if _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
+    is_of_training = any(reading.meaning.name in _OF_TRAINING for reading in readings if reading.is_metric)
+    if not is_of_training and _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
         not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
         readings = [replace(each, meaning=not_training) if each.is_metric else each for each in readings]
     return _each_once(readings)
@@ -158,7 +169,7 @@ def _in_per_cent(meaning: Meaning, fields: Sequence[str], decimal: str) -> Meani
     is_without_sign = meaning.use is Use.METRIC and meaning.name in (MFU, HFU) and not meaning.unit
     if not is_without_sign or not shares or median(shares) <= _LARGEST_SHARE:
         return meaning
-    return replace(meaning, unit="%", scope="unit inferred: % as its numbers say")
+    return replace(meaning, unit="%", scope=f"{_INFERRED_UNIT}: % as its numbers say")
 
 
 def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
@@ -280,7 +291,7 @@ def _infer_time_unit(grid: Grid, positions: Mapping[str, int], time: ColumnReadi
     quotients = list(_quotients(grid, positions, time, decimal))
     for unit, per_second in _UNITS.items():
         if quotients and abs(median(quotients) / per_second - 1) < _NEAR:
-            scope = f"unit inferred: {unit} as batch / rate"
+            scope = f"{_INFERRED_UNIT}: {unit} as batch / rate"
             return replace(time, meaning=replace(time.meaning, unit=unit, scope=scope, reason=""))
     return replace(time, meaning=Meaning(Use.NONE, reason=time.meaning.reason))
 

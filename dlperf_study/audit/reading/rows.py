@@ -30,6 +30,7 @@ from dlperf_study.audit.result_cell import (
     SPEEDUP,
     SPLITTING,
     STANDARD_DEVIATION,
+    STEP_UNIT,
     TOKENS,
     TOKENS_OF_DEVICE,
     UNNAMED,
@@ -115,6 +116,8 @@ class RowReader:
         self._conditions = [reading for reading in readings if reading.meaning.use is Use.CONDITION]
         self._baselines_of_rows = [reading for reading in readings if reading.meaning.use is Use.BASELINE]
         columns = Counter(reading.meaning.name for reading in self._metrics)
+        if any(reading.prints_step_unit for reading in self._metrics):
+            self._facts[STEP_UNIT] = "printed"
         self._has_variants = max(columns.values(), default=0) > 1
         self._rates = [reading for reading in self._metrics if reading.meaning.name in RATES]
         self._rate_labels = list(dict.fromkeys(rate.meaning.label for rate in self._rates))

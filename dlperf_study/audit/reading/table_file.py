@@ -318,8 +318,10 @@ def _is_understood(reading: ColumnReading) -> bool:
 
 def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) -> str:
     """Return the message for a file without results, with its columns, and why some of them are not used."""
-    if reasons := list(dict.fromkeys(column.meaning.reason for column in filter(_is_named_as_metric, columns))):
-        return first_of(reasons, MOST_ERRORS, "; ")
+    reasons = {column.header: column.meaning.reason for column in filter(_is_named_as_metric, columns)}
+    if reasons:
+        named = (reason if header in reason else f"{header}: {reason}" for header, reason in reasons.items())
+        return first_of(list(named), MOST_ERRORS, "; ")
     header = list(dict.fromkeys(name for grid in grids for name in grid.header))
     return (
         f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
