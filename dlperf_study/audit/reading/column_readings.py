@@ -281,7 +281,7 @@ def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str
     """Return the readings with the unit of each step time, or without that column if the rates do not tell it."""
     positions = {reading.meaning.name: reading.position for reading in readings}
     return [
-        _infer_time_unit(grid, positions, reading, decimal) if reading.meaning.reason else reading
+        _infer_time_unit(grid, positions, reading, decimal) if reading.meaning.reason == _UNIT_MISSING else reading
         for reading in readings
     ]
 

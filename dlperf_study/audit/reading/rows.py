@@ -40,11 +40,13 @@ from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
 #: ``on 256 H100s``, ``8 x A100``: a number of devices by their name; ``64 GPUs`` has none.
+_NAMES = r"[ABHVP]\d{2,3}(?:\s\d+\s?GB)?|GB\d{3}|MI\d{3}X?|L40S?|T4|RTX\s?\w+|TPU\s?v\d\w*"
 _DEVICES = re.compile(
-    r"\b(?P<devices>\d+)\s*(?:[x×]\s*)?(?:NVIDIA\s+|AMD\s+)?"
-    r"(?P<name>[ABHVP]\d{2,3}(?:\s\d+\s?GB)?|GB\d{3}|MI\d{3}X?|L40S?|T4|RTX\s?\w+|TPU\s?v\d\w*|GPUs?|devices|cards)s?\b",
+    rf"\b(?P<devices>\d+)\s*(?:[x×]\s*)?(?:NVIDIA\s+|AMD\s+)?(?P<name>{_NAMES}|GPUs?|devices|cards)s?\b",
     re.IGNORECASE,
 )
+#: The device at the beginning of a label; what follows may be written without spaces: ``A100单机8卡（1x8）``.
+_LABELLED = re.compile(rf"(?P<name>{_NAMES})(?![A-Za-z\d])")
 _ANY_DEVICE = re.compile(r"GPUs?|devices|cards", re.IGNORECASE)
 _MODEL = re.compile(r"\bmodel:\s*(?P<model>\S.*)", re.IGNORECASE)
 #: ``2x8`` is two nodes of eight devices, in a label like ``A100 (2x8)`` or ``（2x8*80G）``.
@@ -99,10 +101,11 @@ def facts_of_heading(heading: str) -> dict[str, str]:
 
 
 def facts_of_label(label: str) -> Mapping[str, str]:
-    """Return the devices from the label of a row: ``8xH100``, or nodes and devices of a node, ``A100 (2x8)``."""
+    """Return the devices from the label of a row, with their name: ``8xH100``; or their nodes too, ``A100 (2x8)``."""
     if match := _NODES.search(label) or _CARDS.search(label):
         nodes, devices = match["nodes"], match["devices"]
-        return {"nodes": nodes, "devices_per_node": devices} if nodes else {"world_size": devices}
+        sizes = {"nodes": nodes, "devices_per_node": devices} if nodes else {"world_size": devices}
+        return sizes | ({"device_name": named["name"]} if (named := _LABELLED.match(label)) else {})
     return facts_of_heading(label) if _DEVICES.fullmatch(label) else {}
 
 

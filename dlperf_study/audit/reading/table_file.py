@@ -318,7 +318,8 @@ def _is_understood(reading: ColumnReading) -> bool:
 
 def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) -> str:
     """Return the message for a file without results, with its columns, and why some of them are not used."""
-    reasons = {column.header: column.meaning.reason for column in filter(_is_named_as_metric, columns)}
+    named_as_results = (column for column in columns if _is_named_as_metric(column) or column.meaning.name in METRICS)
+    reasons = {column.header: column.meaning.reason for column in named_as_results}
     if reasons:
         named = (reason if header in reason else f"{header}: {reason}" for header, reason in reasons.items())
         return first_of(list(named), MOST_ERRORS, "; ")
