@@ -110,6 +110,9 @@ RATES = {
     # 11.327 steps/s × 8, against 9.061 printed.
     "paddlenlp_real.log": ((1, 1, 8), 90.6, 0.06, "steps/s of the job"),
     "paddlenlp_tokens_real.log": ((1, 1, 1), 2 / (1.1518 + 0.2556), 1e-3, "steps/s of the job"),
+    # Every third of 0.19 s, the others of 0.18 s.
+    "paddleocr_constructed.log": ((1, 2, 64), 128 / 0.18, 0.03, "s of one process"),
+    "paddleocr_2_0_constructed.log": ((1, 1, 512), 512 / 2.5, 1e-3, "s of one process"),
     "paddleseg_constructed.log": ((1, 2, 4), 8 / 0.2, 1e-9, "s of one process"),
     "paddleseg_2_0_constructed.log": ((1, 2, 4), 8 / 0.6, 1e-9, "s of one process"),
     "paddleclas_2_6_constructed.log": ((1, 8, 256), 2048 / 0.785, 0.01, "s of one process"),

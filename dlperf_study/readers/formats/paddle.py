@@ -249,6 +249,33 @@ PADDLESEG = Format(
     traps=("ips is that of one rank, and versions before 2021 print none; only rank 0 prints",),
 )
 
+PADDLEOCR = Format(
+    name="paddleocr",
+    title="PaddleOCR",
+    program="PaddlePaddle/PaddleOCR 2.x and 3.x, tools/program.py, and Topdu/OpenOCR, which prints the same",
+    lines=(
+        Line(
+            ("batch_cost: ",),
+            rf"epoch: \[{integer('epoch')}/\d+\], (?:iter|global_step): {integer('step')}, lr: ",
+            (
+                Field(LOSS, " loss"),
+                Field(RANK_READER, "reader_cost"),
+                Field(RANK_READER, "avg_reader_cost"),
+                Field(RANK_STEP, "batch_cost"),
+                Field(RANK_STEP, "avg_batch_cost"),
+                Field(RANK_RATE, "ips"),
+            ),
+        ),
+    ),
+    rates=("step_seconds", "throughput"),
+    merge=Merge.SLOWEST,
+    steps="iterations since the start, from 1; with iter, of the epoch; a line is of those since the line before",
+    traps=(
+        "ips is that of one rank; only rank 0 prints",
+        "a time is that of the batch alone: metrics between two batches, and printing, are not in it",
+    ),
+)
+
 #: PaddleDetection, and PaddleX with it.
 PADDLEDETECTION = Format(
     name="paddledetection",
@@ -321,6 +348,7 @@ FORMATS = (
     PADDLE_BERT,
     PADDLECLAS,
     PADDLESEG,
+    PADDLEOCR,
     PADDLEDETECTION,
     PADDLENLP,
 )
