@@ -164,6 +164,10 @@ class Plot:
         """Return how much faster or slower than its configuration each run was, by the time at which it began."""
         return Figures(figures.drift(self._dataset))
 
+    def memory(self) -> Figures:
+        """Return what the memory of a rank holds in each configuration, next to the largest micro-batch that fits."""
+        return Figures(figures.memory(self._dataset))
+
     def prediction(self) -> Figures:
         """Return what is predicted of sizes that were not measured, with its intervals."""
         return Figures(figures.prediction(self._dataset))

@@ -253,7 +253,7 @@ def read(table: TableName, folder: Path, defaults: Mapping[str, Any] | None = No
     if [*columns] == [*content][: len(columns)]:
         return content
     unknown = content.drop(columns=columns, errors="ignore")
-    return pd.DataFrame(columns | dict(unknown.items()), content.index, copy=False)
+    return pd.DataFrame(columns | dict(unknown.items()), content.index, copy=False).copy()
 
 
 def _stored_or_default(content: pd.DataFrame, column: Metric, expected: Dtype, default: Any) -> pd.Series:

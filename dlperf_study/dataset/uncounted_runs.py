@@ -154,7 +154,7 @@ class _Trials:
 
     def search(self, at_most: int) -> BatchSearch:
         """Return what they have shown."""
-        return search(at_most, self._outcome)
+        return search(at_most, self._first_trial.micro_batches, self._outcome)
 
     def _outcome(self, batch: int) -> Outcome | None:
         run = self._read(trial(self._first_trial, batch).identity)

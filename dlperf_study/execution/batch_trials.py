@@ -54,4 +54,4 @@ def _search(first_trial: Configuration, at_most: int, cluster: Cluster) -> Batch
             return Outcome.OUT_OF_MEMORY
         return Outcome.COMPLETED if state.is_completed else None
 
-    return search(at_most, outcome_of)
+    return search(at_most, first_trial.micro_batches, outcome_of)

@@ -113,6 +113,12 @@ METRICS = (
         lambda search: search.fitting,
     ),
     _tried(
+        "largest_micro_batch",
+        "Largest micro-batch",
+        "samples that a device computes at once in the largest batch: largest_batch / micro_batches",
+        lambda search: search.largest_micro_batch,
+    ),
+    _tried(
         "too_large_batch",
         "Does not fit",
         "smallest batch per device of which a trial did not fit in memory; missing where each that was tried fits",

@@ -1,4 +1,7 @@
-"""The largest batch per device that fits in memory: a bisection over short runs, each a trial of one batch."""
+"""The largest batch per device that fits in memory: a bisection over short runs, each a trial of one batch.
+
+Where a batch is divided into micro-batches, of which a device computes one at a time, only its multiples are tried.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +17,7 @@ WARMUP_STEPS, STEPS = 2, 2
 
 @dataclass(frozen=True)
 class BatchSearch:
-    """What trials of batches from 1 to ``at_most`` have shown so far.
+    """What trials of batches up to ``at_most`` have shown so far, all of them multiples of ``micro_batches``.
 
     ``fitting``: the largest batch that trained, 0 where none has. ``too_large``: the smallest that did not fit, None
     where none has. ``trials``: how many runs showed that.
@@ -24,22 +27,32 @@ class BatchSearch:
     fitting: int = 0
     too_large: int | None = None
     trials: int = 0
+    micro_batches: int = 1
+
+    @property
+    def largest_micro_batch(self) -> int:
+        """The samples that a device computes at once in the largest batch that trained."""
+        return self.fitting // self.micro_batches
 
     @property
     def next_batch(self) -> int | None:
         """The batch that is to be tried next, the largest at first; None where nothing is left to be found."""
         if self.too_large is None:
-            return None if self.fitting else self.at_most
-        return (self.fitting + self.too_large) // 2 if self.too_large - self.fitting > 1 else None
+            return None if self.fitting else self._sizes * self.micro_batches
+        return self.fitting + self._sizes // 2 * self.micro_batches if self._sizes > 1 else None
 
     @property
     def trials_left(self) -> int:
         """How many trials are left at most."""
         if self.next_batch is None:
             return 0
-        if self.too_large is None:
-            return 1 + (self.at_most - 1).bit_length()
-        return (self.too_large - self.fitting - 1).bit_length()
+        return (self._sizes - 1).bit_length() + (self.too_large is None)
+
+    @property
+    def _sizes(self) -> int:
+        """How many multiples there are above ``fitting``, up to the smallest that is known not to fit."""
+        end = self.at_most if self.too_large is None else self.too_large
+        return (end - self.fitting) // self.micro_batches
 
     def after(self, batch: int, fits: bool) -> "BatchSearch":
         """Return what is known after the trial of a batch."""
@@ -54,17 +67,18 @@ class BatchSearch:
             below = f"below {self.too_large}, " if self.too_large else ""
             return f"{at_least}{below}at most {counted(self.trials_left, 'short run')} left"
         if not self.fitting:
-            return "none, 1 does not fit"
+            return f"none, {self.micro_batches} does not fit"
+        in_parts = f" in {self.micro_batches} micro-batches" if self.micro_batches > 1 else ""
         beyond = f"{self.too_large} does not fit" if self.too_large else "none larger is tried"
-        return f"{self.fitting}, {beyond}"
+        return f"{self.fitting}{in_parts}, {beyond}"
 
 
-def search(at_most: int, outcome_of: Callable[[int], Outcome | None]) -> BatchSearch:
+def search(at_most: int, micro_batches: int, outcome_of: Callable[[int], Outcome | None]) -> BatchSearch:
     """Return what is known by the trials that there are; ``outcome_of`` returns how that of a batch ended.
 
     One that failed, or is missing, is the next.
     """
-    bounds = BatchSearch(at_most)
+    bounds = BatchSearch(at_most, micro_batches=micro_batches)
     while (batch := bounds.next_batch) is not None:
         outcome = outcome_of(batch)
         if outcome not in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
@@ -91,12 +105,13 @@ def trial(configuration: Configuration, batch: int) -> Configuration:
 
 
 def searched(plan: Plan) -> dict[str, Configuration]:
-    """Return the trial of a batch of 1 of each configuration that can run and is searched, by identity.
+    """Return the trial of the smallest batch of each configuration that can run and is searched, by identity.
 
     Configurations that differ only in their batch, or in how they are measured, share one search.
     """
     first_trials: dict[str, Configuration] = {}
     for entry in plan.runnable:
         if entry.is_searched:
-            first_trials[entry.configuration.identity] = trial(entry.configuration, 1)
+            configuration = entry.configuration
+            first_trials[configuration.identity] = trial(configuration, configuration.micro_batches)
     return first_trials

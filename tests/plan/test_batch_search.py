@@ -23,7 +23,7 @@ def fits_up_to(largest: int, tried: list[int]):
 def test_every_largest_batch_is_found_in_no_more_trials_than_were_said(at_most):
     for largest in range(at_most + 1):
         tried: list[int] = []
-        known = search(at_most, fits_up_to(largest, tried))
+        known = search(at_most, 1, fits_up_to(largest, tried))
         assert (known.fitting, known.next_batch, known.trials_left) == (largest, None, 0)
         assert known.too_large == (None if largest == at_most else largest + 1)
         assert known.trials == len(tried) == len(set(tried)) <= BatchSearch(at_most).trials_left
@@ -31,13 +31,28 @@ def test_every_largest_batch_is_found_in_no_more_trials_than_were_said(at_most):
 
 def test_512_takes_ten_runs_at_most_and_one_if_it_fits():
     assert BatchSearch(512).trials_left == 10
-    assert search(512, fits_up_to(512, [])).trials == 1
+    assert search(512, 1, fits_up_to(512, [])).trials == 1
+
+
+@pytest.mark.parametrize("micro_batches", [2, 3, 8])
+def test_only_batches_that_divide_into_their_micro_batches_are_tried(micro_batches):
+    """Up to 29 there are 14, 9 and 3 of them; one in between that would fit is none that can be trained."""
+    multiples = range(0, 30, micro_batches)
+    for largest in range(30):
+        tried: list[int] = []
+        known = search(29, micro_batches, fits_up_to(largest, tried))
+        assert set(tried) <= set(multiples) - {0}
+        assert known.fitting == max(batch for batch in multiples if batch <= largest)
+        assert known.largest_micro_batch * micro_batches == known.fitting
+        assert known.too_large in (known.fitting + micro_batches, None)
+        assert (known.too_large is None) == (known.fitting == max(multiples))
+        assert known.trials == len(tried) <= BatchSearch(29, micro_batches=micro_batches).trials_left
 
 
 @pytest.mark.parametrize("outcome", [None, Outcome.FAILED, Outcome.TIMEOUT])
 def test_a_trial_that_is_missing_or_failed_is_the_next(outcome, snapshot):
     """Nothing is taken for granted of it, and what is known is kept."""
-    known = search(64, lambda batch: outcome if batch == 48 else fits_up_to(40, [])(batch))
+    known = search(64, 1, lambda batch: outcome if batch == 48 else fits_up_to(40, [])(batch))
     assert (known.fitting, known.too_large, known.next_batch) == (32, 64, 48)
     assert known.description == snapshot
 
@@ -48,6 +63,8 @@ def test_what_is_known_is_said(snapshot):
     assert BatchSearch(32, 3, 4, 6).description == snapshot
     assert BatchSearch(32, 32, None, 1).description == snapshot
     assert BatchSearch(32, 0, 1, 6).description == snapshot
+    assert BatchSearch(32, 8, 12, 3, micro_batches=4).description == snapshot
+    assert BatchSearch(32, 0, 4, 4, micro_batches=4).description == snapshot
 
 
 def test_configurations_that_differ_in_batch_and_measurement_share_their_trials():

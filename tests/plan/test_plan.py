@@ -138,6 +138,15 @@ def test_the_largest_batch_is_searched_where_the_study_says(tmp_path, refused):
         plan_of(study(largest_batch=8, largest_batch_where={"nodes": [7]}))
 
 
+def test_the_smallest_batch_that_is_tried_has_a_sample_in_each_micro_batch(refused):
+    divided = {"factors": {"devices_per_node": [1, 4], "micro_batches": [1, 4]}, "baseline": (DenominatorRule({}),)}
+    plan = plan_of(study(**divided, largest_batch=8))
+    assert [first.batch_per_device for first in searched(plan).values()] == [1, 4, 1, 4]
+    with refused(StudyFileError):
+        plan_of(study(**divided, largest_batch=3))
+    assert len(searched(plan_of(study(**divided, largest_batch=3, largest_batch_where={"micro_batches": [1]})))) == 2
+
+
 def test_a_plan_names_each_identity(tmp_path):
     plan = plan_of()
     plan.write(tmp_path / "plan.json")

@@ -12,6 +12,7 @@ from dlperf_study.report import context
 from dlperf_study.report.figures import drawings
 from dlperf_study.report.figures.factor_figure import factors
 from dlperf_study.report.figures.figure import Figure, alt_text
+from dlperf_study.report.figures.memory_figure import memory
 from dlperf_study.report.figures.page_figures import drift, history
 from dlperf_study.report.figures.prediction_figure import prediction
 from dlperf_study.report.figures.style import Width
@@ -25,6 +26,7 @@ __all__ = [
     "drift",
     "factors",
     "history",
+    "memory",
     "overview",
     "prediction",
     "scaling",

@@ -1,5 +1,6 @@
 """The tables of the pages on communication, quality and resources: exchanges, runs, and what they took."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pandas as pd
@@ -258,8 +259,16 @@ def memory(dataset: Dataset) -> Table:
     """Return the peak memory of each configuration, without the kinds that none counts, and the largest batches."""
     peaks = [name for name, metric in summarised(Summary.LARGEST).items() if metric.unit == "bytes"]
     columns = context.known_columns(dataset.configurations, peaks)
-    columns += SEARCHED_COLUMNS if dataset.plan.largest_batch else ()
+    columns += _searched_columns(dataset)
     return table_of_configurations(dataset, "memory", "Memory", columns, empty=_NO_MEMORY)
+
+
+def _searched_columns(dataset: Dataset) -> Iterator[str]:
+    """Yield the columns of the largest batches, where they are searched; of micro-batches where a batch has several."""
+    has_parts = any(entry.configuration.micro_batches > 1 for entry in dataset.plan.entries)
+    for name in SEARCHED_COLUMNS if dataset.plan.largest_batch else ():
+        if has_parts or name != "largest_micro_batch":
+            yield name
 
 
 def devices(dataset: Dataset) -> Table:

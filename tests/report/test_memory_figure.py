@@ -1,0 +1,71 @@
+"""What the peak of a rank consists of, as bars that end at the peak."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import figures
+from dlperf_study.report.figures.style import COLUMN, PAGE
+from tests.evidence_factory import Planned, configuration
+from tests.report.conftest import study
+
+GB = 10**9
+
+
+@cache
+def measured() -> Dataset:
+    """Return two measured configurations, of which nobody says what their ranks hold."""
+    return study(Planned(configuration(devices_per_node=1)), Planned(configuration(devices_per_node=2)))
+
+
+def with_memory(**columns: list[int | None]) -> Dataset:
+    """Return the same configurations with these columns."""
+    dtypes = measured().configurations.dtypes
+    rows = measured().configurations.copy()
+    for name, values in columns.items():
+        rows[name] = values
+    return replace(measured(), configurations=rows.astype({name: dtypes[name] for name in columns}))
+
+
+HELD = {
+    "held_weights_bytes": [2 * GB, 1 * GB],
+    "held_gradients_bytes": [2 * GB, 1 * GB],
+    "held_optimizer_bytes": [4 * GB, 2 * GB],
+    "peak_process_bytes": [10 * GB, 5 * GB],
+}
+
+
+@pytest.mark.parametrize("width", [PAGE, COLUMN])
+def test_parts_add_up_to_the_peak(width):
+    [figure] = figures.memory(with_memory(**HELD, largest_micro_batch=[3, None]))
+    drawing = figure.drawn(width)
+    assert drawing is not None
+    [axes] = drawing.axes
+    widths = [[bar.get_width() for bar in part] for part in axes.containers]
+    assert widths == [pytest.approx(part) for part in ([2, 1], [2, 1], [4, 2], [2, 1])]
+    assert [bar.get_x() + bar.get_width() for bar in axes.containers[-1]] == pytest.approx([10, 5])
+    assert [text.get_text() for text in axes.texts if text.get_text().isdigit()] == ["3"]
+
+
+def test_tensors_are_drawn_where_each_library_counts_them():
+    [figure] = figures.memory(with_memory(**HELD, peak_allocated_bytes=[9 * GB, 5 * GB]))
+    [of_processes] = figures.memory(with_memory(**HELD, peak_allocated_bytes=[9 * GB, None]))
+    ends = []
+    for each in (figure, of_processes):
+        drawing = each.drawing
+        assert drawing is not None
+        rest = drawing.axes[0].containers[-1]
+        ends.append([bar.get_x() + bar.get_width() for bar in rest])
+    assert ends == [pytest.approx([9, 5]), pytest.approx([10, 5])]
+    assert figure.caption != of_processes.caption
+
+
+def test_without_what_ranks_hold_there_is_no_figure():
+    [figure] = figures.memory(measured())
+    assert figure.is_empty
+    only_one = {name: [values[0], None] for name, values in HELD.items()}
+    [figure] = figures.memory(with_memory(**only_one))
+    assert figure.drawing is not None
+    assert len(figure.drawing.axes[0].containers[0]) == 1
