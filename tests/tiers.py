@@ -63,6 +63,7 @@ SLOW_FILES = {
     "models/test_tensorflow_networks.py",
     "models/test_torch_networks.py",
     "own_programs/test_examples.py",
+    "prediction/test_simulation.py",
     "report/figures/test_every_figure.py",
     "report/figures/test_study_figures.py",
     "report/pages/test_notebooks.py",

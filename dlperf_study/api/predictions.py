@@ -7,7 +7,9 @@ import pandas as pd
 
 from dlperf_study.prediction.intervals import LEVELS
 from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of
+from dlperf_study.prediction.scenario import Scenario
 from dlperf_study.report.tables.prediction_tables import describe, prediction_table
+from dlperf_study.report.tables.scenario_tables import describe_scenarios, scenario_table
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ _COLUMNS = [
     *("series", "unit", "units", "devices", "rate", "efficiency"),
     *(_bound(name, end, share) for name in ("rate", "efficiency") for share in LEVELS for end in _ENDS),
     "reason",
+    "physical_model_rate",
 ]
 
 
@@ -61,4 +64,35 @@ def _row(prediction: Prediction, size: PredictedSize) -> dict[str, object]:
     for name, intervals in (("rate", size.rate_intervals), ("efficiency", size.efficiency_intervals)):
         for share, held in intervals.items():
             row |= {_bound(name, end, share): getattr(held, end) if held else None for end in _ENDS}
-    return row | {"reason": size.reason}
+    return row | {"reason": size.reason, "physical_model_rate": size.model_rate}
+
+
+@dataclass(frozen=True)
+class StudyScenarios:
+    """What changes would give for each series of a study; a notebook shows them as a table."""
+
+    results: list[Scenario | Refusal]
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row for each size, by ``series`` and ``devices``: the rate without and with the changes, and the ratio."""
+        rows = []
+        for scenario in self.results:
+            if isinstance(scenario, Scenario):
+                about = {"series": scenario.curve.label, "unit": str(scenario.curve.unit)}
+                for size in scenario.sizes:
+                    rates = {"rate": size.rate, "changed_rate": size.changed_rate, "ratio": size.ratio}
+                    rows.append({**about, "units": size.units, "devices": size.devices, **rates})
+        columns = ["series", "unit", "units", "devices", "rate", "changed_rate", "ratio"]
+        return pd.DataFrame(rows, columns=columns).set_index(["series", "devices"])
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why the changes of a series can't be computed, by its label."""
+        return {result.curve.label: result.reason for result in self.results if isinstance(result, Refusal)}
+
+    def __repr__(self) -> str:
+        return describe_scenarios(self.results)
+
+    def _repr_html_(self) -> str:
+        return scenario_table(self.results)._repr_html_()

@@ -11,7 +11,7 @@ import pandas as pd
 from dlperf_study.api import overview
 from dlperf_study.api.comparison import StudyComparison
 from dlperf_study.api.plot import Plot, known_metrics, require
-from dlperf_study.api.predictions import StudyPredictions
+from dlperf_study.api.predictions import StudyPredictions, StudyScenarios
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import level, unknown_name
@@ -19,11 +19,13 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement, compare_measurements, find_measurement, measurements_of
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
 from dlperf_study.prediction.curves import Unit
+from dlperf_study.prediction.scenario import what_if
+from dlperf_study.prediction.what_if import WhatIfError, choices
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.section import Part, Section
 from dlperf_study.report.sentences.names import PageSentences
 from dlperf_study.report.series import ordered_levels
-from dlperf_study.report.study_predictions import study_predictions
+from dlperf_study.report.study_predictions import study_curves, study_predictions
 from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview
 from dlperf_study.report.tables.history_tables import nothing_in_common
 from dlperf_study.report.tables.latex import latex_table
@@ -173,10 +175,21 @@ class StudyResults:
 
         Without either, twice the largest measured size of each series. Raises DlperfStudyError for both.
         """
-        if nodes and devices:
-            raise DlperfStudyError("give nodes or devices: what is predicted is over one of them")
-        unit = Unit.DEVICE if devices else Unit.NODE if nodes else None
-        return StudyPredictions(study_predictions(self.dataset, unit, [*nodes, *devices]))
+        return StudyPredictions(study_predictions(self.dataset, _unit(nodes, devices), [*nodes, *devices]))
+
+    def what_if(
+        self, nodes: Sequence[int] = (), devices: Sequence[int] = (), **changes: str | int | float
+    ) -> "StudyScenarios":
+        """Return what changes would give by the physical model, next to what it gives without them.
+
+        ``changes``: as the command has them, such as ``link="10Gbit/s"``, ``gradients="fp16"`` or ``batch=64``. Without
+        sizes the largest measured one, and twice that. Raises WhatIfError for a change that does not exist or has
+        another value, and DlperfStudyError for nodes and devices together.
+        """
+        if not changes:
+            raise WhatIfError(f"give a change: {choices()}")
+        texts = {name: str(value) for name, value in changes.items()}
+        return StudyScenarios(what_if(study_curves(self.dataset), texts, _unit(nodes, devices), [*nodes, *devices]))
 
     @cached_property
     def measurements(self) -> list["StudyResults"]:
@@ -258,3 +271,10 @@ def _known_levels(column: pd.Series, wanted: Any) -> list[Any]:
             message = unknown_name(f"{column.name} is", str(value), "levels", map(level, levels))
             raise DlperfStudyError(message)
     return chosen
+
+
+def _unit(nodes: Sequence[int], devices: Sequence[int]) -> Unit | None:
+    """Return of what sizes are; None without sizes."""
+    if nodes and devices:
+        raise DlperfStudyError("give nodes or devices: what is predicted is over one of them")
+    return Unit.DEVICE if devices else Unit.NODE if nodes else None

@@ -158,6 +158,11 @@ def _add_prediction_options(parser: argparse.ArgumentParser) -> None:
     nodes_help = "numbers of nodes; without sizes twice what was measured"
     sizes.add_argument("--nodes", type=_count, nargs="+", metavar="N", help=nodes_help)
     sizes.add_argument("--devices", type=_count, nargs="+", metavar="N", help="numbers of devices in one node")
+    what_if_help = (
+        "changes, by the physical model: link=10Gbit/s, latency=20us, batch=64, gradients=fp16, servers=4, "
+        "algorithm=tree, overlap=full, input=none"
+    )
+    parser.add_argument("--what-if", nargs="+", default=[], metavar="NAME=VALUE", help=what_if_help)
     _add_json(parser)
 
 

@@ -18,6 +18,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.scaling import series_factors
 from dlperf_study.metrics.statistics import Estimate
+from dlperf_study.prediction.step_parts import StepParts, step_parts_of
 
 WEAK, STRONG = "weak", "strong"
 _BETWEEN_LEVELS = " · "
@@ -35,11 +36,16 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One measured size: its units and devices, and the estimated logarithm of its rate in samples/s."""
+    """One measured size: its units and devices, and the estimated logarithm of its rate in samples/s.
+
+    ``servers``: parameter servers; ``parts``: of its step, where they were measured.
+    """
 
     units: int
     devices: int
     log_rate: Estimate
+    servers: int = 0
+    parts: StepParts | None = None
 
     @property
     def rate(self) -> float:
@@ -112,8 +118,9 @@ class _Size:
     def of(cls, row: Any, log_rate: Estimate) -> "_Size":
         """Return the size of a row of a study's configurations, or of published numbers."""
         nodes, per_node = (None if pd.isna(count) else int(count) for count in (row.nodes, row.devices_per_node))
-        devices = int(row.world_size)
-        return cls(nodes, per_node, CurvePoint(devices, devices, log_rate), getattr(row, "identity", ""))
+        devices, servers = int(row.world_size), 0 if pd.isna(row.servers) else int(row.servers)
+        point = CurvePoint(devices, devices, log_rate, servers, step_parts_of(row))
+        return cls(nodes, per_node, point, getattr(row, "identity", ""))
 
     @property
     def over_nodes(self) -> "_Size":

@@ -1,7 +1,7 @@
 """Predictions for the curves of a study or a source, and the largest size that a claim is made for."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.core.wording import counted
@@ -9,6 +9,13 @@ from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
 from dlperf_study.prediction.intervals import LEVELS, interval, largest_growth, obstacle, reason_without_test
 from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
+from dlperf_study.prediction.physical_model import StepModel, model_of, rate_error
+
+#: Why the physical model has no intervals.
+UNTESTED_MODEL = "no published series has the measurements that would test the physical model"
+#: The standard error of the logarithm of a rate beyond which the physical model is said to be too uncertain.
+LARGEST_MODEL_ERROR = 0.1
+TOO_UNCERTAIN = "its exchanges alone differ too much between runs for the physical model: measure more rounds"
 
 
 class PredictionError(DlperfStudyError):
@@ -19,7 +26,8 @@ class PredictionError(DlperfStudyError):
 class PredictedSize:
     """One size: its rate and its efficiency, with an interval for each of ``LEVELS``; None where none was tested.
 
-    ``reason``: why there is no interval. ``measured``: the size was measured, and this is what was measured.
+    ``reason``: why there is no interval. ``is_measured``: the size was measured, and this is what was measured.
+    ``model_rate``: what the physical model says; None where it is not identified, or too uncertain.
     """
 
     units: int
@@ -30,6 +38,7 @@ class PredictedSize:
     efficiency_intervals: Mapping[float, Interval | None]
     reason: str = ""
     is_measured: bool = False
+    model_rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,8 @@ class Prediction:
 
     ``reference``: the size that efficiencies are relative to, the smallest measured one. ``claimed_units``: the largest
     size that a claim is made for; the largest measured one where no published series tests a prediction, for which
-    ``reason`` says why.
+    ``reason`` says why. ``model``: the physical model, or why measurements do not identify it. ``by_model``: rates are
+    its rates, as the ring of nodes says nothing of this series.
     """
 
     curve: Curve
@@ -46,6 +56,14 @@ class Prediction:
     sizes: tuple[PredictedSize, ...]
     claimed_units: int
     reason: str = ""
+    model: StepModel | str = ""
+    by_model: bool = False
+
+    def rate_on(self, units: int) -> float:
+        """Return the predicted rate on so many units, by the method of this prediction."""
+        if self.by_model and isinstance(self.model, StepModel):
+            return self.model.rate(units)
+        return predicted_rate(self.curve, units)
 
 
 @dataclass(frozen=True)
@@ -63,18 +81,25 @@ def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[i
     largest measured one, and each doubling as far as claims reach. Workers whose nodes are not known count as either. A
     series without a curve over this unit is refused, with the point that would give it one.
     """
-    series: dict[str, list[Curve]] = {}
-    for curve in curves:
-        series.setdefault(curve.label, []).append(curve)
     results: list[Prediction | Refusal] = []
-    for of_series in series.values():
-        fitting = [curve for curve in of_series if unit is None or curve.unit in (unit, Unit.WORKER)]
-        refusal = Refusal(of_series[0], _no_curve(of_series[0], unit))
-        results.append(_of_curve(fitting[0], sizes) if fitting else refusal)
+    for curve in chosen_curves(curves, unit):
+        results.append(curve if isinstance(curve, Refusal) else _of_curve(curve, sizes))
     return results
 
 
+def chosen_curves(curves: Sequence[Curve], unit: Unit | None) -> Iterator[Curve | Refusal]:
+    """Yield for each series its curve over this unit, or why it has none; see ``predict``."""
+    series: dict[str, list[Curve]] = {}
+    for curve in curves:
+        series.setdefault(curve.label, []).append(curve)
+    for of_series in series.values():
+        fitting = [curve for curve in of_series if unit is None or curve.unit in (unit, Unit.WORKER)]
+        yield fitting[0] if fitting else Refusal(of_series[0], _no_curve(of_series[0], unit))
+
+
 def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
+    if curve.has_servers:
+        return _of_servers(curve, sizes)
     # A second size is asked for only where it would help.
     reason = obstacle(curve) or (_one_size(curve) if len(curve.points) < 2 else "")
     if reason:
@@ -84,8 +109,42 @@ def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
     growth = 1.0 if reason else largest_growth(curve.unit, curve.origin)
     claimed = int(curve.last.units * growth)
     wanted = sorted(set(sizes)) or _doublings(curve.last.units, claimed)
-    predicted = tuple(_size(curve, reference, units, claimed, reason) for units in wanted)
-    return Prediction(curve, reference, predicted, claimed, reason)
+    model = model_of(curve)
+    predicted = [_size(curve, reference, units, claimed, reason) for units in wanted]
+    with_model = tuple(replace(size, model_rate=_model_rate(model, curve, size.units)) for size in predicted)
+    return Prediction(curve, reference, with_model, claimed, reason, model)
+
+
+def _of_servers(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
+    """Return what the physical model says of parameter servers, of which the ring of nodes says nothing."""
+    model = model_of(curve)
+    if isinstance(model, str):
+        return Refusal(curve, f"parameter servers take part, whose links and number limit the exchange: {model}")
+    reference, predicted = curve.all_points[0], []
+    for units in sorted(set(sizes)) or [2 * curve.last.units]:
+        measured = {point.units: point for point in curve.points}.get(units)
+        rate = _model_rate(model, curve, units)
+        if measured is not None:
+            predicted.append(replace(_measured_size(measured, reference), model_rate=rate))
+        elif rate is not None:
+            predicted.append(_by_model(curve, reference, units, rate))
+    if not predicted:
+        return Refusal(curve, TOO_UNCERTAIN)
+    return Prediction(curve, reference, tuple(predicted), curve.last.units, UNTESTED_MODEL, model, by_model=True)
+
+
+def _by_model(curve: Curve, reference: CurvePoint, units: int, rate: float) -> PredictedSize:
+    devices = units * curve.devices_per_unit
+    none: dict[float, Interval | None] = dict.fromkeys(LEVELS)
+    efficiency = rate / reference.rate * reference.devices / devices
+    return PredictedSize(units, devices, rate, efficiency, none, none, UNTESTED_MODEL, model_rate=rate)
+
+
+def _model_rate(model: StepModel | str, curve: Curve, units: int) -> float | None:
+    """Return the rate by the physical model; None where it is not identified, or the exchanges are too uncertain."""
+    if isinstance(model, str) or (rate_error(curve, units) or 0.0) > LARGEST_MODEL_ERROR:
+        return None
+    return model.rate(units)
 
 
 def _doublings(units: int, claimed: int) -> list[int]:

@@ -74,9 +74,11 @@ def _draw_prediction(axes: Axes, prediction: Prediction) -> None:
     curve, reference = prediction.curve, prediction.reference
     last = max(prediction.claimed_units, *(size.units for size in prediction.sizes))
     axes.axhline(reference.rate / reference.devices, color=SOFT, linestyle=(0, (1, 1.5)), linewidth=0.9, label=IDEAL)
-    _draw_line(axes, curve, curve.points[0].units, max(curve.last.units, prediction.claimed_units), "-", "node ring")
+    method = "physical model" if prediction.by_model else "node ring"
+    claimed = max(curve.last.units, prediction.claimed_units)
+    _draw_line(axes, prediction, curve.points[0].units, claimed, "-", method)
     if last > prediction.claimed_units:
-        _draw_line(axes, curve, max(curve.last.units, prediction.claimed_units), last, (0, (4, 1.5)), "not tested")
+        _draw_line(axes, prediction, claimed, last, (0, (4, 1.5)), "not tested")
     _draw_bands(axes, prediction)
     for point in curve.all_points:
         bounds = point.log_rate.factor_interval()
@@ -87,10 +89,10 @@ def _draw_prediction(axes: Axes, prediction: Prediction) -> None:
         axes.plot(point.devices, point.rate / point.devices, "o", color=PALETTE[0], markerfacecolor=face)
 
 
-def _draw_line(axes: Axes, curve: Curve, first: int, last: int, style: object, label: str) -> None:
+def _draw_line(axes: Axes, prediction: Prediction, first: int, last: int, style: object, label: str) -> None:
     units = np.unique(np.geomspace(first, last, 40).round()).astype(int)
-    devices = units * curve.devices_per_unit
-    rates = [predicted_rate(curve, int(count)) for count in units]
+    devices = units * prediction.curve.devices_per_unit
+    rates = [prediction.rate_on(int(count)) for count in units]
     axes.plot(devices, rates / devices, color=INK, linestyle=style, linewidth=1.0, label=label)
 
 

@@ -2,6 +2,7 @@
 
 from dlperf_study.report.tables.about_tables import about, environments
 from dlperf_study.report.tables.diagnostic_tables import diagnostics
+from dlperf_study.report.tables.further_measurements import further_measurements
 from dlperf_study.report.tables.page_tables import (
     collectives,
     communication,
@@ -47,6 +48,7 @@ __all__ = [
     "exchange",
     "factors",
     "failures",
+    "further_measurements",
     "laws",
     "measured",
     "memory",

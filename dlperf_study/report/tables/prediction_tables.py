@@ -10,11 +10,14 @@ from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
 from dlperf_study.prediction.intervals import LEVELS, interval, reason_without_test
 from dlperf_study.prediction.laws import labels_of
+from dlperf_study.prediction.narrowing import narrowings
 from dlperf_study.prediction.node_ring import predicted_log_rate
-from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of
+from dlperf_study.prediction.prediction import TOO_UNCERTAIN, PredictedSize, Prediction, Refusal, predictions_of
 from dlperf_study.report.formatting import MINUS, bounded_value, format_bounded, integer, listed
 from dlperf_study.report.study_predictions import own_cases, study_predictions
+from dlperf_study.report.tables.further_measurements import narrowing_lines
 from dlperf_study.report.tables.history_tables import as_text
+from dlperf_study.report.tables.scenario_tables import model_content
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
 #: The shares of the two intervals: the first has a column of its own, the second is next to its value.
@@ -28,6 +31,10 @@ def _in_percent(share: float) -> str:
 METHOD = (
     "Predicted by the ring of nodes (devices, inside one node): what a step waits for grows with (m − 1)/m of m nodes, "
     "from the smallest and the largest measured size. Nothing is fitted."
+)
+MODEL = (
+    "The physical model: computation + input wait + waiting for jitter + max(0, exchange − overlap), of which the "
+    "exchange grows by its rounds and bytes; without an interval, as no published series tests it."
 )
 INTERVALS = (
     f"Intervals hold {_in_percent(_INNER)} and {_in_percent(_OUTER)} of the published series of other sources, "
@@ -111,22 +118,43 @@ def laws(dataset: Dataset) -> Table:
 def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
     """Return the predicted sizes of all curves that can be predicted, a group for each."""
     rows, groups = [], []
+    by_ring = [prediction for prediction in predictions_of(results) if not prediction.by_model]
+    # Where all rates are those of the model, a column of its own would repeat them.
+    with_model = has_model_rates(by_ring)
     for prediction in predictions_of(results):
         for size in prediction.sizes:
-            rows.append(_row(prediction.curve, size))
+            model_cell = (_model_cell(prediction, size),) if with_model else ()
+            rows.append((*_row(prediction.curve, size), *model_cell))
             groups.append(_title(prediction.curve))
-    units = {prediction.curve.rate_unit for prediction in predictions_of(results)}
-    headings = (
+    units = listed(sorted({prediction.curve.rate_unit for prediction in predictions_of(results)}))
+    headings = [
         Heading("Size"),
         Heading("Devices", numeric=True),
-        Heading("Throughput", listed(sorted(units)), numeric=True, interval=True),
+        Heading("Throughput", units, numeric=True, interval=True),
         Heading(f"Throughput, {_in_percent(_INNER)}"),
         Heading("Efficiency", numeric=True, interval=True),
         Heading(f"Efficiency, {_in_percent(_INNER)}"),
-    )
+    ]
+    if with_model:
+        headings.append(Heading("By the physical model", units, numeric=True))
+    parts = [f"Intervals next to values: {_in_percent(_OUTER)}. {METHOD}"] if by_ring or not rows else []
+    if has_model_rates(results):
+        parts.append(MODEL)
+    title, caption = "Sizes that were not measured", " ".join(parts)
     notes = tuple(_notes(results))
-    title, caption = "Sizes that were not measured", f"Intervals next to values: {_in_percent(_OUTER)}. {METHOD}"
-    return Table("predictions", title, caption, headings, tuple(rows), notes, _NOTHING, tuple(groups))
+    return Table("predictions", title, caption, tuple(headings), tuple(rows), notes, _NOTHING, tuple(groups))
+
+
+def has_model_rates(results: Sequence[Prediction | Refusal]) -> bool:
+    """Return whether the physical model says something of any size."""
+    return any(size.model_rate is not None for result in predictions_of(results) for size in result.sizes)
+
+
+def _model_cell(prediction: Prediction, size: PredictedSize) -> Cell:
+    """Return the rate by the physical model, or why there is none."""
+    if size.model_rate is not None:
+        return Cell(format_bounded(size.model_rate)[0])
+    return Cell.missing(prediction.model if isinstance(prediction.model, str) else TOO_UNCERTAIN)
 
 
 def describe(results: Sequence[Prediction | Refusal]) -> str:
@@ -134,15 +162,20 @@ def describe(results: Sequence[Prediction | Refusal]) -> str:
     parts = []
     for prediction in predictions_of(results):
         title = f"{_title(prediction.curve)}: {_measured(prediction.curve)}"
-        parts.append("\n".join([title, as_text(prediction_table([prediction])), *_reasons(prediction)]))
+        lines = [title, as_text(prediction_table([prediction])), *_reasons(prediction), *narrowing_lines(prediction)]
+        parts.append("\n".join(lines))
     refused: dict[str, list[str]] = {}
     for result in results:
         if isinstance(result, Refusal):
             refused.setdefault(result.reason, []).append(f"{_title(result.curve)}, {_measured(result.curve)}")
     for reason, series in refused.items():
         parts.append("\n".join([f"not predicted: {reason}", *(f"  {line}" for line in series)]))
-    if any(predictions_of(results)):
-        parts.append("\n".join([METHOD, INTERVALS]))
+    by_ring = [prediction for prediction in predictions_of(results) if not prediction.by_model]
+    methods = [METHOD, INTERVALS] if by_ring else []
+    if has_model_rates(results):
+        methods.append(MODEL)
+    if methods:
+        parts.append("\n".join(methods))
     return "\n\n".join(parts)
 
 
@@ -178,10 +211,13 @@ def _content(result: Prediction | Refusal) -> dict[str, Any]:
                 "efficiency": size.efficiency,
                 **{name: {f"{share:g}": _bounds(held) for share, held in of.items()} for name, of in intervals.items()},
                 "reason": size.reason,
+                "physical_model_rate": size.model_rate,
+                "narrowed_by": {entry.measurement: entry.half_width for entry in narrowings(result, size)},
             }
         )
     claimed = {"largest_claimed": result.claimed_units, "reason": result.reason}
-    return {**about, "efficiency_relative_to_devices": result.reference.devices, **claimed, "sizes": sizes}
+    model = {"physical_model": result.model if isinstance(result.model, str) else model_content(result.model)}
+    return {**about, "efficiency_relative_to_devices": result.reference.devices, **claimed, **model, "sizes": sizes}
 
 
 def _bounds(interval: Interval | None) -> list[float] | None:

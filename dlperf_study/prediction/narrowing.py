@@ -1,0 +1,84 @@
+"""Which further measurement would narrow the interval of a prediction most, and what it would be then.
+
+A further size is taken to give what is predicted, with the error of the largest measured one; more runs of a size to
+have the mean and the deviation of those there are.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dlperf_study.core.wording import counted
+from dlperf_study.metrics.statistics import MANY, Estimate
+from dlperf_study.prediction.curves import Curve, CurvePoint
+from dlperf_study.prediction.intervals import LEVELS, interval
+from dlperf_study.prediction.node_ring import predicted_log_rate
+from dlperf_study.prediction.prediction import PredictedSize, Prediction
+
+#: How many more runs of a size count as one measurement.
+MORE_RUNS = 3
+#: How many times the largest measured size is within reach.
+_REACH = 2
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """What one measurement would make of the widest interval of a predicted size.
+
+    ``measurement``: a number of units, or more runs on one. ``half_width``: as a share of the rate, upwards.
+    """
+
+    measurement: str
+    half_width: float
+
+
+def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
+    """Return the measurements that would give a predicted size an interval or narrow it, the best one first.
+
+    Empty for a size that was measured, and for series whose predictions no published series tests.
+    """
+    if size.is_measured or prediction.reason:
+        return []
+    curve = prediction.curve
+    results = []
+    for measurement, with_it in _further(curve, size.units):
+        half_width = half_width_of(with_it, size.units)
+        if half_width is not None:
+            results.append(Narrowing(measurement, half_width))
+    now = half_width_of(curve, size.units)
+    better = [result for result in results if now is None or result.half_width < now]
+    return sorted(better, key=lambda result: result.half_width)
+
+
+def half_width_of(curve: Curve, units: int) -> float | None:
+    """Return by which share of the rate the widest interval of a prediction reaches upwards; None without one."""
+    log_rate = predicted_log_rate(curve, units)
+    held = interval(curve, units, log_rate, max(LEVELS))
+    return held.high / log_rate.factor - 1 if held else None
+
+
+def _further(curve: Curve, units: int) -> Iterator[tuple[str, Curve]]:
+    """Yield each measurement within reach, with the curve as it would be."""
+    last = curve.last.units
+    nearest = min(_REACH * last, (last + units) // 2) if units <= _REACH * last else _REACH * last
+    for further in sorted({nearest} - {last, units}):
+        if last < further < units:
+            yield counted(further, curve.unit), _with_size(curve, further)
+    for point in dict.fromkeys((curve.points[0], curve.last)):
+        if point.log_rate.error is not None and point.log_rate.freedom < MANY:
+            yield f"{MORE_RUNS} more runs on {counted(point.units, curve.unit)}", _with_runs(curve, point)
+
+
+def _with_size(curve: Curve, units: int) -> Curve:
+    rate = predicted_log_rate(curve, units)
+    estimate = Estimate(rate.mean, curve.last.log_rate.error, curve.last.log_rate.freedom)
+    point = CurvePoint(units, units * curve.devices_per_unit, estimate)
+    return replace(curve, points=(*curve.points, point))
+
+
+def _with_runs(curve: Curve, point: CurvePoint) -> Curve:
+    estimate = point.log_rate
+    runs = estimate.freedom + 1
+    error = (estimate.error or 0.0) * math.sqrt(runs / (runs + MORE_RUNS))
+    with_runs = replace(point, log_rate=Estimate(estimate.mean, error, estimate.freedom + MORE_RUNS))
+    return replace(curve, points=tuple(with_runs if each == point else each for each in curve.points))

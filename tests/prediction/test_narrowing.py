@@ -1,0 +1,52 @@
+"""What a further measurement would make of an interval, against what it makes of it."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.metrics.statistics import Estimate
+from dlperf_study.prediction.curves import STRONG, Unit
+from dlperf_study.prediction.narrowing import half_width_of, narrowings
+from dlperf_study.prediction.node_ring import predicted_rate
+from dlperf_study.prediction.prediction import predict
+from tests.prediction.curve_factory import curve
+
+RATES = {1: 8 / 1.0, 2: 16 / 1.2, 4: 32 / 1.3}
+
+
+def narrowed(measured, units):
+    [prediction] = predict([measured], Unit.NODE, [units])
+    [size] = prediction.sizes
+    return {entry.measurement: entry.half_width for entry in narrowings(prediction, size)}
+
+
+def test_a_size_between_narrows_the_interval_as_it_does_when_measured():
+    measured = curve(RATES, error=0.001)
+    results = narrowed(measured, 8)
+    further = curve({**RATES, 6: predicted_rate(measured, 6)}, error=0.001)
+    # Its own error is that of the others, and not that of the prediction.
+    assert results["6 nodes"] == pytest.approx(half_width_of(further, 8), rel=1e-6)
+    assert results["6 nodes"] < half_width_of(measured, 8)
+
+
+def test_more_runs_are_named_where_runs_differ_more_than_series():
+    noisy, exact = (curve(RATES, error=error) for error in (0.05, 1e-6))
+    first, *rest = narrowed(noisy, 8)
+    assert first == "3 more runs on 4 nodes"
+    assert "3 more runs on 1 node" in rest
+    # Six runs instead of three: the error is smaller by the root of two, and its t quantile is that of five.
+    more = noisy.points[-1]
+    more = replace(more, log_rate=Estimate(more.log_rate.mean, 0.05 / math.sqrt(2), 5.0))
+    assert narrowed(noisy, 8)[first] == pytest.approx(
+        half_width_of(replace(noisy, points=(*noisy.points[:-1], more)), 8)
+    )
+    assert next(iter(narrowed(exact, 8))) == "6 nodes"
+
+
+def test_a_size_without_an_interval_may_get_one():
+    assert list(narrowed(curve(RATES), 16)) == ["8 nodes"]
+    # Nothing within reach gives one to 64 nodes, or tests a fixed batch.
+    assert narrowed(curve(RATES), 64) == {}
+    assert narrowed(curve(RATES, scaling=STRONG), 8) == {}
+    assert narrowed(curve(RATES), 4) == {}
