@@ -194,6 +194,7 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
     configurations = [study.configuration(point, cluster.name) for point in points]
     _check_all_different(study, points, configurations)
     _check_rate(study, configurations)
+    _check_searched_batches(study, points)
     identities = {frozenset(point.items()): each.identity for point, each in zip(points, configurations, strict=True)}
     baselines = _denominators("baseline", study, points, identities)
     references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
@@ -287,6 +288,14 @@ def _check_all_different(study: Study, points: Sequence[Point], configurations: 
                 f"{study.source}: global_batch {batches} {_not_shared(configuration)} "
                 "and would be one configuration; exclude all but one"
             )
+
+
+def _check_searched_batches(study: Study, points: Sequence[Point]) -> None:
+    """Refuse a search that could try no batch, as a batch has a sample at least in each of its micro-batches."""
+    parts = max((int(point.get("micro_batches", 1)) for point in points if study.is_searched(point)), default=1)
+    if study.largest_batch is not None and study.largest_batch < parts:
+        reason = f"a batch of {parts} micro-batches has {parts} samples at least"
+        raise StudyFileError(f"{study.source}: largest_batch.at_most is {study.largest_batch}, but {reason}")
 
 
 def _check_rate(study: Study, configurations: Sequence[Configuration]) -> None:

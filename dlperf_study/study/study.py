@@ -1,6 +1,6 @@
 """What a study measures: a grid of points, each with its baseline and its reference. Standard library only."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -149,15 +149,7 @@ class Study:
             self._require_match(f"extras[{index}]", where, points)
         if self.largest_batch is not None:
             self._require_match("largest_batch.where", self.largest_batch_where, points)
-            self._check_searched_batches(filter(self.is_searched, points))
         return tuple(points)
-
-    def _check_searched_batches(self, points: Iterable[Point]) -> None:
-        """Refuse a search that could try no batch, as a batch has a sample at least in each of its micro-batches."""
-        parts = max((int(point.get("micro_batches", 1)) for point in points), default=1)
-        if self.largest_batch is not None and self.largest_batch < parts:
-            reason = f"a batch of {parts} micro-batches has {parts} samples at least"
-            raise self._error(f"largest_batch.at_most is {self.largest_batch}, but {reason}")
 
     def is_searched(self, point: Point) -> bool:
         """Return whether the largest batch of a point is searched."""
