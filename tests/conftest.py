@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from dlperf_study.core.errors import BusyError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE
@@ -43,6 +44,9 @@ os.environ[TESTS_MARK] = TESTS
 SECRET = "s3cret-of-the-tests"
 #: With all that the tests import, the collector would take a sixth of the processor time to find next to nothing.
 gc.set_threshold(100_000, 20, 100)
+#: Beside other tests any example may take long, and no test here is one of speed.
+settings.register_profile("any_speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any_speed")
 
 #: How Python reports that it starts a process.
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "pty.spawn"}

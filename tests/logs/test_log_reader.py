@@ -22,7 +22,7 @@ from tests.logs.small_logs import described, elapse, errors, ips, messages, read
 SAMPLES = Path(__file__).parent / "samples"
 TEXTS = {path: path.read_bytes() for path in sorted(SAMPLES.glob("*.log")) if "two_formats" not in path.name}
 LINES = [line for text in TEXTS.values() for line in text.splitlines()]
-slow = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+slow = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 STEPS = "".join(map(elapse, range(50)))

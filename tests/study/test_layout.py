@@ -11,7 +11,7 @@ from dlperf_study.study.layout import DIMENSIONS, OF_COPIES, OF_REPLICA, Layout
 SIZES = st.integers(1, 3)
 LAYOUTS = st.builds(Layout, **dict.fromkeys(DIMENSIONS, SIZES))
 #: On a machine that does other work, too.
-ENOUGH = settings(deadline=None, max_examples=40)
+ENOUGH = settings(max_examples=40)
 GROUPED = st.lists(st.sampled_from(DIMENSIONS), unique=True)
 
 
