@@ -188,8 +188,8 @@ class StudyResults:
         """
         if not changes:
             raise WhatIfError(f"give a change: {choices()}")
-        texts = {name: str(value) for name, value in changes.items()}
-        return StudyScenarios(what_if(study_curves(self.dataset), texts, _unit(nodes, devices), [*nodes, *devices]))
+        settings = {name: str(value) for name, value in changes.items()}
+        return StudyScenarios(what_if(study_curves(self.dataset), settings, _unit(nodes, devices), [*nodes, *devices]))
 
     @cached_property
     def measurements(self) -> list["StudyResults"]:
