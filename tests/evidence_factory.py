@@ -253,7 +253,9 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     generator = np.random.default_rng([asked.seed, rank, repetition, zlib.crc32(name.encode())])
     alone = exchange_of(asked, recipe) == "none"
     faster = 1.0 - recipe.rank_advantage * (rank != slowest_rank(asked, repetition))
-    final_loss = recipe.final_loss + 0.1 * (rank - (asked.world_size - 1) / 2)
+    # Ranks that train on the same samples have the same loss.
+    layout = asked.layout
+    final_loss = recipe.final_loss + 0.1 * (layout.replica(rank) - (layout.replicas - 1) / 2)
     step = recipe.computation_seconds if alone else recipe.step_seconds
     warmup = _steps(generator, step, asked.warmup_steps, recipe.noise)
     warmup[:1] *= recipe.first_step_slowdown

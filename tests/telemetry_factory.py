@@ -31,14 +31,17 @@ def gpu(watts: float = 300.0, seconds: float = 0.0, **changes: Any) -> dict[str,
     return {name: value for name, value in (values | changes).items() if value is not None}
 
 
-def sample(seconds: float, gpus: list[dict[str, Any]], joules: dict[str, float] | None = None) -> dict[str, Any]:
-    """Return a sample of a node so many seconds after the beginning of the window."""
+def sample(
+    seconds: float, gpus: list[dict[str, Any]], joules: dict[str, float] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Return a sample of a node so many seconds after the beginning of the window; ``more``: further values of it."""
     return {
         "clock_ns": BEGIN_NS + round(seconds * SECOND),
         "sampling_seconds": 0.002,
         "memory_used_bytes": 4 * 2**30 + round(seconds),
         "cpu_energy_joules": joules or {},
         "gpus": gpus,
+        **more,
     }
 
 

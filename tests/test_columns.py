@@ -4,8 +4,8 @@ from dlperf_study.core.errors import Diagnostic, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.evidence.run import read_run
-from dlperf_study.metrics import energy, gpu_state, ingested, throughput
-from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS
+from dlperf_study.metrics import energy, gpu_state, ingested, network, throughput
+from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS, SECONDS_OF_KINDS
 from dlperf_study.metrics.columns import COLUMNS, Dtype, TableName, columns_by_name, columns_of
 from dlperf_study.metrics.held_memory import HELD_COLUMNS
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
@@ -55,7 +55,8 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     # left to the library; images are no sequences. It has no pieces of arithmetic and one kind of exchange,
     # and computes nothing again.
     # Without telemetry nothing is known of resources but why.
-    of_telemetry = {metric.name for metric in (*energy.METRICS, *gpu_state.METRICS)} - {"energy_obstacle"}
+    telemetry = (*energy.METRICS, *gpu_state.METRICS, *network.METRICS)
+    of_telemetry = {metric.name for metric in telemetry} - {"energy_obstacle"}
     assert {name for name, value in row.items() if value is None} == of_telemetry | {
         *(
             "token_file",
@@ -69,11 +70,11 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
         ),
         *("used_cores", "throttled_share", "loss_scale", "skipped_steps", "compile_seconds"),
         *("observed_cudnn_autotune", "observed_fused_optimizer"),
-        *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
+        *("cpu_mhz", "cpu_cache_bytes", "gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
         *("program_command", "program_commit", "program_remote", "steps_from"),
         *("piece_seconds", "pace_state"),
         *("hardware_flops_per_sample", "hfu"),
-        *(*COLLECTIVE_COLUMNS, *GROUP_COLUMNS, *HELD_COLUMNS),
+        *(*COLLECTIVE_COLUMNS, *SECONDS_OF_KINDS, *GROUP_COLUMNS, *HELD_COLUMNS),
     }
 
 

@@ -314,6 +314,7 @@ class NodeSample(TypedDict):
     sampling_seconds: Seconds
     memory_used_bytes: Count
     cpu_energy_joules: dict[str, Amount]
+    network_bytes: NotRequired[dict[str, Count]]
     gpus: list[GpuSample]
 
 

@@ -35,6 +35,8 @@ class HardwareFacts(TypedDict, total=False):
 
     host: str
     cpu_model: str | None
+    cpu_mhz: Annotated[float, Rule(ge=0, le=1e6)] | None
+    cpu_cache_bytes: Count | None
     cpu_governor: str | None
     cores: PositiveCount | None
     memory_bytes: Count | None

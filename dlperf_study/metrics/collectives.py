@@ -77,7 +77,13 @@ def _no_such(gap: Gap) -> str:
     return "no step has such collectives, or they were not measured alone"
 
 
-def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric]:
+def _kind_seconds(run: Run, kind: CollectiveKind) -> float | None:
+    """Return the seconds of the collectives of a kind alone, by the slowest rank; None where there are none."""
+    window = window_alone(run, kind)
+    return window.mean_seconds if window else None
+
+
+def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
     label = kind.replace("_", "-")
     formula, _ = BUS_FACTORS[kind]
     size = Metric(
@@ -92,6 +98,17 @@ def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric]:
         missing=(_no_such,),
         pages=(COMMUNICATION,),
     )
+    seconds = Metric(
+        f"{kind}_alone_seconds",
+        f"{label.capitalize()} alone",
+        f"seconds of the {label} collectives of a step, done alone by the slowest rank",
+        RC,
+        unit="s",
+        value=lambda run: _kind_seconds(run, kind),
+        summary=Summary.POSITIVE_MEAN,
+        missing=(_no_such,),
+        pages=(COMMUNICATION,),
+    )
     rate = Metric(
         f"{kind}_bandwidth",
         f"{label.capitalize()} bus bandwidth",
@@ -103,7 +120,7 @@ def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric]:
         missing=(_no_such,),
         pages=(COMMUNICATION,),
     )
-    return size, rate
+    return size, seconds, rate
 
 
 def _metrics_of_group(group: str, meaning: str) -> tuple[Metric, Metric]:
@@ -143,6 +160,9 @@ _GROUPS = {
 _OF_KINDS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _metrics_of(kind))
 _OF_GROUPS = tuple(metric for group, meaning in _GROUPS.items() for metric in _metrics_of_group(group, meaning))
 METRICS = (*_OF_KINDS, *_OF_GROUPS)
+#: The seconds of the collectives of a step alone, by kind and by group, with what pages call these.
+SECONDS_OF_KINDS = {f"{kind}_alone_seconds": kind.replace("_", "-") for kind in COLLECTIVE_KINDS}
+SECONDS_OF_GROUPS = {f"{group}_exchange_seconds": f"over {group}" for group in _GROUPS}
 #: The columns of the table of collectives, as far as a study has them: by kind, and by group.
-COLLECTIVE_COLUMNS = tuple(metric.name for metric in _OF_KINDS)
+COLLECTIVE_COLUMNS = tuple(metric.name for metric in _OF_KINDS if metric.name not in SECONDS_OF_KINDS)
 GROUP_COLUMNS = tuple(metric.name for metric in _OF_GROUPS)

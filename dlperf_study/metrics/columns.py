@@ -20,6 +20,7 @@ from dlperf_study.metrics import (
     gpu_state,
     held_memory,
     ingested,
+    network,
     outcome,
     pace,
     parameters,
@@ -54,7 +55,18 @@ FAMILIES: tuple[ModuleType, ...] = (
         collectives,
         pipeline_bubble,
     ),
-    *(exchange_reports, utilisation, tuning, process_resources, held_memory, energy, gpu_state, ingested, environment),
+    *(
+        exchange_reports,
+        utilisation,
+        tuning,
+        process_resources,
+        held_memory,
+        energy,
+        gpu_state,
+        network,
+        ingested,
+        environment,
+    ),
 )
 
 

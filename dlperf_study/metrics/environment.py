@@ -8,6 +8,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import (
     COMMUNICATION,
+    FLOAT,
     MAYBE_FLAG,
     MAYBE_INT,
     RATE_PAGES,
@@ -178,6 +179,23 @@ METRICS = (
         same_within="framework",
     ),
     recorded("cpu_model", "CPU", "model of the processor", _of_hardware("cpu_model"), same_within=STUDY),
+    recorded(
+        "cpu_mhz",
+        "CPU clock",
+        "clock of the first core just before the run, as the kernel has it",
+        _of_hardware("cpu_mhz"),
+        unit="MHz",
+        dtype=FLOAT,
+    ),
+    recorded(
+        "cpu_cache_bytes",
+        "CPU cache",
+        "largest cache that the first core uses, alone or with others",
+        _of_hardware("cpu_cache_bytes"),
+        unit="bytes",
+        dtype=MAYBE_INT,
+        same_within=STUDY,
+    ),
     Metric(
         "cores",
         "Cores",

@@ -79,6 +79,21 @@ def wall_rate(
     return WallRate(float(global_batch * distances.sum() / seconds.sum()))
 
 
+def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int, global_batch: int) -> float:
+    """Return samples/s by the times of the lines of two steps; NaN where one has none, or they are too coarse.
+
+    The rule of DLPerf's extract_paddle_logs_time.py, which takes the first and the last step of its window.
+    ``steps``, ``times``: as of ``wall_rate``.
+    """
+    ends = [np.flatnonzero((steps == step) & np.isfinite(times)) for step in (first_step, last_step)]
+    if not all(lines.size for lines in ends):
+        return np.nan
+    [seconds] = _between(times[[ends[0][0], ends[1][0]]])
+    finite = times[np.isfinite(times)]
+    resolution = 1.0 if (np.round(finite) == finite).all() else 0.001
+    return global_batch * (last_step - first_step) / seconds if seconds >= RESOLUTIONS * resolution else np.nan
+
+
 def _between(times: Floats) -> Floats:
     """Return the seconds from line to line; a jump back by nearly a day is midnight."""
     seconds = np.diff(times)
@@ -97,6 +112,7 @@ def _usual_rate(distances: Integers, seconds: Floats) -> float:
 
 #: Why a number of DLPerf's window is missing.
 NO_EXTRACTOR = "DLPerf has no extractor for such logs, or one with a rule of its own"
+NO_TIMES_OF_WINDOW = "the lines of its first and last step have no times, or too coarse ones"
 NO_LINE = "no line of the log with samples/s is in DLPerf's window"
 
 
@@ -120,16 +136,6 @@ METRICS = (
         unit="tokens/s",
         interval="of the baseline",
         missing=(no_ratio_to("baseline"),),
-        shown=Shown.DENOMINATOR,
-    ),
-    Metric(
-        "reference_token_throughput",
-        "Reference token throughput",
-        "token_throughput of the declared reference, where ratios are of tokens/s",
-        C,
-        unit="tokens/s",
-        interval="of the reference",
-        missing=(no_ratio_to("reference"),),
         shown=Shown.DENOMINATOR,
     ),
     Metric(
@@ -197,6 +203,17 @@ METRICS = (
         summary=Summary.GEOMETRIC,
         missing=(only_in_tokens, no_fixed_window),
         missing_of_run=no_fixed_window_of_run,
+    ),
+    Metric(
+        "fixed_window_clock_throughput",
+        "Throughput by the clock, fixed window",
+        "of ingested logs whose lines have times: samples / seconds from the line of the first step that DLPerf took "
+        "to that of the last; the rule of its extract_paddle_logs_time.py",
+        RC,
+        unit="samples/s",
+        summary=Summary.GEOMETRIC,
+        missing=(only_in_tokens, no_fixed_window, NO_TIMES_OF_WINDOW),
+        missing_of_run=NO_TIMES_OF_WINDOW,
     ),
     Metric(
         "fixed_window_mean_of_rates",

@@ -8,7 +8,7 @@ model training on GPU clusters using Megatron-LM" (SC'21), section 2.2.
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,16 +88,58 @@ def bubble_columns(entries: Iterable[Entry], completed: pd.DataFrame) -> dict[st
     """
     measured = completed.dropna(subset=["step_seconds"]).groupby("identity")["step_seconds"]
     steps = {str(identity): runs.to_numpy(float) for identity, runs in measured}
-    pipelines: defaultdict[Hashable, dict[int, str]] = defaultdict(dict)
-    for entry in entries:
-        configuration = entry.configuration
-        if configuration.pipeline_parallel > 1 and configuration.identity in steps:
-            pipelines[_but_micro_batches(configuration)][configuration.micro_batches] = configuration.identity
     columns: dict[str, dict[str, float]] = {}
-    for identities in pipelines.values():
+    for identities in _pipelines(entries, steps):
         of_counts = bubbles({count: steps[identity] for count, identity in sorted(identities.items())})
         columns |= {identities[count]: bubble.columns() for count, bubble in of_counts.items()}
     return columns
+
+
+def bubble_seconds(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None) -> pd.Series:
+    """Return the seconds of the bubble in a step of each completed run; 0 without a pipeline, missing where unknown.
+
+    The line through the steps of each round is that of all runs: least squares with the same weights. So the mean over
+    rounds in which all numbers of micro-batches were measured is the bubble of the means. ``rounds``: of each run, by
+    the index of ``completed``; runs in no round have no bubble of their own.
+    """
+    has_pipeline = completed["pipeline_parallel"].astype("Float64").fillna(1) > 1
+    seconds = pd.Series(0.0, completed.index).mask(has_pipeline.astype(bool))
+    if rounds is None:
+        return seconds
+    known_steps = completed["step_seconds"].notna() & rounds.notna()
+    steps = pd.DataFrame({"identity": completed["identity"], "round": rounds, "step": completed["step_seconds"]})
+    steps = steps[known_steps].astype({"step": float})
+    for identities in _pipelines(entries, set(steps["identity"])):
+        counts = {identity: count for count, identity in sorted(identities.items())}
+        of_pipeline = steps[steps["identity"].isin(counts)]
+        of_rounds = of_pipeline.pivot_table(index="round", columns="identity", values="step").reindex(columns=counts)
+        of_rounds = of_rounds.dropna()
+        slopes = _slopes(np.array(list(counts.values()), dtype=float), of_rounds.to_numpy())
+        if slopes.size and slopes.mean() > 0:
+            slope_of_round = dict(zip(of_rounds.index, slopes, strict=True))
+            busy = of_pipeline["identity"].map(counts) * of_pipeline["round"].map(slope_of_round)
+            seconds.update(of_pipeline["step"] - busy)
+    return seconds
+
+
+def _slopes(counts: Floats, steps: Floats) -> Floats:
+    """Return the seconds of a micro-batch in each round; ``steps`` [rounds, counts]. None with fewer than 3 counts."""
+    if counts.size < LEAST_COUNTS or not steps.size:
+        return np.empty(0)
+    means = steps.mean(axis=0)
+    weights = np.linalg.pinv(np.column_stack([np.ones_like(counts), counts]) / means[:, None])[1]
+    slopes: Floats = steps / means @ weights
+    return slopes
+
+
+def _pipelines(entries: Iterable[Entry], measured: Container[str]) -> list[dict[int, str]]:
+    """Return, of configurations that differ in nothing else, each by its number of micro-batches."""
+    pipelines: defaultdict[Hashable, dict[int, str]] = defaultdict(dict)
+    for entry in entries:
+        configuration = entry.configuration
+        if configuration.pipeline_parallel > 1 and configuration.identity in measured:
+            pipelines[_but_micro_batches(configuration)][configuration.micro_batches] = configuration.identity
+    return list(pipelines.values())
 
 
 def _but_micro_batches(configuration: Configuration) -> Hashable:

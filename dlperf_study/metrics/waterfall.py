@@ -1,8 +1,10 @@
 """From the ideal step to the measured one: how much each cause adds, in parts that add up.
 
 The ideal step is that of the baseline, for as much work of a device. What a configuration adds is the difference of
-each part of a step, in the runs that measured its parts: the mean computation of its ranks, by how much the slowest
-rank's is longer, the waiting for jitter, what of the exchange is exposed besides, the input wait, and the drain.
+each part of a step: the mean computation of its ranks, by how much the slowest rank's is longer, the waiting for
+jitter, what of the exchange is exposed besides, the input wait, and the drain. Where no step can be done without its
+exchange, and where logs print nothing but rates, these can't be told apart: then they are one cause, without those that
+can, which are the bubble of a pipeline and the input wait.
 """
 
 from collections.abc import Mapping
@@ -11,18 +13,24 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dlperf_study.metrics.comparison import Samples, samples_of
-from dlperf_study.metrics.statistics import Estimate, Sample
+from dlperf_study.metrics.statistics import Estimate, Interval, Sample
 
+STEP, TOGETHER, INPUT, BUBBLE = "step", "together", "input", "bubble"
 #: The causes in the order of a waterfall, with what pages call them.
 CAUSES = {
     "computation": "Scaling of computation",
     "imbalance": "Load imbalance",
     "jitter": "Waiting for jitter",
     "exchange": "Exposed exchange",
-    "input": "Input wait",
+    TOGETHER: "Not told apart",
+    INPUT: "Input wait",
+    BUBBLE: "Pipeline bubble",
     "drain": "Drain",
 }
-STEP = "step"
+#: The causes of a step of which all parts were measured.
+_OF_WHOLE = ("computation", "imbalance", "jitter", "exchange", INPUT, "drain")
+#: What may be told apart in other steps, the most first; the rest is together.
+_OF_OTHERS: tuple[tuple[str, ...], ...] = ((INPUT, BUBBLE), (BUBBLE,), (INPUT,), ())
 
 
 @dataclass(frozen=True)
@@ -36,41 +44,78 @@ class Waterfall:
     causes: Mapping[str, Estimate]
     measured: Estimate
 
-
-def part_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, Samples]:
-    """Return the seconds of a step of completed runs by cause, and of the whole step, by identity.
-
-    Only of runs in which all parts were measured, so that their parts add up. ``rounds``: see ``samples_of``.
-    """
-    measured = runs.dropna(subset=["broken_down_step_seconds", "computation_seconds", "load_balance"])
-    seconds = _parts(measured)
-    return {name: samples_of(values, runs["identity"], rounds) for name, values in seconds.items()}
+    @property
+    def has_several_causes(self) -> bool:
+        """Whether some cause is told apart from the rest."""
+        return len(self.causes) > 1
 
 
-def _parts(runs: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the seconds of the parts of a step, which add up to it."""
-    mean_computation = runs["computation_seconds"] * runs["load_balance"]
-    # What is not known is 0, and so stays in the exposed exchange: jitter where ranks wait inside their computation.
-    jitter, waiting = runs["jitter_seconds"].fillna(0.0), runs["input_seconds"].fillna(0.0)
-    drain = (runs["drain_seconds"] / runs["steps_measured"].astype(float)).fillna(0.0)
-    imbalance = runs["computation_seconds"] - mean_computation
-    step = runs["broken_down_step_seconds"]
-    exchange = step - runs["computation_seconds"] - waiting - jitter - drain
-    parts = (mean_computation, imbalance, jitter, exchange, waiting, drain)
-    return {STEP: step, **dict(zip(CAUSES, parts, strict=True))}
+@dataclass(frozen=True)
+class StepParts:
+    """The seconds of a step of completed runs and of its parts, by how many of them are told apart, the most first."""
 
+    levels: tuple[Mapping[str, Samples], ...]
 
-def waterfall(parts: Mapping[str, Samples], identity: str, baseline: str, work: float) -> Waterfall | None:
-    """Return the waterfall of a configuration; None where its parts or those of its baseline were not measured.
+    @classmethod
+    def of(cls, runs: pd.DataFrame, rounds: pd.Series | None, bubble_seconds: pd.Series) -> "StepParts":
+        """Return the parts of completed runs.
 
-    ``parts``: from ``part_samples``. ``work``: how many times the work of a device of the baseline a device has in a
-    step.
-    """
-    if identity not in parts[STEP] or baseline not in parts[STEP]:
+        ``rounds``: see ``samples_of``. ``bubble_seconds``: of each run, by the index of ``runs``; 0 without a pipeline,
+        missing where it is not known.
+        """
+        levels = [_parts_of_whole(runs)]
+        measured = {INPUT: runs["input_seconds"], BUBBLE: bubble_seconds}
+        for causes in _OF_OTHERS:
+            levels.append(_parts_of_step(runs["step_seconds"], {name: measured[name] for name in causes}))
+        return cls(tuple(_samples(level, runs["identity"], rounds) for level in levels))
+
+    def waterfall(self, identity: str, baseline: str, work: float) -> Waterfall | None:
+        """Return the waterfall of a configuration; None where its step or that of its baseline is not known.
+
+        With the most causes that are known of both. ``work``: how many times the work of a device of the baseline a
+        device has in a step.
+        """
+        for parts in self.levels:
+            if identity in parts[STEP] and baseline in parts[STEP]:
+                return _waterfall(parts, identity, baseline, work)
         return None
+
+
+def _parts_of_whole(runs: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return the seconds of the parts of a step, which add up to it, of the runs in which all were measured."""
+    measured = runs.dropna(subset=["broken_down_step_seconds", "computation_seconds", "load_balance"])
+    mean_computation = measured["computation_seconds"] * measured["load_balance"]
+    # What is not known is 0, and so stays in the exposed exchange: jitter where ranks wait inside their computation.
+    jitter, waiting = measured["jitter_seconds"].fillna(0.0), measured["input_seconds"].fillna(0.0)
+    drain = (measured["drain_seconds"] / measured["steps_measured"].astype(float)).fillna(0.0)
+    imbalance = measured["computation_seconds"] - mean_computation
+    step = measured["broken_down_step_seconds"]
+    exchange = step - measured["computation_seconds"] - waiting - jitter - drain
+    parts = (mean_computation, imbalance, jitter, exchange, waiting, drain)
+    return {STEP: step, **dict(zip(_OF_WHOLE, parts, strict=True))}
+
+
+def _parts_of_step(step: pd.Series, measured: Mapping[str, pd.Series]) -> dict[str, pd.Series]:
+    """Return the seconds of a step, of the parts of it that were measured, and of the rest together.
+
+    Of the runs in which all of these are known.
+    """
+    parts = pd.DataFrame({STEP: step, **measured}).astype(float).dropna()
+    together = parts[STEP] - parts[list(measured)].sum(axis="columns")
+    return {STEP: parts[STEP], TOGETHER: together, **{name: parts[name] for name in measured}}
+
+
+def _samples(parts: Mapping[str, pd.Series], identities: pd.Series, rounds: pd.Series | None) -> dict[str, Samples]:
+    return {name: samples_of(seconds, identities, rounds) for name, seconds in parts.items()}
+
+
+def _waterfall(parts: Mapping[str, Samples], identity: str, baseline: str, work: float) -> Waterfall:
     causes = {}
-    for cause in CAUSES:
-        causes[cause] = parts[cause][identity].minus(_scaled(parts[cause][baseline], work))
+    for cause in filter(parts.__contains__, CAUSES):
+        sample, of_baseline = parts[cause][identity], parts[cause][baseline]
+        has_bubble = sample.values.any() or of_baseline.values.any()
+        if cause != BUBBLE or has_bubble:
+            causes[cause] = sample.minus(_scaled(of_baseline, work))
     measured, ideal = parts[STEP][identity], _scaled(parts[STEP][baseline], work)
     # Of the rounds that both have, as the differences are.
     return Waterfall(_common(ideal, measured), causes, _common(measured, ideal))
@@ -81,11 +126,30 @@ def _scaled(sample: Sample, factor: float) -> Sample:
     return Sample(sample.values * factor, sample.rounds)
 
 
-def _common(sample: Sample, other: Sample) -> Estimate:
+def _common(sample: Sample, compared: Sample) -> Estimate:
     """Return the mean of the runs that differences are made of: those of common rounds, where enough are."""
-    if sample.rounds is None or other.rounds is None:
+    if sample.rounds is None or compared.rounds is None:
         return sample.estimate
-    is_common = pd.Series(sample.rounds).isin(other.rounds).to_numpy()
-    if is_common.sum() < len(sample.values) and len(sample.within_rounds(other)) >= 3:
+    is_common = pd.Series(sample.rounds).isin(compared.rounds).to_numpy()
+    if is_common.sum() < len(sample.values) and len(sample.within_rounds(compared)) >= 3:
         return Sample(sample.values[is_common], sample.rounds[is_common]).estimate
     return sample.estimate
+
+
+def exposed_of_kinds(exposed: Interval | None, alone: Mapping[str, Interval]) -> dict[str, Interval]:
+    """Return within which seconds each of several exchanges of a step is exposed, by its name.
+
+    From the ends of their 95 % intervals, and as if none was exposed for longer than it takes ``alone``: of what is
+    ``exposed``, at least what all others can't explain. Without ``exposed``, as no step can be done without the
+    exchange, from nothing to all of it. Empty where the step waits for longer than all of them take.
+    """
+    bounds = {}
+    most_of_all = sum(interval.high for interval in alone.values())
+    for name, seconds in alone.items():
+        most_of_rest = most_of_all - seconds.high
+        least = max(0.0, exposed.low - most_of_rest) if exposed else 0.0
+        most = max(0.0, min(exposed.high, seconds.high)) if exposed else seconds.high
+        if most < least:
+            return {}
+        bounds[name] = Interval(least, most)
+    return bounds

@@ -24,6 +24,7 @@ from dlperf_study.dataset.inputs import record_report, report_digest
 from dlperf_study.machines.supervision.locks import lock
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
 from dlperf_study.report.section import RUNS_FILE
+from dlperf_study.report.tables.compliance_tables import PAGE as COMPLIANCE
 from dlperf_study.report.tables.table import Page
 from dlperf_study.selftest.result import last_result
 from dlperf_study.study.plan import Plan
@@ -71,7 +72,7 @@ def build(study: str, say: Callable[[str], object] = print) -> Path:
         pages = [SUMMARY, *(Page.answering(question) for question in QUESTIONS if question in plan.questions)]
         if paths.earlier_measurements():
             pages.append(HISTORY)
-        pages.append(RUNS)
+        pages += [COMPLIANCE, RUNS]
         _write_pages(paths, pages, Masthead(study, plan.title, plan.quick))
         record_report(paths, inputs)
     return paths.report_page

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.metrics.ingested import WallRate, wall_rate
+from dlperf_study.metrics.ingested import WallRate, rate_between, wall_rate
 from dlperf_study.metrics.rate_series import steady_part
 
 LINES, STEPS_PER_LINE, BATCH = 200, 10, 12
@@ -67,3 +67,16 @@ def test_times_that_go_backwards_say_so():
     by_clock = wall(times)
     assert by_clock
     assert by_clock.misfit == "times go backwards"
+
+
+def test_the_rate_between_two_lines_is_that_of_the_99_steps_between_them():
+    """DLPerf's rule by the clock: from the line of step 20 to that of step 119, a stall included."""
+    steps = np.arange(150)
+    times = 1.6e9 + np.cumsum(np.where(steps == 70, 5.0, 0.5))
+    seconds = 98 * 0.5 + 5.0
+    assert rate_between(steps, times, 20, 119, BATCH) == pytest.approx(99 * BATCH / seconds)
+    at_midnight = (times - times[60] + 86_390) % 86_400
+    assert rate_between(steps, at_midnight, 20, 119, BATCH) == pytest.approx(99 * BATCH / seconds)
+    assert np.isnan(rate_between(steps[:119], times[:119], 20, 119, BATCH))
+    assert np.isnan(rate_between(steps, np.where(steps == 20, np.nan, times), 20, 119, BATCH))
+    assert np.isnan(rate_between(steps, np.floor(times), 20, 119, BATCH))

@@ -8,7 +8,14 @@ import pytest
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.machines.guard import node_hardware as node
-from dlperf_study.machines.guard.node_hardware import first_devices, free_ports, hardware, own_address
+from dlperf_study.machines.guard.node_hardware import (
+    clock_of,
+    first_devices,
+    free_ports,
+    hardware,
+    largest_cache,
+    own_address,
+)
 
 
 def test_the_hardware_is_flat_and_of_this_machine():
@@ -16,6 +23,18 @@ def test_the_hardware_is_flat_and_of_this_machine():
     assert facts["host"] == socket.gethostname()
     assert facts["memory_bytes"] == psutil.virtual_memory().total
     assert all(not isinstance(value, dict | list) for value in facts.values())
+
+
+def test_the_clock_and_the_largest_cache_are_those_of_the_kernel(tmp_path):
+    xeon = "model name\t: Xeon\ncpu MHz\t\t: 2101.000\ncache size\t: 20480 KB\n\ncpu MHz\t\t: 1200.0\n"
+    assert clock_of(xeon) == 2101.0
+    assert clock_of("processor\t: 0\nBogoMIPS\t: 243.75\n") is None
+    assert largest_cache(tmp_path) is None
+    for index, size in enumerate(("32K", "1024K", "20480K", "")):
+        folder = tmp_path / f"index{index}"
+        folder.mkdir()
+        (folder / "size").write_text(f"{size}\n")
+    assert largest_cache(tmp_path) == 20480 * 1024
 
 
 def test_a_port_that_is_taken_is_not_free():

@@ -2,16 +2,18 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from dlperf_study.machines.guard import telemetry as cpu_energy
-from dlperf_study.machines.guard.telemetry import CpuEnergy, GpuTelemetry, Telemetry
+from dlperf_study.machines.guard.telemetry import CpuEnergy, GpuTelemetry, Telemetry, network_bytes
 from dlperf_study.machines.supervision.processes import RUN_MARK
 from tests.guard.nvml import GIB, MIG_UUID, UNSUPPORTED_BY_MIG, Gpu, Library, load, pynvml
 from tests.nvidia_smi import A100, UUIDS
@@ -139,6 +141,16 @@ def test_a_sample_is_taken_each_second_and_missed_ones_are_not_made_up(tmp_path)
     _, samples, _ = lines_of(telemetry, tmp_path / "telemetry.jsonl")
     assert len(samples) == 1 + 5 + 1
     assert all(sample["sampling_seconds"] > 0 for sample in samples)
+
+
+def test_bytes_of_the_network_are_counted_by_interface_and_without_loopback():
+    before, kernel = network_bytes(), psutil.net_io_counters(pernic=True)
+    assert before.keys() == kernel.keys() - {"lo"}
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        accepted, _ = server.accept()
+        with accepted:
+            client.sendall(bytes(10**6))
+    assert all(network_bytes()[name] - sent < 10**6 for name, sent in before.items())
 
 
 def test_joules_are_of_packages_and_continue_when_a_counter_begins_again(tmp_path):

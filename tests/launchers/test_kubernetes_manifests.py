@@ -123,6 +123,21 @@ def test_workers_of_an_mpi_job_have_them_and_its_launcher_does_not():
     assert launcher["containers"][0]["resources"]["limits"] == {}
 
 
+def test_the_share_of_a_core_the_memory_and_the_disk_of_a_published_worker_are_its_limits():
+    """ElasticDL's workers in Minikube: cpu=0.3, memory=2048Mi, ephemeral-storage=1024Mi."""
+    cluster = load_cluster("kubernetes")
+    published = {"cpu": "0.3", "memory": "2048Mi", "ephemeral-storage": "1024Mi"}
+    cluster = replace(cluster, device="cpu", settings=cluster.settings.model_copy(update={"resources": published}))
+    limits = []
+    for manifest in manifests(CONFIGURATIONS["parameter_server"], cluster):
+        kubernetes_validate.validate(manifest, VERSIONS[-1], strict=True)
+        if manifest["kind"] == "Job":
+            [container] = manifest["spec"]["template"]["spec"]["containers"]
+            limits.append(container["resources"]["limits"])
+    assert limits
+    assert all(limit == published for limit in limits)
+
+
 def test_a_count_of_devices_needs_no_quotes(tmp_path):
     text = KUBERNETES.replace("memory: 16Gi", "memory: 16Gi, rdma/hca: 1") + "  ipc_lock: true\n"
     settings = load_cluster(write(tmp_path, text)).settings

@@ -1,12 +1,20 @@
 """Why a configuration is slower than ideal: causes that add up, and the figure that shows them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from dlperf_study.audit.published import load
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.printed_waterfall import printed_waterfalls
+from dlperf_study.metrics.statistics import Interval
+from dlperf_study.metrics.waterfall import exposed_of_kinds
 from dlperf_study.report import figures, tables
 from dlperf_study.report.figures.style import COLUMN, PAGE
+from dlperf_study.report.figures.waterfall_figure import printed_waterfall
+from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.tables.printed_waterfall_table import printed_causes
 from dlperf_study.report.waterfalls import waterfalls
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import study
@@ -80,3 +88,114 @@ def test_the_table_and_the_figure_have_every_cause():
     alone = study(Planned(configuration(devices_per_node=1), _ALONE))
     assert tables.causes(alone).is_empty
     assert next(figures.waterfall(alone)).is_empty
+
+
+#: A micro-batch takes a device of the pipeline so many seconds, and its step has 1.5 of them as a bubble.
+_MICRO_BATCH, _BUBBLES = 0.05, 1.5
+
+
+def _pipelines() -> Dataset:
+    """Return a study of pipelines with three numbers of micro-batches, and of the whole model on one device."""
+    one = configuration(devices_per_node=1, batch_per_device=2)
+    planned = [Planned(one, Recipe(exposed_seconds=0.0, noise=0.002))]
+    for count in (4, 8, 16):
+        stages = configuration(
+            **{"devices_per_node": 2, "pipeline_parallel": 2, "pipeline_schedule": "1f1b", "computation_steps": 0},
+            **{"micro_batches": count, "batch_per_device": 4 * count, "exchange_steps": 0},
+        )
+        seconds = _MICRO_BATCH * (count + _BUBBLES)
+        recipe = Recipe(computation_seconds=seconds, exposed_seconds=0.0, noise=0.002, exchange="collectives")
+        planned.append(Planned(stages, recipe, baseline=one))
+    return study(*planned)
+
+
+def test_of_a_pipeline_the_bubble_is_told_apart_from_the_rest_of_a_step():
+    dataset = _pipelines()
+    steps_of = waterfalls(dataset)
+    assert len(steps_of) == 3
+    for identity, steps in steps_of.items():
+        row = dataset.configuration_rows[identity]
+        assert set(steps.causes) == {"together", "bubble"}
+        assert steps.causes["bubble"].mean == pytest.approx(_MICRO_BATCH * _BUBBLES, rel=0.1)
+        # The table of the bubble has the same number, of the regression over all runs.
+        assert steps.causes["bubble"].mean / row.step_seconds == pytest.approx(row.bubble_share, abs=0.001)
+        interval = steps.causes["bubble"].interval()
+        assert interval.low < _MICRO_BATCH * _BUBBLES < interval.high
+        assert steps.ideal.mean + sum(cause.mean for cause in steps.causes.values()) == pytest.approx(
+            steps.measured.mean
+        )
+        # A device has 2 samples of each micro-batch of 4, as the baseline has in a step of 0.08 s.
+        expected = row.micro_batches * (_MICRO_BATCH - 0.08)
+        assert steps.causes["together"].mean == pytest.approx(expected, abs=0.01)
+
+
+def test_what_is_not_told_apart_says_why():
+    table = tables.causes(_pipelines())
+    assert len(table.headings) == 5
+    assert MISSING not in table.column("Not told apart")
+    one, two = configuration(devices_per_node=1), configuration(devices_per_node=2)
+    divided = replace(two, framework="torch_tensor", tensor_parallel=2, computation_steps=0, exchange_steps=0)
+    with_both = study(
+        Planned(one, _ALONE),
+        Planned(two, Recipe(noise=0.002), baseline=one),
+        Planned(divided, Recipe(noise=0.002, exchange="collectives"), baseline=one),
+    )
+    of_whole, of_divided = tables.causes(with_both).rows
+    labels = [heading.label for heading in tables.causes(with_both).headings]
+    assert of_whole[labels.index("Not told apart")].text == MISSING
+    computation = of_divided[labels.index("Scaling of computation")]
+    assert (computation.text, "matrices" in computation.footnote) == (MISSING, True)
+
+
+@pytest.mark.parametrize(
+    ("exposed", "expected"),
+    [
+        # Of 5 to 6 the broadcast explains at most 2: at least 3 are of the all-reduce.
+        (Interval(5.0, 6.0), {"all-reduce": (3.0, 6.0), "broadcast": (0.0, 2.0)}),
+        # More than the all-reduce takes: at least 1 is of the broadcast.
+        (Interval(9.0, 9.5), {"all-reduce": (7.0, 8.0), "broadcast": (1.0, 2.0)}),
+        (None, {"all-reduce": (0.0, 8.0), "broadcast": (0.0, 2.0)}),
+        (Interval(11.0, 12.0), {}),
+        (Interval(-2.0, -1.0), {"all-reduce": (0.0, 0.0), "broadcast": (0.0, 0.0)}),
+    ],
+)
+def test_bounds_of_what_is_exposed_of_each_exchange(exposed, expected):
+    bounds = exposed_of_kinds(exposed, {"all-reduce": Interval(7.0, 8.0), "broadcast": Interval(1.0, 2.0)})
+    assert {name: (interval.low, interval.high) for name, interval in bounds.items()} == expected
+
+
+def test_printed_stages_add_up_and_the_wait_for_a_device_is_no_communication():
+    """ElasticDL prints 7.25 of 8.34 s as all-reduce; its update is 4.99 s faster than with one worker."""
+    steps_of = {}
+    for steps in printed_waterfalls(load(("elasticdl_allreduce_wiki", "elasticdl_ftlib_report"))):
+        steps_of[steps.source, steps.table, steps.world_size] = steps
+        assert steps.ideal + sum(steps.causes.values()) == pytest.approx(steps.measured)
+    assert len(steps_of) == 19
+    gpu = steps_of["elasticdl_allreduce_wiki", "gpu_mobilenet_v2", 2]
+    assert (gpu.communication, gpu.wait) == pytest.approx((7.25026, 5.59 - 0.6))
+    assert gpu.causes == pytest.approx({"computation": 0.01974, "copy": 0.8, "exchange": 7.25026 - 5.79})
+    # The same network with the copy timed apart from the exchange, in a later report.
+    apart = steps_of["elasticdl_ftlib_report", "gpu_image_compression", 2]
+    assert apart.causes == pytest.approx({"computation": -0.01, "copy": 0.83, "exchange": 1.47})
+    minikube = steps_of["elasticdl_allreduce_wiki", "minikube_resnet50_profile", 2]
+    assert minikube.causes["exchange"] == pytest.approx(101.069 - 0.000983)
+    assert minikube.causes["outside"] == pytest.approx((1131.8 - 1127.86) - (1033.2 - 1032.73))
+    share = steps_of["elasticdl_allreduce_wiki", "cpu_resnet50", 8]
+    assert share.causes["exchange"] == pytest.approx(0.32 * 8 * 64 / 123)
+    # No stage but these changes by more than 2 % of the task: the wait is the whole difference of the update.
+    of_devices = [steps for steps in steps_of.values() if steps.wait]
+    assert len(of_devices) == 10
+    assert all(abs(steps.causes["computation"]) < 0.022 * steps.ideal for steps in of_devices)
+
+
+def test_the_table_and_the_figure_of_printed_stages_have_each_of_them():
+    dataset = study(Planned(configuration(devices_per_node=1), _ALONE), published=("elasticdl_allreduce_wiki",))
+    table = printed_causes(dataset)
+    assert len(table.rows) == 13
+    waits = table.column("Of it wait for the device")
+    assert waits.count(MISSING) == 9
+    drawing = printed_waterfall(dataset).drawn(PAGE)
+    assert len(drawing.axes) == 6
+    without = study(Planned(configuration(devices_per_node=1), _ALONE), published=())
+    assert printed_causes(without).is_empty
+    assert printed_waterfall(without).is_empty

@@ -83,6 +83,7 @@ def _sample_columns(global_batch: int, rates: Rates) -> dict[str, float | None]:
         "mean_of_rates": window.mean_of_rates,
         "wall_throughput": rates.wall.rate if rates.wall and not rates.wall.misfit else None,
         "fixed_window_throughput": rates.fixed.wall_rate if rates.fixed else None,
+        "fixed_window_clock_throughput": rates.fixed_clock_rate,
         "fixed_window_mean_of_rates": rates.fixed.mean_of_rates if rates.fixed else None,
         **dict.fromkeys(("step_seconds", "broken_down_step_seconds"), global_batch / window.wall_rate),
     }

@@ -27,7 +27,7 @@ from dlperf_study.study.plan import Entry, Plan, varying
 from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
 
 #: What printed rates can answer; they do not say what part of a step is communication.
-QUESTIONS = ("scaling", "audit", "quality")
+QUESTIONS = ("scaling", "audit", "quality", "prediction")
 _NO_LOG = "none of the ingested logs is of it"
 
 

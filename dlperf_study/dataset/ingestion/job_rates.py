@@ -11,7 +11,7 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, Integers, Mask, constant, elements
 from dlperf_study.core.errors import LogError
 from dlperf_study.core.wording import counted
-from dlperf_study.metrics.ingested import WallRate, wall_rate
+from dlperf_study.metrics.ingested import WallRate, rate_between, wall_rate
 from dlperf_study.metrics.rate_series import RateWindow, SteadyPart, fixed_window, steady_part
 from dlperf_study.metrics.steady_state import Answer, Steadiness, steadiness_of_usual
 from dlperf_study.readers.blocks import LogSource
@@ -44,7 +44,8 @@ class Rates:
     ``tokens``: how many tokens a sample, or a token, has; NaN if that is not known.
     ``printed``: what the program prints; ``rule``: how the rate was computed from it. ``steady``: which of them count.
     ``wall``: the rate by the times of the lines, if they have any. ``fixed``: those that DLPerf took, from the first of
-    ``fixed_steps`` to before the second; None where it read no such logs.
+    ``fixed_steps`` to before the second; None where it read no such logs. ``fixed_clock_rate``: by the times of the
+    first and the last of these; NaN where that is not known.
     """
 
     unit: str
@@ -58,6 +59,7 @@ class Rates:
     wall: WallRate | None
     fixed: RateWindow | None
     fixed_steps: tuple[int, int] | None
+    fixed_clock_rate: float
 
     @property
     def counts_tokens(self) -> bool:
@@ -94,7 +96,16 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
         wall=wall,
         fixed=fixed_window(step, rate, *fixed_steps) if fixed_steps else None,
         fixed_steps=fixed_steps,
+        fixed_clock_rate=_fixed_clock_rate(step, times, fixed_steps, global_batch) if has_samples else np.nan,
     )
+
+
+def _fixed_clock_rate(step: Integers, times: Floats, fixed_steps: tuple[int, int] | None, global_batch: int) -> float:
+    """Return the rate by the times of the first and the last line that DLPerf took; NaN where it read no such logs."""
+    if fixed_steps is None:
+        return np.nan
+    first_step, end = fixed_steps
+    return rate_between(step, times, first_step, end - 1, global_batch)
 
 
 def _interrupted(series: JobSeries, epochs: Integers) -> Integers | None:

@@ -29,11 +29,14 @@ FLAGS = (
     *("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_bf16"),
     *("asimd", "sve"),
 )
+#: The units in which the kernel shows sizes of caches.
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
     """Return host, processor, cores, memory (bytes), the frequency governor, network, and the GPUs in this list."""
-    flags = re.findall(r"^(?:flags|Features)\s*:(.*)", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    information = _read("/proc/cpuinfo") or ""
+    flags = re.findall(r"^(?:flags|Features)\s*:(.*)", information, re.MULTILINE)
     flags_of_first_core = flags[0].split() if flags else []
     facts = {
         "host": socket.gethostname(),
@@ -42,6 +45,8 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
         "cpu_cores_physical": psutil.cpu_count(logical=False),
         "cpu_cores_logical": psutil.cpu_count(),
         "cores": usable_cpus(),
+        "cpu_mhz": clock_of(information),
+        "cpu_cache_bytes": largest_cache(),
         "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
         "network": network(),
@@ -52,6 +57,21 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
         facts["gpu_memory"] = gpus[0].memory
         facts["gpu_links"] = named_link(gpu_links(gpus))
     return facts
+
+
+def clock_of(information: str) -> float | None:
+    """Return the clock of the first core in MHz, as /proc/cpuinfo has it at this moment; None on other processors."""
+    clock = re.search(r"^cpu MHz\s*:\s*([0-9.]+)$", information, re.MULTILINE)
+    return float(clock[1]) if clock else None
+
+
+def largest_cache(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
+    """Return the bytes of the largest cache that the first core uses, alone or not; None where none is shown."""
+    sizes = []
+    for file in folder.glob("index*/size"):
+        if size := re.fullmatch(r"([0-9]+)([KMG]?)", _read(str(file)) or ""):
+            sizes.append(int(size[1]) * _UNITS[size[2]])
+    return max(sizes, default=None)
 
 
 def allowed_gpus(variables: Mapping[str, str]) -> str | None:

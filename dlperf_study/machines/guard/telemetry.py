@@ -1,4 +1,4 @@
-"""Once a second: the GPUs, the memory and the energy of the processors of a node during a run.
+"""Once a second: the GPUs, the memory, the network and the energy of the processors of a node during a run.
 
 GPUs as NVIDIA's management library (NVML) reports them: by library calls, no process is started. One that does not
 support a query has no value for it, and the reason is kept: a MIG device reports no power, a card before Volta counts
@@ -19,6 +19,7 @@ from dlperf_study.evidence.writers import TelemetryWriter
 from dlperf_study.machines.supervision.processes import RUN_MARK, is_marked
 
 INTERVAL_SECONDS = 1.0
+LOOPBACK_INTERFACE = "lo"
 
 
 class Telemetry:
@@ -51,6 +52,7 @@ class Telemetry:
         gpus = self._gpus.sample()
         memory = psutil.virtual_memory()
         energy = self._cpus.joules()
+        network = network_bytes()
         end_ns = time.perf_counter_ns()
         for gpu in gpus:
             if "process_ids" in gpu:
@@ -62,6 +64,7 @@ class Telemetry:
             "sampling_seconds": (end_ns - begin_ns) * 1e-9,
             "memory_used_bytes": memory.total - memory.available,
             "cpu_energy_joules": energy,
+            "network_bytes": network,
             "gpus": gpus,
         }
         self._writer.add(sample)
@@ -71,6 +74,12 @@ class Telemetry:
         self._sample("sample")
         self._gpus.close()
         self._writer.write(path, node, self._gpus.not_reported)
+
+
+def network_bytes() -> dict[str, int]:
+    """Return the bytes that each network interface has received and sent since it is up, without loopback."""
+    counters = psutil.net_io_counters(pernic=True)
+    return {name: each.bytes_recv + each.bytes_sent for name, each in counters.items() if name != LOOPBACK_INTERFACE}
 
 
 #: A query of one GPU: gets the module ``pynvml`` and the handle of the GPU.

@@ -1,72 +1,143 @@
 """The figure of what each cause adds to the ideal step: a waterfall for each of a few configurations."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.metrics.waterfall import Waterfall
+from dlperf_study.metrics.printed_waterfall import PRINTED_CAUSES, printed_waterfalls
+from dlperf_study.metrics.waterfall import CAUSES, TOGETHER, Waterfall
 from dlperf_study.report import context
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure, alt_text_of_table
 from dlperf_study.report.figures.style import COMPUTATION, INK, PALETTE, SOFT, Width, wrapped
-from dlperf_study.report.series import configuration_labels
-from dlperf_study.report.tables.waterfall_table import NOTHING, STEPS, TITLE, causes, step_unit
+from dlperf_study.report.series import configuration_labels, published_of
+from dlperf_study.report.tables.printed_waterfall_table import (
+    ONE_WORKER,
+    SEVERAL_WORKERS,
+    panel_title,
+    printed_causes,
+    printed_steps,
+)
+from dlperf_study.report.tables.printed_waterfall_table import TITLE as PRINTED_TITLE
+from dlperf_study.report.tables.waterfall_table import IDEAL, MEASURED, TITLE, causes, step_unit
 from dlperf_study.report.waterfalls import waterfalls
 
 #: So many configurations are drawn, those that lose most, in so many columns.
-MOST_DRAWN, _COLUMNS = 6, {"page": 3, "column": 1}
-_PANEL_INCHES, _LETTERS = 2.2, {"page": 26, "column": 40}
+MOST_DRAWN, _MOST_PRINTED, _COLUMNS = 6, 9, {"page": 3, "column": 1}
+_PALE = 0.45
+_PANEL_INCHES, _ROW_INCHES, _LETTERS = 0.9, 0.16, {"page": 26, "column": 40}
 _CAPTION = (
     "Ideal: the baseline's step, for as much work of a device. Each bar begins where the one before ends: by how much "
     "a cause makes a step longer or shorter. Lines: 95 % intervals."
 )
+_TOGETHER = " Pale: computation, load imbalance, waiting and exchange together, where no measurement divides them."
+_PRINTED_CAPTION = (
+    "Seconds of one worker for a task, or for a step where shares of communication are printed: that of one worker, "
+    "what each cause adds, and that of the most workers of each table. Black line: exchange and copy as printed; where "
+    "it is longer than these causes, the wait for the device is in it. Printed once: no intervals."
+)
+_NOTHING = "Of no configuration and its baseline a part of the step is known."
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One waterfall of a figure.
+
+    ``size``: of the unit of its axis ``label``, in seconds. ``communication``: what a source prints as that; seconds.
+    """
+
+    title: str
+    steps: Waterfall
+    size: float
+    label: str
+    communication: float = 0.0
 
 
 def waterfall(dataset: Dataset) -> Iterator[Figure]:
-    """Yield the figure of the configurations that lose the largest share of their ideal step."""
-    steps = waterfalls(dataset)
+    """Yield the figure of the configurations that lose the largest share of their ideal step.
+
+    Only of those of which more than one cause is told apart: else it has no more than their efficiency.
+    """
+    steps = {identity: steps for identity, steps in waterfalls(dataset).items() if steps.has_several_causes}
     lost = sorted(steps, key=lambda identity: steps[identity].ideal.mean / steps[identity].measured.mean)
     drawn = [identity for identity in steps if identity in lost[:MOST_DRAWN]]
     omission = f" The {MOST_DRAWN} of {len(steps)} that lose most are shown." if len(steps) > MOST_DRAWN else ""
-    draw = partial(_draw, dataset, drawn) if drawn else None
-    caption = f"{_CAPTION}{omission}"
-    alt = alt_text_of_table(TITLE, causes(dataset))
-    yield Figure("waterfall", TITLE, f"{caption} {context.conditions(dataset)}", draw, NOTHING, caption, alt)
-
-
-def _draw(dataset: Dataset, identities: Sequence[str], width: Width) -> Drawing:
-    columns = min(len(identities), _COLUMNS[width.name])
-    rows = math.ceil(len(identities) / columns)
-    drawing, panels = charts.panels(dataset, width, rows, columns, rows * _PANEL_INCHES, share_y=False)
     unit, labels = step_unit(dataset), configuration_labels(dataset)
-    for position, axes in enumerate(panels):
-        if position >= len(identities):
+    panels = [_Panel(labels[identity], steps[identity], unit.size, f"Step ({unit.symbol})") for identity in drawn]
+    draw = partial(_draw, dataset, panels, (IDEAL, CAUSES, MEASURED)) if drawn else None
+    has_rest = any(TOGETHER in steps[identity].causes for identity in drawn)
+    caption = f"{_CAPTION}{_TOGETHER if has_rest else ''}{omission}"
+    alt = alt_text_of_table(TITLE, causes(dataset))
+    yield Figure("waterfall", TITLE, f"{caption} {context.conditions(dataset)}", draw, _NOTHING, caption, alt)
+
+
+def printed_waterfall(dataset: Dataset) -> Figure:
+    """Return the figure of the most workers of each printed table; of equal ones, as in a later report, of one."""
+    published = published_of(dataset)
+    largest = {(steps.source, steps.table): steps for steps in printed_waterfalls(published.cells)}
+    distinct = {(steps.ideal, steps.measured): steps for steps in reversed(largest.values())}
+    panels = []
+    for steps in reversed(distinct.values()):
+        title = panel_title(published, steps)
+        panels.append(_Panel(title, printed_steps(steps), 1.0, "Task or step (s)", steps.communication))
+    panels = panels[:_MOST_PRINTED]
+    draw = partial(_draw, dataset, panels, (ONE_WORKER, PRINTED_CAUSES, SEVERAL_WORKERS)) if panels else None
+    table = printed_causes(dataset)
+    alt = alt_text_of_table(PRINTED_TITLE, table)
+    return Figure("printed-waterfall", PRINTED_TITLE, _PRINTED_CAPTION, draw, table.empty, alt=alt)
+
+
+def _draw(
+    dataset: Dataset, panels: Sequence[_Panel], labels: tuple[str, Mapping[str, str], str], width: Width
+) -> Drawing:
+    """Draw a panel for each waterfall; ``labels``: of the first row, of all causes in order, and of the last row."""
+    first, of_causes, last = labels
+    columns = min(len(panels), _COLUMNS[width.name])
+    rows = math.ceil(len(panels) / columns)
+    names = [name for name in of_causes if any(name in panel.steps.causes for panel in panels)]
+    height = rows * (_PANEL_INCHES + _ROW_INCHES * (len(names) + 2))
+    drawing, all_axes = charts.panels(dataset, width, rows, columns, height, share_y=False)
+    for axes, position in zip(all_axes, range(rows * columns), strict=True):
+        if position >= len(panels):
             axes.set_visible(False)
             continue
-        _draw_waterfall(axes, waterfalls(dataset)[identities[position]], unit.size, is_named=position % columns == 0)
-        axes.set_title(wrapped(labels[identities[position]], _LETTERS[width.name]))
-        axes.set_xlabel(f"Step ({unit.symbol})")
+        panel = panels[position]
+        _draw_waterfall(axes, panel, names)
+        row_labels = (first, *(of_causes[name] for name in names), last)
+        axes.set_yticks(range(len(row_labels)), row_labels if position % columns == 0 else [""] * len(row_labels))
+        axes.set_title(wrapped(panel.title, _LETTERS[width.name]))
+        axes.set_xlabel(panel.label)
     return drawing
 
 
-def _draw_waterfall(axes: Axes, steps: Waterfall, size: float, is_named: bool) -> None:
-    """Draw bars from the ideal step on top to the measured one, each beginning where the one before ends."""
-    end = steps.ideal.mean
+def _draw_waterfall(axes: Axes, panel: _Panel, names: Sequence[str]) -> None:
+    """Draw bars from the ideal step on top to the measured one, each beginning where the one before ends.
+
+    ``names``: the causes that have a row, of which this waterfall may have only some.
+    """
+    steps, size = panel.steps, panel.size
+    end, last_row, bottom = steps.ideal.mean, 0, len(names) + 1
     axes.barh(0, end / size, height=0.7, color=COMPUTATION)
-    for row, estimate in enumerate(steps.causes.values(), 1):
-        longer = PALETTE[1] if estimate.mean >= 0 else PALETTE[2]
-        axes.barh(row, estimate.mean / size, left=end / size, height=0.7, color=longer)
-        interval = estimate.interval()
-        if interval:
+    for row, name in enumerate(names, 1):
+        if name not in steps.causes:
+            continue
+        estimate = steps.causes[name]
+        colour = PALETTE[1] if estimate.mean >= 0 else PALETTE[2]
+        alpha = _PALE if name == TOGETHER else 1.0
+        axes.barh(row, estimate.mean / size, left=end / size, height=0.7, color=colour, alpha=alpha)
+        if interval := estimate.interval():
             axes.hlines(row, (end + interval.low) / size, (end + interval.high) / size, color=INK, linewidth=0.9)
-        axes.vlines(end / size, row - 1, row, color=SOFT, linewidth=0.5)
-        end += estimate.mean
-    axes.barh(len(STEPS) - 1, steps.measured.mean / size, height=0.7, color=COMPUTATION)
-    axes.set_yticks(range(len(STEPS)), STEPS if is_named else [""] * len(STEPS))
+        axes.vlines(end / size, last_row, row, color=SOFT, linewidth=0.5)
+        end, last_row = end + estimate.mean, row
+    axes.vlines(end / size, last_row, bottom, color=SOFT, linewidth=0.5)
+    axes.barh(bottom, steps.measured.mean / size, height=0.7, color=COMPUTATION)
+    if panel.communication:
+        axes.hlines(bottom, (end - panel.communication) / size, end / size, color=INK, linewidth=2.0)
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(STEPS) - 0.4, -0.6)
+    axes.set_ylim(bottom + 0.6, -0.6)
     axes.grid(True, axis="x")

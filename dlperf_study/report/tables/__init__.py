@@ -1,6 +1,7 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
 from dlperf_study.report.tables.about_tables import about, environments
+from dlperf_study.report.tables.compliance_tables import compliance
 from dlperf_study.report.tables.diagnostic_tables import diagnostics
 from dlperf_study.report.tables.further_measurements import further_measurements
 from dlperf_study.report.tables.page_tables import (
@@ -13,6 +14,7 @@ from dlperf_study.report.tables.page_tables import (
     factors,
     memory,
     nccl,
+    network,
     pipeline,
     rounds,
     stability,
@@ -30,7 +32,7 @@ from dlperf_study.report.tables.study_tables import (
     scaling,
     unsupported,
 )
-from dlperf_study.report.tables.waterfall_table import causes
+from dlperf_study.report.tables.waterfall_table import causes, exposed_kinds
 
 __all__ = [
     "about",
@@ -39,6 +41,7 @@ __all__ = [
     "collectives",
     "communication",
     "comparison",
+    "compliance",
     "data_sources",
     "devices",
     "diagnostics",
@@ -46,6 +49,7 @@ __all__ = [
     "energy",
     "environments",
     "exchange",
+    "exposed_kinds",
     "factors",
     "failures",
     "further_measurements",
@@ -53,6 +57,7 @@ __all__ = [
     "measured",
     "memory",
     "nccl",
+    "network",
     "not_predicted",
     "pipeline",
     "predictions",

@@ -26,14 +26,16 @@ _MEASUREMENT = tuple(name for name in parameters_of(Scope.MEASUREMENT) if name n
 ENVIRONMENT = (
     *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "device_peak_source"),
     "link",
-    *("cpu_model", "cores", "memory_bytes"),
+    *("cpu_model", "cpu_mhz", "cpu_cache_bytes", "cores", "memory_bytes"),
     *("library", "library_version", "exchange_library", "gpu_driver", "cuda_version", "cudnn_version"),
     *("python_version", "library_settings", "git_commit", "git_dirty"),
 )
 #: What depends on precision and devices, so that runs in one environment have several.
 _OF_CONFIGURATIONS = ("device_peak_flops", "device_peak_source", "exchange_library")
-#: Rows that only runs on GPUs, or on several devices, have.
-_IF_KNOWN = ("exchange_library", "gpu_driver", "cuda_version", "cudnn_version")
+#: What is another number in each run of an environment, so that the table has the least and the largest.
+_OF_RUNS = ("cpu_mhz",)
+#: Rows that only runs on GPUs, on several devices, or of processors that report it have.
+_IF_KNOWN = ("cpu_mhz", "cpu_cache_bytes", "exchange_library", "gpu_driver", "cuda_version", "cudnn_version")
 #: What a table shows as it is, and how many letters of it; twelve identify a commit.
 _VERBATIM: dict[str, int | None] = {
     **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
@@ -129,7 +131,7 @@ def environments(dataset: Dataset) -> Table:
     runs, wording = context.completed_runs(dataset), context.page_wording(dataset)
     always = set(ENVIRONMENT) - set(_IF_KNOWN) if wording.is_measured else set()
     names = [name for name in ENVIRONMENT if name in always or runs[name].notna().any()]
-    compared = [name for name in names if name not in _OF_CONFIGURATIONS]
+    compared = [name for name in names if name not in (*_OF_CONFIGURATIONS, *_OF_RUNS)]
     groups = [runs] if names and not compared else []
     if compared and len(runs):
         groups = [group for _, group in runs.groupby(compared, dropna=False, sort=False)]
@@ -150,6 +152,9 @@ def _environment_cell(name: str, values: pd.Series, wording: context.PageWording
     if not distinct:
         is_peak = wording.is_measured and name in ("device_peak_flops", "device_peak_source")
         return Cell.missing(_NO_PEAK if is_peak else wording.unknown)
+    if name in _OF_RUNS and len(distinct) > 1:
+        least, largest = (_environment_level(name, value) for value in (values.min(), values.max()))
+        return Cell(f"{least} to {largest}" if least != largest else least)
     return Cell(", ".join(_environment_level(name, value) for value in distinct))
 
 

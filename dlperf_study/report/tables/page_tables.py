@@ -11,6 +11,7 @@ from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, summarised
 from dlperf_study.metrics.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.metrics.drift import round_effects
+from dlperf_study.metrics.network import NETWORK_COLUMNS
 from dlperf_study.metrics.pipeline_bubble import BUBBLE_COLUMNS
 from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
@@ -163,7 +164,9 @@ def computation_notes(dataset: Dataset) -> tuple[str, ...]:
 #: What is known of an ingested run: its rates, and about them.
 PRINTED_RATES = ("throughput", "mean_of_rates", "wall_throughput")
 #: What is known only of logs that DLPerf has an extractor for.
-OF_FIXED_WINDOW = ("fixed_window_throughput", "fixed_window_mean_of_rates", "fixed_window")
+OF_FIXED_WINDOW = (
+    *("fixed_window_throughput", "fixed_window_clock_throughput", "fixed_window_mean_of_rates", "fixed_window"),
+)
 PRINTED = ("printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour")
 _VARIATION = (
     *("step_variation", "warmup_slowdown", "steadiness"),
@@ -244,6 +247,7 @@ _SAMPLES = (
 _COUNTS = ("telemetry_samples", "sampling_seconds", "foreign_processes")
 _NO_MEMORY = "Programs print no peak of memory that is counted here."
 _NO_ENERGY = "No run has a reading of an energy counter."
+_NO_NETWORK = "The network of no run was counted."
 _NO_SAMPLED_OF_GPUS = "No run on a GPU was sampled."
 
 
@@ -276,6 +280,15 @@ def devices(dataset: Dataset) -> Table:
     columns = context.known_columns(dataset.configurations, SAMPLED_OF_GPUS)
     rows = context.measured(dataset)
     return table_of_configurations(dataset, "devices", "GPUs", columns, selected=rows, empty=_NO_SAMPLED_OF_GPUS)
+
+
+def network(dataset: Dataset) -> Table:
+    """Return what the network of the nodes carried before and during the runs of each configuration."""
+    columns = context.known_columns(dataset.configurations, NETWORK_COLUMNS)
+    rows = dataset.configurations
+    selected = rows[rows[list(NETWORK_COLUMNS)].notna().any(axis="columns")]
+    notes = tuple(map(defined, columns))
+    return table_of_configurations(dataset, "network", "Network", columns, notes, selected, _NO_NETWORK)
 
 
 def telemetry(dataset: Dataset) -> Table:

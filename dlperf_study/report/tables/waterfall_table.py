@@ -1,43 +1,81 @@
 """The table of what each cause adds to the ideal step of a configuration."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.collectives import SECONDS_OF_GROUPS, SECONDS_OF_KINDS
 from dlperf_study.metrics.statistics import Estimate, Interval
-from dlperf_study.metrics.waterfall import CAUSES
-from dlperf_study.report.formatting import Unit, unit_of
+from dlperf_study.metrics.waterfall import BUBBLE, CAUSES, INPUT, TOGETHER, Waterfall, exposed_of_kinds
+from dlperf_study.report.formatting import Unit, bounded_value, format_bounded, is_missing, plain, unit_of
 from dlperf_study.report.series import configuration_labels
+from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.waterfalls import waterfalls
 
 TITLE = "From ideal to measured"
-#: What the rows of a waterfall are called, from the first to the last.
-STEPS = ("Ideal step", *CAUSES.values(), "Measured step")
+#: What the first and the last row of a waterfall are called.
+IDEAL, MEASURED = "Ideal step", "Measured step"
 _CAPTION = "The ideal step and what each cause adds to it, with 95 % intervals; together they are the measured step."
-_NOTES = (
-    "Ideal: the step of the baseline, for as much work of a device; in the runs that measured the parts of both.",
-    "Scaling of computation: mean over ranks − that of the baseline, as where devices share memory or power.",
-    "Load imbalance: by how much the slowest rank computes longer than the mean.",
-    "Exposed exchange: what of the exchange is exposed, without the waiting for jitter and the drain.",
-    "The ideal step and all causes add up to the measured step.",
-)
-NOTHING = "Of no configuration and its baseline the parts of a step were measured."
+_NOTES = {
+    "ideal": "Ideal step: the step of the baseline, for as much work of a device; in the runs that measured the parts "
+    "of both.",
+    "computation": "Scaling of computation: mean over ranks − that of the baseline, as where devices share memory or "
+    "power.",
+    "imbalance": "Load imbalance: by how much the slowest rank computes longer than the mean.",
+    "exchange": "Exposed exchange: what of the exchange is exposed, without the waiting for jitter and the drain.",
+    TOGETHER: "Not told apart: what no measurement divides, computation, load imbalance, waiting and exchange; a dash "
+    "says why.",
+    BUBBLE: "Pipeline bubble: what does not grow with the number of micro-batches, exchange of gradients and update "
+    "included.",
+    "sum": "The ideal step and all causes add up to the measured step.",
+}
+NOTHING = "Of no configuration and its baseline the step was measured."
 _NO_INTERVAL = "fewer than three common rounds: no interval"
+_ALL_APART = "all parts of its step are told apart"
+_NO_PARTS = "logs print rates, and no part of a step"
+_ONLY_RATES = " Logs print rates: they do not say which part of a step makes it longer."
 
 
 def causes(dataset: Dataset) -> Table:
     """Return the ideal and the measured step of each configuration, with what each cause adds."""
-    unit, labels = step_unit(dataset), configuration_labels(dataset)
-    times = [Heading(name, unit.symbol, numeric=True, interval=True) for name in STEPS]
+    unit, labels, steps_of = step_unit(dataset), configuration_labels(dataset), waterfalls(dataset)
+    names = [name for name in CAUSES if any(name in steps.causes for steps in steps_of.values())]
+    step_names = (IDEAL, *(CAUSES[name] for name in names), MEASURED)
+    headings = [Heading(name, unit.symbol, numeric=True, interval=True) for name in step_names]
     rows = []
-    for identity, steps in waterfalls(dataset).items():
-        causes_of_step = [_cell(cause, cause.interval(), unit) for cause in steps.causes.values()]
+    for identity, steps in steps_of.items():
         ideal, measured = (_cell(step, step.positive_interval(), unit) for step in (steps.ideal, steps.measured))
-        rows.append((Cell(labels[identity]), ideal, *causes_of_step, measured))
-    return Table("causes", TITLE, _CAPTION, (Heading("Configuration"), *times), tuple(rows), _NOTES, NOTHING)
+        cells = [_cause_cell(dataset, identity, steps, name, unit) for name in names]
+        rows.append((Cell(labels[identity]), ideal, *cells, measured))
+    notes = tuple(_NOTES[name] for name in ("ideal", *names, "sum") if name in _NOTES)
+    caption = f"{_CAPTION}{_ONLY_RATES if dataset.plan.ingested_from else ''}"
+    return Table("causes", TITLE, caption, (Heading("Configuration"), *headings), tuple(rows), notes, NOTHING)
 
 
 def step_unit(dataset: Dataset) -> Unit:
     """Return the unit in which steps and their parts are printed."""
-    return unit_of("broken_down_step_seconds", dataset.configurations["broken_down_step_seconds"])
+    return unit_of("step_seconds", dataset.configurations["step_seconds"])
+
+
+def _cause_cell(dataset: Dataset, identity: str, steps: Waterfall, name: str, unit: Unit) -> Cell:
+    if name not in steps.causes:
+        return Cell.missing(_why_together(dataset, identity, name))
+    cause = steps.causes[name]
+    return _cell(cause, cause.interval(), unit)
+
+
+def _why_together(dataset: Dataset, identity: str, name: str) -> str:
+    """Return why a cause is not told apart: what is not known of the configuration, or else of its baseline."""
+    row = dataset.configuration_rows[identity]
+    column = {BUBBLE: "bubble_share", INPUT: "input_seconds"}.get(name, "computation_seconds")
+    if name == TOGETHER:
+        return _ALL_APART
+    if dataset.plan.ingested_from:
+        return _NO_PARTS
+    baseline = dataset.configuration_rows[row.baseline_identity]
+    missing = next((of for of in (row, baseline) if is_missing(getattr(of, column))), None)
+    return _ALL_APART if missing is None else explain_missing(dataset, missing, column)
 
 
 def _cell(estimate: Estimate, interval: Interval | None, unit: Unit) -> Cell:
@@ -45,3 +83,65 @@ def _cell(estimate: Estimate, interval: Interval | None, unit: Unit) -> Cell:
         # What no run has at all is nothing, and needs no interval.
         return Cell.of((estimate.mean / unit.size, None, None), _NO_INTERVAL if estimate.mean else "")
     return Cell.of((estimate.mean / unit.size, interval.low / unit.size, interval.high / unit.size), "")
+
+
+_KINDS_CAPTION = "Of steps with several exchanges: how long each takes alone, and within which bounds it is exposed."
+_KINDS_NOTES = (
+    "Exposed at least, at most: from the ends of the 95 % intervals, and as if no exchange were exposed for longer "
+    "than it takes alone. At least: what is exposed and the other exchanges can't explain.",
+    "Where no step can be done without its exchange, nothing says how much of it is hidden: from nothing to all of it.",
+)
+_NO_KINDS = "No step has exchanges of several kinds, or they were not measured alone."
+_LONGER_EXPOSED = "the step waits for longer than all its exchanges take alone: nothing says for which"
+
+
+def exposed_kinds(dataset: Dataset) -> Table:
+    """Return how long each exchange takes of steps that have several, and within which bounds it is exposed."""
+    labels, rows, groups = configuration_labels(dataset), [], []
+    unit = unit_of("exchange_seconds", dataset.configurations["exchange_seconds"])
+    for row in dataset.configurations.itertuples():
+        exchanges = _exchanges_of(row)
+        rows += _rows_of_exchanges(dataset, row, exchanges, unit)
+        groups += [labels[row.identity]] * len(exchanges)
+    ends = [Heading(label, unit.symbol, numeric=True) for label in ("Exposed at least", "Exposed at most")]
+    headings = (Heading("Exchange"), Heading("Alone", unit.symbol, numeric=True, interval=True), *ends)
+    name, title = "exposed-kinds", "Exposed exchange by kind"
+    return Table(name, title, _KINDS_CAPTION, headings, tuple(rows), _KINDS_NOTES, _NO_KINDS, tuple(groups))
+
+
+def _exchanges_of(row: Any) -> dict[str, str]:
+    """Return the exchanges of a step by their column, with what they are called; none where there is only one.
+
+    By the group of ranks where there are several, as these are on different links, and else by the kind.
+    """
+    for names in (SECONDS_OF_GROUPS, SECONDS_OF_KINDS):
+        measured = {column: label for column, label in names.items() if not is_missing(getattr(row, column))}
+        if len(measured) > 1:
+            return measured
+    return {}
+
+
+def _rows_of_exchanges(dataset: Dataset, row: Any, exchanges: Mapping[str, str], unit: Unit) -> list[tuple[Cell, ...]]:
+    alone = {column: _interval(row, column) for column in exchanges}
+    exposed, jitter = _interval(row, "exposed_seconds"), _interval(row, "jitter_seconds")
+    if exposed and jitter:
+        exposed = Interval(exposed.low - max(0.0, jitter.high), exposed.high)
+    measured = {column: interval for column, interval in alone.items() if interval}
+    has_bounds = len(measured) == len(exchanges) and (exposed or is_missing(row.exposed_seconds))
+    bounds = exposed_of_kinds(exposed, measured) if has_bounds else {}
+    rows = []
+    for column, label in exchanges.items():
+        value, interval = format_bounded(*bounded_value(row, column), size=unit.size)
+        reason = "" if interval else explain_missing_interval(dataset, row, column)
+        if column in bounds:
+            ends = [Cell(plain(end / unit.size)) for end in (bounds[column].low, bounds[column].high)]
+        else:
+            ends = [Cell.missing(_LONGER_EXPOSED if has_bounds else "no interval, so no bounds")] * 2
+        rows.append((Cell(label), Cell(value, interval, reason), *ends))
+    return rows
+
+
+def _interval(row: Any, column: str) -> Interval | None:
+    """Return the 95 % interval of a column of a configuration; None where it has none."""
+    _, low, high = bounded_value(row, column)
+    return None if low is None or high is None or is_missing(low) else Interval(low, high)

@@ -213,6 +213,17 @@ def test_the_environment_says_how_nodes_were_reached_and_not_where_a_user_keeps_
     assert "/somewhere" not in "".join(table.to_csv() for table in (dataset.runs, dataset.configurations))
 
 
+def test_runs_on_one_machine_are_of_one_environment_whatever_their_clocks_were():
+    dataset = study(Planned(configuration(), ALONE))
+    clocks = [2101.0, 2596.1, 2300.0]
+    runs = dataset.runs.assign(cpu_mhz=clocks, cpu_cache_bytes=20 * 2**20)
+    table = tables.environments(replace(dataset, runs=runs))
+    assert len(table.headings) == 2
+    assert facts(table)[COLUMNS["cpu_mhz"].label].replace("\N{NARROW NO-BREAK SPACE}", "") == "2100 MHz to 2600 MHz"
+    assert facts(table)[COLUMNS["cpu_cache_bytes"].label] == "21.0 MB"
+    assert COLUMNS["cpu_mhz"].label not in facts(tables.environments(dataset))
+
+
 def test_a_rate_whose_steps_are_not_steady_says_so(paths):
     planned = configuration()
     write_titled(paths, [Planned(planned, ALONE, reference=planned)])

@@ -1,0 +1,91 @@
+"""What the network of a node carried before and during a run, from its telemetry: of this run and of all others.
+
+The kernel counts bytes by interface and not by program. So what others send is what an interface carries while the run
+itself sends nothing: before its ranks train, and of a run on one node, whose ranks use loopback, all of it.
+"""
+
+import math
+from collections.abc import Sequence
+
+from dlperf_study.evidence.lines import WARMUP, NodeSample
+from dlperf_study.evidence.rank_log import NANO
+from dlperf_study.evidence.run import Run
+from dlperf_study.metrics.energy import training_windows
+from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Metric, Summary
+
+#: A shorter time says little of a rate that is sampled once a second.
+LEAST_SECONDS = 1.0
+
+
+def busiest_rate(samples: Sequence[NodeSample]) -> float | None:
+    """Return the bytes/s of the interface that carried most from the first sample to the last, both directions.
+
+    Of one interface, as what containers send is counted at theirs and at that of their host. None where it was not
+    counted, or for less than a second.
+    """
+    if len(samples) < 2:
+        return None
+    first, last = samples[0], samples[-1]
+    seconds = (last["clock_ns"] - first["clock_ns"]) * NANO
+    before, after = first.get("network_bytes"), last.get("network_bytes")
+    if before is None or after is None or seconds < LEAST_SECONDS:
+        return None
+    carried = [after[name] - before[name] for name in before.keys() & after.keys()]
+    # A counter of 32 bits may have begun again.
+    return max(carried) / seconds if carried and min(carried) >= 0 else None
+
+
+def network_rate(run: Run) -> float | None:
+    """Return the bytes/s of the busiest interface of any node in the training window; None where it was not counted."""
+    return _largest([window.samples for window in training_windows(run)])
+
+
+def network_rate_before(run: Run) -> float | None:
+    """Return the same from when the guards began until the first rank of their node trained."""
+    begins: dict[int, int] = {}
+    for log in run.ranks:
+        window, node = log.windows.get(WARMUP), log.facts["node"]
+        if window is None or window.begin_ns is None:
+            return None
+        begins[node] = min(window.begin_ns, begins.get(node, window.begin_ns))
+    telemetry = [node for node in run.telemetry if node.node in begins]
+    return _largest([(node.before, *node.between(0, begins[node.node])) for node in telemetry])
+
+
+def _largest(samples_of_nodes: Sequence[Sequence[NodeSample]]) -> float | None:
+    rates = [busiest_rate(samples) for samples in samples_of_nodes]
+    measured = [rate for rate in rates if rate is not None]
+    return max(measured) if measured and len(measured) == len(rates) else None
+
+
+_NOT_COUNTED = "not counted, or for less than a second"
+METRICS = (
+    Metric(
+        "network_rate",
+        "Network",
+        "bytes/s of the busiest network interface of any node in the training window, both directions, of all "
+        "programs; of a run on one node, whose ranks use loopback, it is that of others",
+        RC,
+        unit="bytes/s",
+        value=network_rate,
+        summary=Summary.MEAN,
+        limits=(0.0, math.inf),
+        missing=(_NOT_COUNTED,),
+        pages=DEVICE_PAGES,
+    ),
+    Metric(
+        "network_rate_before",
+        "Network before",
+        "the same from when the nodes were ready until the first rank trained: of other programs, and of reading "
+        "libraries over the network",
+        RC,
+        unit="bytes/s",
+        value=network_rate_before,
+        summary=Summary.MEAN,
+        limits=(0.0, math.inf),
+        missing=(_NOT_COUNTED,),
+        part_of="network_rate",
+        pages=DEVICE_PAGES,
+    ),
+)
+NETWORK_COLUMNS = tuple(metric.name for metric in METRICS)

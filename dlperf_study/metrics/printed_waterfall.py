@@ -1,0 +1,115 @@
+"""From the ideal task to the measured one, from the stage times or shares of communication that a source printed.
+
+A task is a fixed number of samples of a worker, so the task of one worker is the ideal one of several. Every number was
+printed once, so nothing has an interval.
+
+Stages that are timed on the host book the wait for a device under whichever stage first needs a result. With one worker
+that is the update; with several it is the copy of the gradients off the device, which begins the exchange. So the wait
+is printed as communication. It is recognised by the update, which takes less by as much: the same update of the same
+parameters can't be faster on more workers.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.metrics.published import stage_rows
+
+#: The causes in the order of a waterfall, with what pages call them.
+PRINTED_CAUSES = {
+    "computation": "Computation",
+    "copy": "Copy off the device",
+    "exchange": "Exchange between workers",
+    "outside": "Outside of batches",
+}
+_TASK, _BATCHES, _EXCHANGE = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
+_COPY, _UPDATE = "tensor_numpy_seconds", "apply_gradients_seconds"
+
+
+@dataclass(frozen=True)
+class PrintedWaterfall:
+    """The task of one worker, what each cause adds to it, and the task of several workers; in seconds.
+
+    Attributes:
+        source, table, row, world_size: which printed row it is of.
+        ideal, causes, measured: ideal + causes = measured.
+        communication: what the source prints as communication.
+        wait: the part of ``communication`` that is the wait for the device, 0 where none is recognised.
+
+    """
+
+    source: str
+    table: str
+    row: str
+    world_size: int
+    ideal: float
+    causes: Mapping[str, float]
+    measured: float
+    communication: float
+    wait: float = 0.0
+
+
+def printed_waterfalls(cells: pd.DataFrame) -> list[PrintedWaterfall]:
+    """Return the waterfalls of all tables of printed stages, and of throughputs with shares of communication.
+
+    ``cells`` has the columns of published numbers. A table needs one worker alone. Of tables that are printed twice,
+    as in a later report of the same authors, each is in it.
+    """
+    return [*_of_stages(cells), *_of_shares(cells)]
+
+
+def _of_stages(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
+    for (source, table), tasks in stage_rows(cells).groupby(["source", "table"], sort=False):
+        alone, *larger = [_seconds(task) | {"row": task} for task in tasks.sort_values("world_size").itertuples()]
+        if alone["row"].world_size != 1 or _TASK not in alone:
+            continue
+        for task in larger:
+            if {_TASK, _EXCHANGE} <= task.keys():
+                communication, wait, causes = _causes_of_stages(alone, task)
+                row, sizes = task["row"], (alone[_TASK], causes, task[_TASK], communication, wait)
+                yield PrintedWaterfall(str(source), str(table), str(row.row), int(row.world_size), *sizes)
+
+
+def _seconds(task: Any) -> dict[str, Any]:
+    """Return the stages of a task that are printed, in seconds."""
+    printed = {name: getattr(task, name) for name in (_TASK, _BATCHES, _EXCHANGE, _COPY, _UPDATE)}
+    return {name: float(cell) for name, cell in printed.items() if not pd.isna(cell) and cell != "-"}
+
+
+def _causes_of_stages(alone: Mapping[str, Any], task: Mapping[str, Any]) -> tuple[float, float, dict[str, float]]:
+    """Return the seconds printed as communication, those of them in which a device is waited for, and the causes."""
+    exchange, causes, wait = task[_EXCHANGE] - alone.get(_EXCHANGE, 0.0), {}, 0.0
+    communication = task[_EXCHANGE]
+    if {_COPY, _UPDATE} <= task.keys() and _UPDATE in alone:
+        wait = min(max(0.0, alone[_UPDATE] - task[_UPDATE]), task[_COPY])
+        causes["copy"] = task[_COPY] - wait
+        # Where the stages would be more than the task, the exchange begins with the copy.
+        if task[_EXCHANGE] + task[_COPY] + task[_UPDATE] > task[_TASK]:
+            exchange -= task[_COPY]
+        else:
+            communication += task[_COPY]
+    if _BATCHES in task and _BATCHES in alone:
+        causes["outside"] = (task[_TASK] - task[_BATCHES]) - (alone[_TASK] - alone[_BATCHES])
+    causes["exchange"] = exchange
+    causes["computation"] = task[_TASK] - alone[_TASK] - sum(causes.values())
+    return communication, wait, {name: causes[name] for name in PRINTED_CAUSES if name in causes}
+
+
+def _of_shares(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
+    """Yield the waterfalls of tables of throughputs and shares of communication; a step has one batch a worker."""
+    printed = cells[(cells["role"] == "result") & cells["metric"].isin(["throughput", "communication_share"])]
+    for (source, table), rows in printed.groupby(["source", "table"], sort=False):
+        values = rows.pivot_table(index=["world_size", "row", "batch_per_device"], columns="metric", values="value")
+        if "communication_share" not in values or (values := values.dropna()).empty or values.index[0][0] != 1:
+            continue
+        steps = [
+            (int(world_size), str(row), world_size * batch / point.throughput, point.communication_share)
+            for (world_size, row, batch), point in zip(values.index, values.itertuples(), strict=True)
+        ]
+        (_, _, ideal, _), *larger = steps
+        for world_size, row, measured, share in larger:
+            exchange = share * measured
+            causes = {"computation": measured - exchange - ideal, "exchange": exchange}
+            yield PrintedWaterfall(str(source), str(table), row, world_size, ideal, causes, measured, exchange)
