@@ -17,6 +17,8 @@ from dlperf_study.prediction.prediction import PredictedSize, Prediction
 
 #: How many more runs of a size count as one measurement.
 MORE_RUNS = 3
+#: What would leave more than this share of an interval is not worth a measurement.
+_NARROWER = 0.95
 #: How many times the largest measured size is within reach.
 _REACH = 2
 
@@ -35,7 +37,7 @@ class Narrowing:
 def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
     """Return the measurements that would give a predicted size an interval or narrow it, the best one first.
 
-    Empty for a size that was measured, and for series whose predictions no published series tests.
+    What would hardly narrow it is left out. Empty for a size that was measured, and for series whose predictions no published series tests.
     """
     if size.is_measured or prediction.reason:
         return []
@@ -46,7 +48,7 @@ def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
         if half_width is not None:
             results.append(Narrowing(measurement, half_width))
     now = half_width_of(curve, size.units)
-    better = [result for result in results if now is None or result.half_width < now]
+    better = [result for result in results if now is None or result.half_width < _NARROWER * now]
     return sorted(better, key=lambda result: result.half_width)
 
 

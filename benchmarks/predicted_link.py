@@ -1,0 +1,118 @@
+"""A prediction against this machine: four hosts over links of known rate, predicted from one and two of them.
+
+Launch from the root of the project, as root: ``python -m benchmarks.predicted_link [--rate 20mbit]``. The
+hosts are network namespaces of this machine, each with a shaped link of its own, and share its cores; a step mostly
+exchanges, and the link does not depend on the load. It prints what the ring of nodes and the physical model say of four
+hosts, and what was measured there, and ends with 1 if the 90 % interval of the prediction does not reach that of the
+measurement. Where no hosts can be made it says so and ends with 0.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from dlperf_study.dataset.dataset import Dataset, collect
+from dlperf_study.metrics.statistics import Interval
+from dlperf_study.prediction.intervals import interval
+from dlperf_study.prediction.node_ring import predicted_log_rate
+from dlperf_study.prediction.physical_model import model_of
+from dlperf_study.report.study_predictions import study_curves
+from dlperf_study.report.tables.scenario_tables import model_text
+from tests.clusters.namespaces import Host, namespaces
+from tests.clusters.ssh_hosts import SERVER, running_servers
+from tests.command_line import workplace
+
+STUDY = """\
+title: Four hosts over links of known rate
+about: Measured on one, two and four hosts.
+questions: [scaling, communication, prediction]
+scaling: weak
+fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2, image_size: 32, classes: 10}
+factors: {nodes: [1, 2, 4], batch_per_device: [4]}
+baseline: {nodes: 1}
+measurement:
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 6, computation_steps: 6, exchange_steps: 4, repeats: 3,
+   timeout_seconds: 900}
+"""
+CLUSTER = """\
+launcher: ssh
+hosts: [{hosts}]
+devices_per_node: 1
+device: cpu
+device_name: a CPU
+link: {rate}
+shared_files: false
+work_folder: {work}
+idle: {{max_busy_cores: 1000, wait_seconds: 0}}
+ssh: {{config_file: {config}}}
+"""
+#: The share of intervals.
+SHARE = 0.9
+PROGRAMS = (SERVER, "ip", "tc", "unshare", "ssh", "ssh-keygen")
+
+
+def measure(rate: str, folder: Path) -> Dataset:
+    """Measure the study on hosts with links of this rate; return its dataset. At the end no host is left."""
+    with ExitStack() as stack:
+        hosts: tuple[Host, ...] = stack.enter_context(namespaces())
+        servers = stack.enter_context(running_servers(folder, hosts))
+        for host in hosts:
+            host.shape(rate)
+        (servers.hidden / "study").mkdir()
+        names = ", ".join(host.name for host in hosts)
+        cluster = CLUSTER.format(hosts=names, rate=rate, work=servers.work, config=servers.config)
+        place = workplace(servers.hidden / "study", STUDY, cluster, shares_machine=True)
+        done = place.command("run")
+        if done.returncode:
+            raise SystemExit(f"the study ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+        return collect(place.study)
+
+
+def compare(dataset: Dataset) -> bool:
+    """Print the predictions for four hosts and what was measured; return whether the intervals meet."""
+    [whole] = study_curves(dataset)
+    curve, measured = whole.until(2), whole.last
+    log_rate = predicted_log_rate(curve, measured.units)
+    predicted = interval(curve, measured.units, log_rate, SHARE)
+    of_measured = measured.log_rate.factor_interval() or Interval(measured.rate, measured.rate)
+    print(f"measured on {measured.units} hosts: {_text(measured.rate, of_measured)} samples/s")
+    print(f"node ring, from 1 and 2: {_text(log_rate.factor, predicted)}: {_error(log_rate.factor, measured.rate)}")
+    model = model_of(curve)
+    if isinstance(model, str):
+        print(f"physical model, from 1 and 2: {model}")
+    else:
+        rate = model.rate(measured.units)
+        print(f"physical model, from 1 and 2: {rate:.4g}: {_error(rate, measured.rate)}; {model_text(model)}")
+    for point in whole.points:
+        print(f"{point.units} hosts: {point.rate:.4g} samples/s; {point.parts}")
+    return predicted is not None and predicted.low <= of_measured.high and of_measured.low <= predicted.high
+
+
+def main() -> int:
+    """Measure and compare; return 1 where the intervals don't meet."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", default="20mbit", help="of each host's link, as tc gives rates")
+    options = parser.parse_args()
+    os.environ["PATH"] += f"{os.pathsep}/usr/sbin"
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if os.geteuid() != 0 or missing:
+        print(f"no hosts can be made here: {', '.join(missing) or 'only root can'}")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        return int(not compare(measure(options.rate, Path(folder))))
+
+
+def _text(rate: float, held: Interval | None) -> str:
+    return f"{rate:.4g} [{held.low:.4g}, {held.high:.4g}]" if held else f"{rate:.4g}"
+
+
+def _error(predicted: float, measured: float) -> str:
+    return f"error {100 * (predicted / measured - 1):+.1f} %"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
