@@ -24,7 +24,7 @@ from dlperf_study.report.study_predictions import study_curves
 from dlperf_study.report.tables.scenario_tables import model_text
 from tests.clusters.namespaces import Host, namespaces
 from tests.clusters.ssh_hosts import SERVER, running_servers
-from tests.command_line import workplace
+from tests.command_line import finish, workplace
 
 STUDY = """\
 title: Four hosts over links of known rate
@@ -50,6 +50,8 @@ work_folder: {work}
 idle: {{max_busy_cores: 1000, wait_seconds: 0}}
 ssh: {{config_file: {config}}}
 """
+#: How long the study may take.
+LIMIT_SECONDS = 3600
 #: The share of intervals.
 SHARE = 0.9
 PROGRAMS = (SERVER, "ip", "tc", "unshare", "ssh", "ssh-keygen")
@@ -66,7 +68,7 @@ def measure(rate: str, folder: Path) -> Dataset:
         names = ", ".join(host.name for host in hosts)
         cluster = CLUSTER.format(hosts=names, rate=rate, work=servers.work, config=servers.config)
         place = workplace(servers.hidden / "study", STUDY, cluster, shares_machine=True)
-        done = place.command("run")
+        done = finish(place.start("run"), LIMIT_SECONDS)
         if done.returncode:
             raise SystemExit(f"the study ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
         return collect(place.study)

@@ -106,6 +106,11 @@ def obstacle(curve: Curve) -> str:
     """Return why a ring says nothing of more units of a curve; empty where it does."""
     if curve.has_servers:
         return "parameter servers take part, whose links and number limit the exchange: measure it"
+    return obstacle_of_cores(curve)
+
+
+def obstacle_of_cores(curve: Curve) -> str:
+    """Return why no model says anything of more units of a curve; empty where one may."""
     if curve.unit == Unit.DEVICE and curve.on_gpus is False:
         return "processes of one machine share its cores and its memory, so more of them compute slower: measure it"
     return ""

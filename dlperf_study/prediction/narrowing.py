@@ -37,7 +37,8 @@ class Narrowing:
 def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
     """Return the measurements that would give a predicted size an interval or narrow it, the best one first.
 
-    What would hardly narrow it is left out. Empty for a size that was measured, and for series whose predictions no published series tests.
+    What would hardly narrow it is left out. Empty for a size that was measured, and for series whose predictions no
+    published series tests.
     """
     if size.is_measured or prediction.reason:
         return []

@@ -7,7 +7,7 @@ from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
-from dlperf_study.prediction.intervals import LEVELS, interval, largest_growth, obstacle, reason_without_test
+from dlperf_study.prediction.intervals import LEVELS, interval, largest_growth, obstacle_of_cores, reason_without_test
 from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
 from dlperf_study.prediction.physical_model import StepModel, model_of, rate_error
 
@@ -98,10 +98,10 @@ def chosen_curves(curves: Sequence[Curve], unit: Unit | None) -> Iterator[Curve 
 
 
 def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
-    if curve.has_servers:
+    if curve.has_servers and not obstacle_of_cores(curve):
         return _of_servers(curve, sizes)
     # A second size is asked for only where it would help.
-    reason = obstacle(curve) or (_one_size(curve) if len(curve.points) < 2 else "")
+    reason = obstacle_of_cores(curve) or (_one_size(curve) if len(curve.points) < 2 else "")
     if reason:
         return Refusal(curve, reason)
     reference = curve.all_points[0]
@@ -111,7 +111,7 @@ def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
     wanted = sorted(set(sizes)) or _doublings(curve.last.units, claimed)
     model = model_of(curve)
     predicted = [_size(curve, reference, units, claimed, reason) for units in wanted]
-    with_model = tuple(replace(size, model_rate=_model_rate(model, curve, size.units)) for size in predicted)
+    with_model = tuple(replace(size, model_rate=model_rate(model, curve, size.units)) for size in predicted)
     return Prediction(curve, reference, with_model, claimed, reason, model)
 
 
@@ -123,7 +123,7 @@ def _of_servers(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
     reference, predicted = curve.all_points[0], []
     for units in sorted(set(sizes)) or [2 * curve.last.units]:
         measured = {point.units: point for point in curve.points}.get(units)
-        rate = _model_rate(model, curve, units)
+        rate = model_rate(model, curve, units)
         if measured is not None:
             predicted.append(replace(_measured_size(measured, reference), model_rate=rate))
         elif rate is not None:
@@ -140,7 +140,7 @@ def _by_model(curve: Curve, reference: CurvePoint, units: int, rate: float) -> P
     return PredictedSize(units, devices, rate, efficiency, none, none, UNTESTED_MODEL, model_rate=rate)
 
 
-def _model_rate(model: StepModel | str, curve: Curve, units: int) -> float | None:
+def model_rate(model: StepModel | str, curve: Curve, units: int) -> float | None:
     """Return the rate by the physical model; None where it is not identified, or the exchanges are too uncertain."""
     if isinstance(model, str) or (rate_error(curve, units) or 0.0) > LARGEST_MODEL_ERROR:
         return None

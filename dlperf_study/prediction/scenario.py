@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dlperf_study.prediction.curves import Curve, Unit
-from dlperf_study.prediction.intervals import obstacle
+from dlperf_study.prediction.intervals import obstacle_of_cores
 from dlperf_study.prediction.physical_model import StepModel, model_of, rate_error
 from dlperf_study.prediction.prediction import LARGEST_MODEL_ERROR, TOO_UNCERTAIN, Refusal, chosen_curves
 from dlperf_study.prediction.what_if import WhatIfError, changed, check
@@ -64,8 +64,7 @@ def _of_curve(curve: Curve, changes: Mapping[str, str], sizes: Sequence[int]) ->
         changed_model = changed(model, changes)
     except WhatIfError as error:
         return Refusal(curve, str(error))
-    # Of parameter servers the model speaks, and not the ring whose obstacle they are.
-    beyond = "" if curve.has_servers else obstacle(curve)
+    beyond = obstacle_of_cores(curve)
     last, count = curve.last.units, curve.devices_per_unit
     predicted, left_out = [], {}
     for units in sorted(set(sizes)) or ([last] if beyond else [last, 2 * last]):

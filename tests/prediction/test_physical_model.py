@@ -121,6 +121,10 @@ def test_servers_are_bounded_by_their_links():
     [refusal] = predict([of_servers(2)], Unit.NODE, [8])
     assert isinstance(refusal, Refusal)
     assert "measure 4 trainers with servers=2" in refusal.reason
+    # More trainers on the cores of one machine compute slower, with servers too.
+    [refusal] = predict([of_servers(1, 2, 4, unit=Unit.DEVICE, on_gpus=False)], Unit.DEVICE, [8])
+    assert isinstance(refusal, Refusal)
+    assert "cores" in refusal.reason
 
 
 def test_rates_alone_tell_of_servers_from_three_loads_on():

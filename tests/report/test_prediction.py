@@ -34,6 +34,19 @@ def test_the_largest_size_is_predicted_from_the_smaller_ones() -> None:
     assert tables.back_test(on_nodes(1, 2)).is_empty
 
 
+def test_the_physical_model_is_tested_on_the_largest_size_too() -> None:
+    # A ring of 8 and of 16 devices: 0.1 ms a round, 16 ms for carrying all bytes once; half of it is hidden.
+    planned, baseline = [], configuration(devices_per_node=4)
+    for count, exchange in ((1, 0.002), (2, 0.0294), (4, 0.033)):
+        latency = 0.0001 * 2 * (4 * count - 1)
+        recipe = Recipe(
+            exposed_seconds=exchange / 2, exchange_seconds=exchange, latency_seconds=latency, device="gpu", noise=0.001
+        )
+        planned.append(Planned(configuration(nodes=count, devices_per_node=4), recipe, baseline=baseline))
+    table = tables.back_test(study(*planned, questions=("prediction",), published=()))
+    assert abs(float(table.column("Error of the physical model")[0].replace("−", "-"))) < 1
+
+
 def test_the_next_size_has_intervals_and_the_efficiency_of_a_ring() -> None:
     table = tables.predictions(on_nodes(1, 2, 4))
     assert table.column("Size") == ["8 nodes"]

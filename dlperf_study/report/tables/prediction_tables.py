@@ -8,11 +8,19 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
-from dlperf_study.prediction.intervals import LEVELS, interval, reason_without_test
+from dlperf_study.prediction.intervals import LEVELS, Case, interval, reason_without_test
 from dlperf_study.prediction.laws import labels_of
 from dlperf_study.prediction.narrowing import narrowings
 from dlperf_study.prediction.node_ring import predicted_log_rate
-from dlperf_study.prediction.prediction import TOO_UNCERTAIN, PredictedSize, Prediction, Refusal, predictions_of
+from dlperf_study.prediction.physical_model import model_of
+from dlperf_study.prediction.prediction import (
+    TOO_UNCERTAIN,
+    PredictedSize,
+    Prediction,
+    Refusal,
+    model_rate,
+    predictions_of,
+)
 from dlperf_study.report.formatting import MINUS, bounded_value, format_bounded, integer, listed
 from dlperf_study.report.study_predictions import own_cases, study_predictions
 from dlperf_study.report.tables.further_measurements import narrowing_lines
@@ -68,13 +76,15 @@ def not_predicted(dataset: Dataset) -> Table:
 
 def back_test(dataset: Dataset) -> Table:
     """Return the largest size of each series of a study that has three, as its smaller ones predict it."""
-    rows = []
-    for case in own_cases(dataset):
+    rows, cases = [], own_cases(dataset)
+    model_errors = [_model_error(case) for case in cases]
+    with_model = any(error is not None for error in model_errors)
+    for case, model_error in zip(cases, model_errors, strict=True):
         curve, target = case.curve, case.target
         log_rate = predicted_log_rate(curve, target.units)
         held = interval(curve, target.units, log_rate, _OUTER)
         bounds = (held.low, held.high) if held else (None, None)
-        error = log_rate.factor / target.rate - 1
+        errors = [log_rate.factor / target.rate - 1, *([model_error] if with_model else [])]
         measured = bounded_value(dataset.configuration_rows[curve.identity], dataset.rate)
         rows.append(
             (
@@ -83,7 +93,7 @@ def back_test(dataset: Dataset) -> Table:
                 Cell(_size(curve, target.units)),
                 Cell.of((log_rate.factor, *bounds), _no_interval(curve)),
                 Cell.of(measured, _ONE_RUN),
-                Cell(f"{100 * error:+.1f}".replace("-", MINUS)),
+                *map(_error_cell, errors),
             )
         )
     unit = COLUMNS[dataset.rate].unit
@@ -94,11 +104,24 @@ def back_test(dataset: Dataset) -> Table:
         Heading("Predicted", unit, numeric=True, interval=True),
         Heading("Measured", unit, numeric=True, interval=True),
         Heading("Error", "%", numeric=True),
+        *([Heading("Error of the physical model", "%", numeric=True)] if with_model else []),
     )
     caption = f"Intervals of predictions hold {_in_percent(_OUTER)}, and those of measured rates are of 95 %."
     empty = "No series has three sizes, of which the largest could be predicted from the others."
     title = "The largest size, predicted from the smaller ones"
     return Table("back-test", title, caption, headings, tuple(rows), empty=empty)
+
+
+def _model_error(case: Case) -> float | None:
+    """Return by how much the physical model of the smaller sizes misses the largest one; None where there is none."""
+    rate = model_rate(model_of(case.curve), case.curve, case.target.units)
+    return None if rate is None else rate / case.target.rate - 1
+
+
+def _error_cell(error: float | None) -> Cell:
+    if error is None:
+        return Cell.missing("the smaller sizes do not identify the physical model")
+    return Cell(f"{100 * error:+.1f}".replace("-", MINUS))
 
 
 def laws(dataset: Dataset) -> Table:
