@@ -32,7 +32,7 @@ _GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "servers", "worl
 #: What the level ``none`` of a parameter is called.
 _NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "image_set": "made-up images"}
 #: Parameters whose levels say nothing alone.
-_WITH_LABEL = ("cudnn_autotune", "fused_optimizer")
+_WITH_LABEL = ("cudnn_autotune", "fused_optimizer", "recompute")
 #: Parameters of how devices divide a model: where they divide nothing, nothing is said of it.
 _OF_DIVISION = tuple(field.name for field in fields(ParallelParameters))
 #: Parameters whose default goes without saying where others have another level.
@@ -169,6 +169,8 @@ def level_label(factor: str, value: Any) -> str:
         return _NONE_OF[factor]
     if factor not in COLUMNS:
         return f"{factor} {level_name(factor, value)}"
+    if factor in PARAMETERS and PARAMETERS[factor].type is bool and value:
+        return column_named(factor).label
     if isinstance(value, str) and value not in {"none", "replicated"} and factor not in _WITH_LABEL:
         return display_name(value)
     return f"{column_named(factor).label} {level_name(factor, value)}"

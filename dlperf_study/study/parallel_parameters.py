@@ -30,7 +30,7 @@ class ParallelParameters:
         "Tensor parallel",
         "devices that divide each matrix of the model among them",
         bounds=(1, _MAX_DEGREE),
-        note="2 or more with `torch_tensor` only",
+        note="2 or more with `torch_tensor` and `torch_pipeline` only",
     )
     pipeline_parallel: int = parameter(
         1,
@@ -77,7 +77,7 @@ class ParallelParameters:
     )
     sequence_parallel: bool = parameter(
         False,
-        "Sequence parallel",
+        "Sequence parallelism",
         "whether devices divide sequences between the matrices that they divide",
         note="with `tensor_parallel` only",
     )

@@ -41,9 +41,9 @@ def t_interval(numbers):
     return t.interval(0.95, len(numbers) - 1, np.mean(numbers), np.std(numbers, ddof=1) / np.sqrt(len(numbers)))
 
 
-#: Of ingested logs, of asynchronous trainers, or of a strategy with several kinds of collectives only.
+#: Of ingested logs, sequences, recomputation, asynchronous trainers, or a strategy with several kinds of collectives.
 ELSEWHERE = (
-    *("fixed_window", "token_throughput", "sum_of_rank_rates"),
+    *("fixed_window", "token_throughput", "device_token_throughput", "hfu", "sum_of_rank_rates"),
     *(f"{kind}_bandwidth" for kind in COLLECTIVE_KINDS),
 )
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from dlperf_study.programs import frameworks
-from dlperf_study.programs.frameworks import torch_pipeline, torch_tensor
+from dlperf_study.programs.frameworks import _torch_matrices, torch_pipeline
 from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.study.configuration import Configuration
@@ -14,17 +14,17 @@ from dlperf_study.study.configuration import Configuration
 
 def untie() -> None:
     """Leave the head with weights of its own."""
-    torch_tensor._tie = lambda network: None
+    _torch_matrices._tie = lambda network: None
 
 
 def repeat() -> None:
     """Let what follows the embedding take the whole sequence of each rank for its part of a longer one."""
-    styles = torch_tensor._styles
+    styles = _torch_matrices._styles
 
     def without_entry(*arguments):
         return {name: style for name, style in styles(*arguments).items() if name != "blocks.0"}
 
-    torch_tensor._styles = without_entry
+    _torch_matrices._styles = without_entry
 
 
 def separate() -> None:

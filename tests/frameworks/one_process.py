@@ -1,4 +1,4 @@
-"""What one process trains with the whole batch, and the logs of ranks that must train the same."""
+"""What one process trains with the whole batch, the logs of ranks that must train the same, and what these divide."""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.programs.models._sequences import Sizes
 from dlperf_study.study.configuration import DEFAULTS, Configuration
 from tests.frameworks.launching import configuration, launch
 
@@ -36,3 +37,13 @@ def train_once(factory: pytest.TempPathFactory) -> Logs:
         return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(requested.world_size)]
 
     return logs
+
+
+def divided_parameters(sizes: Sizes, model: str) -> int:
+    """Return the parameters of all matrices that ranks divide, and of biases that are divided with them."""
+    has_biases, matrices = not model.startswith("llama"), 2 + model.startswith("llama")
+    biases = sizes.head * (sizes.heads + 2 * sizes.groups) + sizes.inner if has_biases else 0
+    block = sizes.attention_weights + matrices * sizes.hidden * sizes.inner + biases
+    vocabulary = sizes.vocabulary * sizes.hidden * (1 if sizes.tied else 2)
+    head_bias = sizes.vocabulary if model.startswith("bert") else 0
+    return sizes.layers * block + vocabulary + head_bias

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.programs.frameworks._torch_mesh import device_mesh
 from dlperf_study.programs.frameworks.torch_ddp import _join
 from dlperf_study.programs.frameworks.torch_pipeline import Pipeline
 from dlperf_study.study.configuration import Configuration
@@ -57,10 +58,12 @@ def main() -> None:
     count = ranks * configuration.virtual_stages
     seconds = SECONDS / configuration.virtual_stages
     stages = {position: Stage(seconds, position == count - 1) for position in range(rank, count, ranks)}
+    mesh = device_mesh(configuration.layout, torch.device("cpu"))
     results = {}
     for micro_batches in COUNTS:
         requested = replace(configuration, micro_batches=micro_batches)
-        results[micro_batches] = [*timed(Pipeline(requested, stages, rank, torch.device("cpu")), micro_batches)]
+        pipeline = Pipeline(requested, stages, rank, torch.device("cpu"), mesh)
+        results[micro_batches] = [*timed(pipeline, micro_batches)]
     (Path(os.environ[RUN_VARIABLE]) / f"told-{rank}.json").write_text(json.dumps(results))
     dist.destroy_process_group()
 

@@ -105,7 +105,8 @@ REFUSED_ON_CPUS: list[tuple[Configuration, Sequence[dict[str, Any]]]] = [
     (
         PIPELINE,
         (
-            *({"pipeline_parallel": 1}, {"zero_stage": 1}, {"tensor_parallel": 2}, {"pipeline_schedule": "none"}),
+            *({"pipeline_parallel": 1}, {"zero_stage": 1}, {"sequence_parallel": True}, {"pipeline_schedule": "none"}),
+            {"tensor_parallel": 3, "devices_per_node": 6},
             *({"micro_batches": 1}, {"micro_batches": 3}, {"virtual_stages": 2}, INTERLEAVED, {"fusion_mib": 4}),
             *({"pipeline_parallel": 3, "devices_per_node": 3}, INTERLEAVED | {"virtual_stages": 4}),
             *(INTERLEAVED | {"virtual_stages": 2, "micro_batches": 5, "batch_per_device": 5},),

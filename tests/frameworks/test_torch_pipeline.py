@@ -15,7 +15,7 @@ from dlperf_study.programs.frameworks.torch_pipeline import schedule_obstacles, 
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS
 from tests.frameworks.launching import tell
-from tests.frameworks.one_process import STEPS, TOKENS, TOLERANCE, Logs, train_once, whole
+from tests.frameworks.one_process import STEPS, TOKENS, TOLERANCE, Logs, divided_parameters, train_once, whole
 
 pytestmark = [
     pytest.mark.timeout(LIMIT_SECONDS),
@@ -30,18 +30,18 @@ BATCH, PARTS = 8, 4
 INTERLEAVED = "interleaved_1f1b"
 #: Of which blocks compute their activations again where they are divided.
 RECOMPUTED = (("bert_tiny", INTERLEAVED), ("llama_tiny", "gpipe"))
-#: Model, schedule, stages and ranks.
+#: Model, schedule, stages, ranks, and how many of these divide each matrix, and sequences between matrices.
 CASES = [
-    *(("gpt_tiny", "gpipe", 2, 2), ("gpt_tiny", "1f1b", 2, 2), ("gpt_tiny", INTERLEAVED, 2, 2)),
-    *(("bert_tiny", INTERLEAVED, 2, 2), ("bert_tiny", "1f1b", 2, 2), ("llama_tiny", "gpipe", 2, 2)),
-    *(("gpt_tiny", "1f1b", 2, 4), ("gpt_tiny", "gpipe", 4, 4)),
+    *(("gpt_tiny", "gpipe", 2, 2, 1), ("gpt_tiny", "1f1b", 2, 2, 1), ("gpt_tiny", INTERLEAVED, 2, 2, 1)),
+    *(("bert_tiny", INTERLEAVED, 2, 2, 1), ("bert_tiny", "1f1b", 2, 2, 1), ("llama_tiny", "gpipe", 2, 2, 1)),
+    *(("gpt_tiny", "1f1b", 2, 4, 1), ("gpt_tiny", "gpipe", 4, 4, 1), ("gpt_tiny", INTERLEAVED, 2, 4, 2)),
 ]
-Case = tuple[str, str, int, int]
 
 
-def divided(model: str, schedule: str, stages: int, ranks: int, **changes: Any) -> Configuration:
+def divided(model: str, schedule: str, stages: int, ranks: int, tensor: int = 1, **changes: Any) -> Configuration:
     names = {"framework": "torch_pipeline", "strategy": "pipeline", "pipeline_schedule": schedule}
     degrees = {"pipeline_parallel": stages, "virtual_stages": 2 if schedule == INTERLEAVED else 1}
+    degrees |= {"tensor_parallel": tensor, "sequence_parallel": tensor > 1}
     names |= {"recompute": "full" if (model, schedule) in RECOMPUTED else "none"}
     requested = replace(whole(model, BATCH), **names, **degrees, micro_batches=PARTS, devices_per_node=ranks)
     return replace(requested, batch_per_device=BATCH // requested.layout.replicas, **changes)
@@ -59,7 +59,7 @@ def test_ranks_with_the_last_layers_have_the_losses_of_one_process_with_the_whol
     logs = logs_of(requested)
     for name in ("warmup", "training"):
         losses = [log.windows[name].losses for log in logs if requested.layout.holds_loss(log.rank)]
-        assert len(losses) == requested.layout.replicas
+        assert len(losses) == requested.layout.replicas * requested.tensor_parallel
         assert np.mean(losses, axis=0) == pytest.approx(expected.windows[name].losses, rel=TOLERANCE)
         others = [log.windows[name].losses.size for log in logs if not requested.layout.holds_loss(log.rank)]
         assert set(others) == {0}
@@ -73,19 +73,21 @@ def test_evidence_has_no_contradiction(logs_of, case):
     assert not [*contradictory_parameters(logs, layout), *different_beginnings(logs)]
     assert not [*different_losses(logs, requested), *contradictory_times(logs, None)]
     assert len({tuple(log.windows) for log in logs}) == 1
-    assert len({log.end["parameter_checksum"] for log in logs}) == layout.pipeline, "of copies one"
+    assert len({log.end["parameter_checksum"] for log in logs}) == layout.devices_per_replica, "of copies one"
     assert {log.end["initial_checksum"] for log in logs} == {logs_of(whole(case[0], BATCH))[0].end["initial_checksum"]}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_ranks_hold_the_model_once_and_the_tied_matrix_twice(logs_of, case):
+def test_ranks_hold_the_model_once_and_twice_the_tied_matrix_and_what_is_not_divided(logs_of, case):
     requested, model = divided(*case), cast_model(case[0])
     logs = logs_of(requested)
     held = [log.facts["held_bytes"] for log in logs]
     tied = model.sizes.vocabulary * model.sizes.hidden if model.sizes.tied else 0
+    undivided = model.parameters - divided_parameters(model.sizes, case[0])
+    copied = tied + undivided * (requested.tensor_parallel - 1)
     for kind in ("weights", "gradients"):
         total = sum(of_rank[kind] for of_rank in held)
-        assert total == 4 * (model.parameters + tied) * requested.layout.replicas
+        assert total == 4 * (model.parameters + copied) * requested.layout.replicas
     assert {log.facts["parameters"] for log in logs} == {model.parameters}
 
 
@@ -95,9 +97,9 @@ def cast_model(name: str) -> Any:
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_sent_follows_from_the_sizes(logs_of, case):
-    """Each micro-batch goes forward over each border of two stages, and its gradient back."""
+    """Each micro-batch goes forward over each border of two stages, its gradient back; of divided sequences parts."""
     requested, model = divided(*case), cast_model(case[0])
-    features = 4 * requested.batch_per_device * TOKENS * model.sizes.hidden
+    features = 4 * requested.batch_per_device * TOKENS // requested.tensor_parallel * model.sizes.hidden
     stages = requested.pipeline_parallel * requested.virtual_stages
     exchanged = 0
     for log in logs_of(requested):
@@ -106,7 +108,8 @@ def test_what_is_sent_follows_from_the_sizes(logs_of, case):
         first = requested.layout.coordinates(log.rank).pipeline
         own = range(first, stages, requested.pipeline_parallel)
         assert sent == features * sum((stage < stages - 1) + (stage > 0) for stage in own)
-        exchanged += sum(sizes.values())
+        exchanged += sum(size for (_, group), size in sizes.items() if group != "tensor")
+        assert any(group == "tensor" for _, group in sizes) is (requested.tensor_parallel > 1)
         assert (("all_reduce", "data") in sizes) is (requested.layout.data > 1)
     of_gradients = sum(log.facts["held_bytes"]["gradients"] for log in logs_of(requested))
     tied = 4 * model.sizes.vocabulary * model.sizes.hidden * model.sizes.tied

@@ -10,11 +10,19 @@ import pytest
 from dlperf_study.evidence.model_agreement import contradictory_parameters, different_losses
 from dlperf_study.evidence.time_agreement import contradictory_times
 from dlperf_study.programs import models
-from dlperf_study.programs.models._sequences import Sizes
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS
 from tests.frameworks.launching import tell
-from tests.frameworks.one_process import MASKED, STEPS, TOKENS, TOLERANCE, Logs, train_once, whole
+from tests.frameworks.one_process import (
+    MASKED,
+    STEPS,
+    TOKENS,
+    TOLERANCE,
+    Logs,
+    divided_parameters,
+    train_once,
+    whole,
+)
 
 pytestmark = [
     pytest.mark.timeout(LIMIT_SECONDS),
@@ -91,16 +99,6 @@ def test_a_rank_holds_half_of_what_is_divided(logs_of, case):
         assert held["weights"] == held["gradients"] == 4 * parameters
         # The counters of AdamW's steps have 4 bytes each.
         assert held["optimizer"] == pytest.approx(8 * parameters, rel=1e-3)
-
-
-def divided_parameters(sizes: Sizes, model: str) -> int:
-    """Return the parameters of all matrices that ranks divide, and of biases that are divided with them."""
-    has_biases, matrices = not model.startswith("llama"), 2 + model.startswith("llama")
-    biases = sizes.head * (sizes.heads + 2 * sizes.groups) + sizes.inner if has_biases else 0
-    block = sizes.attention_weights + matrices * sizes.hidden * sizes.inner + biases
-    vocabulary = sizes.vocabulary * sizes.hidden * (1 if sizes.tied else 2)
-    head_bias = sizes.vocabulary if model.startswith("bert") else 0
-    return sizes.layers * block + vocabulary + head_bias
 
 
 @pytest.mark.parametrize("model", ["gpt_tiny", "bert_tiny"])

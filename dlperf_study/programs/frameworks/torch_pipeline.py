@@ -2,21 +2,21 @@
 
 The schedules are those of ``torch.distributed.pipelining``. Pipelines with samples of their own average their gradients
 when the last micro-batch is done; a head that is the embedding is on the first and on the last rank of a pipeline,
-which add their gradients of it up.
+which add their gradients of it up. Ranks may divide the matrices of each stage too, as ``torch_tensor`` does.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs import models
 from dlperf_study.programs.frameworks import _torch_divided, _torch_training, torch_ddp
 from dlperf_study.programs.frameworks._base import ClusterView
 from dlperf_study.programs.frameworks._obstacles import image_obstacles, micro_batch_obstacles
-from dlperf_study.programs.frameworks._torch_divided import DividedTrainer
-from dlperf_study.programs.frameworks._torch_mesh import device_mesh
+from dlperf_study.programs.frameworks._torch_matrices import divide, divide_gradients, undivided_sizes
 from dlperf_study.programs.frameworks._torch_training import TrainingStep
+from dlperf_study.programs.frameworks.torch_tensor import TensorTrainer
 from dlperf_study.programs.models._base import network_of
 from dlperf_study.programs.models._sequences import SequenceModel
 from dlperf_study.study.configuration import Configuration
@@ -25,7 +25,7 @@ from dlperf_study.study.parallel_parameters import GPIPE, INTERLEAVED, ONE_FORWA
 
 STRATEGIES = ("pipeline",)
 LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES, "pipeline_schedule": SCHEDULES}
-SETTINGS = ("pipeline_parallel", "virtual_stages", "micro_batches")
+SETTINGS = ("pipeline_parallel", "virtual_stages", "micro_batches", "tensor_parallel", "sequence_parallel")
 STAYS = "its layers are divided, so that no step can be done without sending activations"
 #: Gradients are averaged in buffers of at most so many bytes, as ``DistributedDataParallel`` does by default.
 BUFFER_BYTES = 25 * 2**20
@@ -39,6 +39,9 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from schedule_obstacles(configuration)
     yield from image_obstacles(configuration, "torch_pipeline")
     yield from undivided_layers(configuration)
+    yield from undivided_sizes(configuration)
+    if configuration.sequence_parallel and configuration.tensor_parallel == 1:
+        yield "sequence_parallel divides sequences among the devices of tensor_parallel, which is 1"
     yield from _torch_training.obstacles(
         configuration, cluster, version, "torch", install_command("torch"), SETTINGS, LEVELS
     )
@@ -67,21 +70,20 @@ def undivided_layers(configuration: Configuration) -> Iterator[str]:
         yield f"model {name} has {model.sizes.layers} layers, which {degrees} = {stages} stages do not divide"
 
 
-class PipelineTrainer(DividedTrainer):
-    """One rank that has some of the layers; it records losses if it has the last ones."""
+class PipelineTrainer(TensorTrainer):
+    """One rank that has some of the layers, or its part of their matrices; with the last ones it records losses."""
 
     computation_obstacle = STAYS
 
     def first_step(self, batch: tuple[Any, ...]) -> str:
-        """Do the first step, in which the stages tell each other the shapes of their activations, too."""
+        """Do the first step, in which the stages agree that all know the shapes of their activations, too."""
         number_format = super().first_step(batch)
         self._collectives = [sent for sent in self._collectives if sent.number_format.is_floating_point]
         return number_format
 
     def close(self) -> None:
         """End the trainer, with all that has a group of ranks; see ``DataParallelTrainer``."""
-        self._collectives.clear()
-        del self._layer, self._pipeline
+        del self._pipeline
         super().close()
 
     def _parallel(self) -> Any:
@@ -89,10 +91,17 @@ class PipelineTrainer(DividedTrainer):
         from torch.nn import ModuleList
 
         with self._dividing():
-            tied = tied_weight(self._layer)
-            stages = stages_of(self._layer, self._configuration, self.rank)
+            is_tied = tied_weight(self._layer) is not None
+            parts = parts_of(self._layer, self._configuration, self.rank)
+            if self._configuration.tensor_parallel > 1:
+                for part in parts.values():
+                    divide(part, self._mesh["tensor"], self._configuration.sequence_parallel)
+            stages = stages_of(self._layer, parts, self._configuration)
             self._layer = ModuleList(stages.values())
-        self._pipeline = Pipeline(self._configuration, stages, self.rank, self._device, tied)
+            self._parts = _torch_training.trainable_parameters(self._layer)
+        tied = tied_ends(parts, self._configuration.layout, self.rank, self._mesh) if is_tied else None
+        features = features_between(self._configuration)
+        self._pipeline = Pipeline(self._configuration, stages, self.rank, self._device, self._mesh, tied, features)
         return self._layer
 
     def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> TrainingStep:
@@ -115,21 +124,26 @@ class Pipeline:
     """The stages of one rank, in the order of a schedule, and the exchange of gradients after it.
 
     ``stages``: by their position in the pipeline; the last takes the targets of a batch too, and returns the loss.
-    ``tied``: the parameter that the first and the last stage share, or None.
+    ``mesh``: the groups of ranks. ``tied``: of a parameter that the first and the last stage share, where this rank has
+    one of them. ``features``: a tensor like those between stages; without it the stages find out in their first step.
     """
 
     def __init__(
-        self, configuration: Configuration, stages: Mapping[int, Any], rank: int, device: Any, tied: Any = None
+        self,
+        configuration: Configuration,
+        stages: Mapping[int, Any],
+        rank: int,
+        device: Any,
+        mesh: Any,
+        tied: "TiedEnds | None" = None,
+        features: Any = None,
     ) -> None:
         layout = configuration.layout
-        mesh = device_mesh(layout, device)
         self._is_first, self._is_last = layout.coordinates(rank).pipeline == 0, layout.holds_loss(rank)
-        self._schedule = _schedule(configuration, stages, mesh["pipeline"].get_group(), device)
+        self._schedule = _schedule(configuration, stages, mesh["pipeline"].get_group(), device, features)
         self._parameters = [parameter for stage in stages.values() for parameter in stage.parameters()]
         self._replicas, self._data = layout.data, mesh["data"].get_group() if layout.data > 1 else None
-        ends = _group_of_ends(layout, rank, mesh["pipeline"].get_group()) if tied is not None else None
-        self._tied: Any = tied if self._is_first or self._is_last else None
-        self._ends = ends
+        self._tied = tied
 
     def __call__(self, inputs: Any, *targets: Any) -> Any:
         """Add the gradients of a batch, which all ranks of a pipeline have; return its mean loss, None without it."""
@@ -147,27 +161,33 @@ class Pipeline:
         """Average the gradients over pipelines, and add those of the shared parameter up."""
         import torch.distributed as dist
 
+        divide_gradients(self._parameters)
         for parameters in _buffers(self._parameters) if self._data else ():
-            _average([parameter.grad for parameter in parameters], self._replicas, self._data)
-        if self._tied is not None:
-            dist.all_reduce(self._tied.grad, group=self._ends)
+            _average([_own_part(parameter.grad) for parameter in parameters], self._replicas, self._data)
+        if self._tied:
+            dist.all_reduce(_own_part(self._tied.parameter.grad), group=self._tied.group)
 
 
-def stages_of(layer: Any, configuration: Configuration, rank: int) -> dict[int, Any]:
-    """Return the stages of a rank by their position: equal numbers of blocks, in turn to each rank of a pipeline.
+def parts_of(layer: Any, configuration: Configuration, rank: int) -> dict[int, Any]:
+    """Return the parts of a network by their position: equal numbers of blocks, in turn to each rank of a pipeline.
 
-    The first stage has what comes before the blocks too, the last what comes after them, and the loss.
+    The first has what comes before the blocks too, the last what comes after them.
     """
     from dlperf_study.programs.models._torch_transformer import stage_of
 
     network = network_of(layer)
     ranks, count = configuration.pipeline_parallel, configuration.pipeline_parallel * configuration.virtual_stages
-    size, stages = len(network.blocks) // count, {}
+    size, parts = len(network.blocks) // count, {}
     for position in range(configuration.layout.coordinates(rank).pipeline, count, ranks):
         layers = range(position * size, (position + 1) * size)
-        part = stage_of(network, layers, position == 0, position == count - 1)
-        stages[position] = _taking_targets(part, layer if position == count - 1 else None)
-    return stages
+        parts[position] = stage_of(network, layers, position == 0, position == count - 1)
+    return parts
+
+
+def stages_of(layer: Any, parts: Mapping[int, Any], configuration: Configuration) -> dict[int, Any]:
+    """Return the stages of the parts of a network; the last has the loss too."""
+    last = configuration.pipeline_parallel * configuration.virtual_stages - 1
+    return {position: _taking_targets(part, layer if position == last else None) for position, part in parts.items()}
 
 
 def _taking_targets(part: Any, layer: Any) -> Any:
@@ -191,7 +211,37 @@ def tied_weight(layer: Any) -> Any:
     return network.wte.weight if network.wte.weight is network.head.weight else None
 
 
-def _schedule(configuration: Configuration, stages: Mapping[int, Any], group: Any, device: Any) -> Any:
+class TiedEnds(NamedTuple):
+    """What the first or the last rank of a pipeline has of the parameter that they share, and their group."""
+
+    parameter: Any
+    group: Any
+
+
+def tied_ends(parts: Mapping[int, Any], layout: Layout, rank: int, mesh: Any) -> TiedEnds | None:
+    """Return what a rank shares with the other end of its pipeline, or None in between; every rank must call it."""
+    group = _group_of_ends(layout, rank, mesh["pipeline"].get_group())
+    for part in parts.values():
+        for name in ("wte", "head"):
+            if hasattr(part, name):
+                return TiedEnds(getattr(part, name).weight, group)
+    return None
+
+
+def features_between(configuration: Configuration) -> Any:
+    """Return a tensor without memory like those between stages: [N, T, h] of a micro-batch, T of this rank's part."""
+    import torch
+
+    model = models.load(configuration.model)
+    assert isinstance(model, SequenceModel)
+    length = configuration.sequence_length // (configuration.tensor_parallel if configuration.sequence_parallel else 1)
+    sizes = (configuration.batch_per_device // configuration.micro_batches, length, model.sizes.hidden)
+    return torch.empty(sizes, device="meta", requires_grad=True)
+
+
+def _schedule(
+    configuration: Configuration, stages: Mapping[int, Any], group: Any, device: Any, features: Any = None
+) -> Any:
     """Return the schedule of a rank. The last stage returns the loss itself; PyTorch divides its gradients."""
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 
@@ -199,11 +249,25 @@ def _schedule(configuration: Configuration, stages: Mapping[int, Any], group: An
         return output
 
     count = configuration.pipeline_parallel * configuration.virtual_stages
-    parts = [PipelineStage(stage, position, count, device, group=group) for position, stage in stages.items()]
+    parts = []
+    for position, stage in stages.items():
+        examples = _examples(configuration, features, position == 0, position == count - 1)
+        parts.append(PipelineStage(stage, position, count, device, group=group, **examples))
     if configuration.pipeline_schedule == INTERLEAVED:
         return ScheduleInterleaved1F1B(parts, configuration.micro_batches, loss_fn=loss)
     kind = ScheduleGPipe if configuration.pipeline_schedule == GPIPE else Schedule1F1B
     return kind(parts[0], configuration.micro_batches, loss_fn=loss)
+
+
+def _examples(configuration: Configuration, features: Any, is_first: bool, is_last: bool) -> dict[str, Any]:
+    """Return tensors like the input and the output of a stage, as arguments of it; none without ``features``."""
+    import torch
+
+    if features is None:
+        return {}
+    tokens = torch.empty((len(features), configuration.sequence_length), dtype=torch.int64, device="meta")
+    loss = torch.empty((), device="meta", requires_grad=True)
+    return {"input_args": tokens if is_first else features, "output_args": loss if is_last else features}
 
 
 def _group_of_ends(layout: Layout, rank: int, pipeline: Any) -> Any:
@@ -230,6 +294,11 @@ def _buffers(parameters: list[Any]) -> Iterator[list[Any]]:
             taken, size = [], parameter.numel() * parameter.element_size()
         taken.append(parameter)
     yield taken
+
+
+def _own_part(gradient: Any) -> Any:
+    """Return what this rank has of a gradient that is divided among ranks, or all of it."""
+    return gradient.to_local() if hasattr(gradient, "to_local") else gradient
 
 
 def _average(gradients: list[Any], replicas: int, group: Any) -> None:
