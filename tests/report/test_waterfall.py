@@ -1,11 +1,13 @@
 """Why a configuration is slower than ideal: causes that add up, and the figure that shows them."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dlperf_study.audit.published import load
+from dlperf_study.core.paths import PROJECT
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.printed_waterfall import printed_waterfalls
 from dlperf_study.metrics.statistics import Interval
@@ -199,3 +201,19 @@ def test_the_table_and_the_figure_of_printed_stages_have_each_of_them():
     without = study(Planned(configuration(devices_per_node=1), _ALONE), published=())
     assert printed_causes(without).is_empty
     assert printed_waterfall(without).is_empty
+
+
+def test_the_docs_have_the_causes_of_the_printed_stages():
+    steps_of = {}
+    for steps in printed_waterfalls(load(("elasticdl_allreduce_wiki",))):
+        steps_of[steps.table, steps.world_size] = steps
+    rows = re.findall(
+        r"^\| (MobileNetV2|ResNet-50), (\d) \|(.+)\|$", (PROJECT / "docs/seeds.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) == 4
+    for network, workers, cells in rows:
+        table = {"MobileNetV2": "gpu_mobilenet_v2", "ResNet-50": "gpu_resnet50"}[network]
+        steps = steps_of[table, int(workers)]
+        printed = [float(cell.removesuffix(" s ").replace("+", "")) for cell in cells.split("|")]
+        causes = [steps.causes[name] for name in ("computation", "copy", "exchange")]
+        assert printed == pytest.approx([steps.ideal, *causes, steps.measured, steps.communication], abs=0.0051)
