@@ -81,7 +81,7 @@ def configurations_table(
             row |= _ratio_columns(parts.factors(entry))
         if relative_throughput := relative_throughputs.logarithms.get(identity):
             verdict = decided["reference"].get(identity)
-            row |= _denominator_columns("reference", "throughput", measurements[str(entry.reference_identity)])
+            row |= _denominator_columns("reference", rate, measurements[str(entry.reference_identity)])
             row |= _as_measured_columns(entry, "reference", throughputs)
             row |= _ratio_columns({"relative_throughput": relative_throughput})
             row |= _verdict_columns("reference", verdict)

@@ -139,6 +139,16 @@ METRICS = (
         shown=Shown.DENOMINATOR,
     ),
     Metric(
+        "reference_token_throughput",
+        "Reference token throughput",
+        "token_throughput of the declared reference, where ratios are of tokens/s",
+        C,
+        unit="tokens/s",
+        interval="of the reference",
+        missing=(no_ratio_to("reference"),),
+        shown=Shown.DENOMINATOR,
+    ),
+    Metric(
         "printed_rate", "Printed as", "of ingested logs: unit and scope of the number that is read", R, dtype=STRING
     ),
     Metric(

@@ -18,7 +18,11 @@ from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import BATCH_OF_SCALING
 
 #: Columns in samples/s, and the same in tokens/s.
-_IN_TOKENS = {"throughput": "token_throughput", "baseline_throughput": "baseline_token_throughput"}
+_IN_TOKENS = {
+    "throughput": "token_throughput",
+    "baseline_throughput": "baseline_token_throughput",
+    "reference_throughput": "reference_token_throughput",
+}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check
-from dlperf_study.audit.result_cell import THROUGHPUT, Rate, ResultCell, curve_step
+from dlperf_study.audit.result_cell import (
+    SAMPLES_OF_DEVICE,
+    THROUGHPUT,
+    TOKENS,
+    TOKENS_OF_DEVICE,
+    Rate,
+    ResultCell,
+    curve_step,
+)
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
@@ -64,9 +72,18 @@ def falling(results: Results) -> Iterator[AuditDiagnostic | None]:
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, FALLING)
 
 
+#: What the rates of curves are called in sentences.
+_RATE_NAMES = {
+    THROUGHPUT: "rate",
+    TOKENS: "rate in tokens/s",
+    SAMPLES_OF_DEVICE: "rate of one device",
+    TOKENS_OF_DEVICE: "rate of one device in tokens/s",
+}
+
+
 def _step_phrase(fewer: Rate, more: Rate) -> str:
     """Return a step of a curve to more devices."""
-    name = "rate" if fewer.cell.metric == THROUGHPUT else fewer.cell.metric
+    name = _RATE_NAMES.get(fewer.cell.metric, fewer.cell.metric)
     rise, devices = more.cell.value / fewer.cell.value, more.point.devices / fewer.point.devices
     return (
         f"from {fewer.point.devices} to {more.point.devices} devices the {name} goes from {fewer.cell.text} to "

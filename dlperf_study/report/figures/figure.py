@@ -30,11 +30,11 @@ _COLUMNS = {
     "overview": (),
     "scaling": ("speedup", "efficiency"),
     "communication": ("broken_down_step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds"),
-    "comparison": ("throughput", "relative_throughput", "step_seconds"),
+    "comparison": ("relative_throughput", "step_seconds"),
     "steps": ("step_seconds",),
     "stragglers": ("load_balance",),
 }
-_OF_RATES = ("overview", "scaling")
+_OF_RATES = ("overview", "scaling", "comparison")
 #: So many configurations are read out.
 MOST_CONFIGURATIONS = 30
 

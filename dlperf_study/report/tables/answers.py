@@ -112,8 +112,8 @@ def _verdict(dataset: Dataset, group: Group) -> str:
         return f"No comparison, because the reference has no value: {explain_unmeasured(dataset, reference)}."
     if not group.compared:
         return "Nothing else is compared with it."
-    unit = unit_of("throughput", [reference.throughput])
-    throughput = column_text(reference, "throughput", size=unit.size)
+    unit = unit_of(dataset.rate, [getattr(reference, dataset.rate)])
+    throughput = column_text(reference, dataset.rate, size=unit.size)
     sentences = [_sentence(dataset, row, reference) for row in group.compared]
     return " ".join([f"It reaches {throughput} {unit.symbol}.", *sentences])
 

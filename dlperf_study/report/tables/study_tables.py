@@ -101,8 +101,14 @@ def scaling(dataset: Dataset) -> Table:
 def comparison(dataset: Dataset) -> Table:
     """Return the throughput of each configuration next to that of its reference, their ratio and the verdict."""
     ratios = ("relative_throughput", *_as_measured(dataset, "relative_throughput"))
-    columns = ("runs_completed", "throughput", "reference_throughput", *ratios, "verdict")
-    notes = (*map(defined, columns[2:]), VERDICTS_TOGETHER, *comparison_notes(dataset), *_parameters(dataset))
+    rates = context.known_rates(dataset.configurations, ("throughput", "reference_throughput"))
+    columns = ("runs_completed", *rates, *ratios, "verdict")
+    notes = (
+        *map(defined, [name for name in columns[1:] if name != "throughput"]),
+        VERDICTS_TOGETHER,
+        *comparison_notes(dataset),
+        *_parameters(dataset),
+    )
     keys = list(map(factor_column, ("framework", "strategy", "world_size")))
     if any(group.rows["other_differences"].any() for group in all_groups(dataset)):
         keys.append(label_column("Also", "other_differences"))
