@@ -39,14 +39,14 @@ HELD = {
 
 @pytest.mark.parametrize("width", [PAGE, COLUMN])
 def test_parts_add_up_to_the_peak(width):
-    [figure] = figures.memory(with_memory(**HELD, largest_micro_batch=[3, None]))
+    [figure] = figures.memory(with_memory(**HELD, largest_micro_batch=[3, 2], too_large_batch=[4, None]))
     drawing = figure.drawn(width)
     assert drawing is not None
     [axes] = drawing.axes
     widths = [[bar.get_width() for bar in part] for part in axes.containers]
     assert widths == [pytest.approx(part) for part in ([2, 1], [2, 1], [4, 2], [2, 1])]
     assert [bar.get_x() + bar.get_width() for bar in axes.containers[-1]] == pytest.approx([10, 5])
-    assert [text.get_text() for text in axes.texts if text.get_text().isdigit()] == ["3"]
+    assert [text.get_text() for text in axes.texts][-2:] == ["3", "≥ 2"]
 
 
 def test_tensors_are_drawn_where_each_library_counts_them():

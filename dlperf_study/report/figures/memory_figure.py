@@ -48,7 +48,9 @@ def memory(dataset: Dataset) -> Iterator[Figure]:
 
 def _caption(rows: pd.DataFrame, peak: str) -> str:
     label = COLUMNS[peak].label
-    searched = " At its end: the largest micro-batch that fits." if rows["largest_micro_batch"].notna().any() else ""
+    searched = ""
+    if rows["largest_micro_batch"].notna().any():
+        searched = " At its end: the largest micro-batch that fits; ≥: none larger was tried."
     return (
         "Each part is that of the rank with most of it, as held after an update; "
         f"the bar ends at the {label[0].lower()}{label[1:]}, and the rest is {_PEAKS[peak]}.{searched}"
@@ -63,7 +65,10 @@ def _draw(dataset: Dataset, rows: pd.DataFrame, peak: str, width: Width) -> Draw
     for y, row in enumerate(rows.itertuples()):
         if not pd.isna(row.largest_micro_batch):
             end = getattr(row, peak) / unit.size
-            axes.annotate(f"{row.largest_micro_batch}", (end, y), (3, 0), textcoords="offset points", va="center")
+            at_least = "≥ " if pd.isna(row.too_large_batch) else ""
+            axes.annotate(
+                f"{at_least}{row.largest_micro_batch}", (end, y), (3, 0), textcoords="offset points", va="center"
+            )
     axes.margins(x=0.1)
     axes.set_xlabel(unit.axis)
     legend_below(drawing, [axes], width)

@@ -1,4 +1,4 @@
-"""A study that counts tokens says so of its references too: with sequences of two lengths a ratio of samples differs."""
+"""A study that counts tokens says so of its references: with sequences of two lengths a ratio of samples differs."""
 
 import pytest
 
