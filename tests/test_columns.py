@@ -63,6 +63,7 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
             "sequence_length",
             "masked_positions",
             "token_throughput",
+            "device_token_throughput",
             "sum_of_rank_rates",
             "input_rate",
             "peak_allocated_bytes",

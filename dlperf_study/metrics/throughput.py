@@ -55,6 +55,12 @@ def token_throughput(run: Run) -> float | None:
     return tokens * slowest_training(run).steps / makespan_seconds(run) if tokens else None
 
 
+def device_token_throughput(run: Run) -> float | None:
+    """Return tokens/s of the whole job / its devices; None if tokens are not known."""
+    tokens = token_throughput(run)
+    return tokens / run.configuration.world_size if tokens else None
+
+
 def sum_of_rank_rates(run: Run) -> float | None:
     """Return the sum of the rates of asynchronous trainers, in samples/s: what the servers apply while all train.
 
@@ -103,6 +109,16 @@ METRICS = (
         pages=RATIO_PAGES,
         related=("steadiness", "busy_cores"),
         of_logs=True,
+    ),
+    Metric(
+        "device_token_throughput",
+        "Token throughput per device",
+        "token throughput / devices, those that share samples too: tokens/s/GPU of published tables",
+        RC,
+        unit="tokens/s",
+        value=device_token_throughput,
+        summary=Summary.GEOMETRIC,
+        missing=("its samples have no tokens, or how many is not known",),
     ),
     Metric(
         "sum_of_rank_rates",

@@ -235,8 +235,11 @@ def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
     for part in parts:
         shared = [name for name in factors if len(needed[part]) > 1 and rows[name].iloc[part].nunique() == 1]
         reference = needed[part][0]
-        shared_levels = (level_label(name, getattr(reference, name)) for name in shared)
-        settings.append(joined(*shared_levels, devices_label(reference)))
+        levels = {name: getattr(reference, name) for name in shared}
+        named_levels = (
+            level_label(name, level) for name, level in levels.items() if not goes_without_saying(name, level)
+        )
+        settings.append(joined(*named_levels, devices_label(reference)))
         differing = [name for name in factors if name not in shared]
         labels += _member_labels(needed[part], differing)
         other_factors = [name for name in differing if name not in ("framework", "strategy")]

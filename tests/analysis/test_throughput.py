@@ -10,12 +10,18 @@ from dlperf_study.metrics.step_times import (
     step_variation,
     warmup_slowdown,
 )
-from dlperf_study.metrics.throughput import mean_of_rates, slowest_training, throughput
+from dlperf_study.metrics.throughput import device_token_throughput, mean_of_rates, slowest_training, throughput
 from tests.evidence_factory import Recipe
 
 
 def test_throughput_is_global_batch_times_steps_over_the_slowest_ranks_window(hand_made_run):
     assert throughput(hand_made_run()) == pytest.approx(64 * 4 / 6.0)
+
+
+def test_tokens_of_a_device_are_those_of_the_job_over_all_devices(hand_made_run):
+    run = hand_made_run(sequence_length=128)
+    assert device_token_throughput(run) == pytest.approx(64 * 128 * 4 / 6.0 / 2)
+    assert device_token_throughput(hand_made_run(seed=2)) is None
 
 
 def test_the_mean_of_rates_is_that_of_the_slowest_rank_and_above_the_throughput(hand_made_run):

@@ -54,6 +54,7 @@ def test_tokens_alone_have_a_speedup_and_no_samples(tokens_alone):
     dataset = tokens_alone()
     rows = dataset.configurations.set_index("devices_per_node").sort_index()
     assert rows["token_throughput"].tolist() == pytest.approx([10_002.5, 4 * 9_002.5], rel=1e-3)
+    assert rows["device_token_throughput"].tolist() == pytest.approx([10_002.5, 9_002.5], rel=1e-3)
     assert rows["speedup"].tolist() == pytest.approx([1, 3.6], rel=1e-3)
     assert rows["efficiency"].tolist() == pytest.approx([1, 0.9], rel=1e-3)
     assert rows[["throughput", "step_seconds", "mean_of_rates"]].isna().all(axis=None)

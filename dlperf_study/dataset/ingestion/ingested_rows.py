@@ -44,11 +44,11 @@ def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, A
         "ranks_seen": run.ranks_seen,
         "log_format": run.format or None,
         **{name: getattr(metadata.extras, name) for name in _EXTRA_COLUMNS},
-        **(_rate_columns(metadata.global_batch, run.rates, bool(run.refusal)) if run.rates else {}),
+        **(_rate_columns(metadata, run.rates, bool(run.refusal)) if run.rates else {}),
     }
 
 
-def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str, Any]:
+def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict[str, Any]:
     """Return the columns about the printed lines, and the measurements of a run that can be counted."""
     window = rates.steady.window
     lines = {
@@ -67,8 +67,9 @@ def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str
     settled_at_step = int(rates.step[np.argmax(window.kept)]) if steadiness.is_steady else None
     return {
         **lines,
-        **({} if rates.counts_tokens else _sample_columns(global_batch, rates)),
-        "token_throughput": window.wall_rate * rates.tokens,
+        **({} if rates.counts_tokens else _sample_columns(metadata.global_batch, rates)),
+        "token_throughput": (tokens := window.wall_rate * rates.tokens),
+        "device_token_throughput": tokens / metadata.job_size.devices,
         "step_variation": step_variation(1 / rates.rate[window.kept]),
         **values_of(Source.STEADINESS, WindowSteadiness(steadiness, settled_at_step, rates.rate.size)),
         "final_loss": float(losses[-1]) if losses.size else None,

@@ -50,10 +50,10 @@ def measured(dataset: Dataset) -> Table:
     """Return the main table: what each configuration reached, and against which baseline."""
     # What other programs print is often a mean of rates; of our own runs it is on the page of published numbers.
     names = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
-    rates = context.known_rates(dataset.configurations, names)
-    # Without the peak of the device no configuration has one.
-    shares = ("mfu", "hfu")
-    utilisation = tuple(name for name in shares if dataset.configurations[name].notna().any())
+    of_device = context.known_columns(dataset.configurations, ("device_token_throughput",))
+    rates = (*context.known_rates(dataset.configurations, names), *of_device)
+    # Without the peak of the device no configuration has a share of it.
+    utilisation = context.known_columns(dataset.configurations, ("mfu", "hfu"))
     columns = ("runs_completed", *rates, *_ratios(dataset), *utilisation)
     pace = filter(None, [pace_note(dataset) if "speedup" in columns else ""])
     notes = (*map(defined, (*rates, *utilisation)), *_flops_note(dataset), *pace, *_indistinguishable(dataset))
