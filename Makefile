@@ -98,7 +98,7 @@ test-fast: $(READY) ## the tests for the daily loop, under two minutes: no train
 check: $(READY) ## lint and type-check
 	@$(CHECK)
 
-bench: $(READY) ## run the benchmarks: ratios measured side by side, and how often intervals are right; about twenty minutes
+bench: $(READY) ## run the benchmarks: ratios measured side by side, and how often intervals are right; about half an hour
 	@missed=; for name in $(basename $(notdir $(wildcard benchmarks/[a-z]*.py))); do \
 		echo "== benchmarks/$$name.py"; $(PYTHON) -m benchmarks.$$name || missed="$$missed $$name"; done; \
 		test -z "$$missed" || { echo "beyond their limit:$$missed" >&2; exit 1; }

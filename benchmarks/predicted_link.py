@@ -1,6 +1,6 @@
 """A prediction against this machine: four hosts over links of known rate, predicted from one and two of them.
 
-Launch from the root of the project, as root: ``python -m benchmarks.predicted_link [--rate 20mbit]``. The
+Launch from the root of the project, as root: ``python -m benchmarks.predicted_link [--rate 50mbit]``. The
 hosts are network namespaces of this machine, each with a shaped link of its own, and share its cores; a step mostly
 exchanges, and the link does not depend on the load. It prints what the ring of nodes and the physical model say of four
 hosts, and what was measured there, and ends with 1 if the 90 % interval of the prediction does not reach that of the
@@ -15,8 +15,10 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.metrics.statistics import Interval
+from dlperf_study.prediction.curves import Unit
 from dlperf_study.prediction.intervals import interval
 from dlperf_study.prediction.node_ring import predicted_log_rate
 from dlperf_study.prediction.physical_model import model_of
@@ -35,7 +37,7 @@ fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2,
 factors: {nodes: [1, 2, 4], batch_per_device: [4]}
 baseline: {nodes: 1}
 measurement:
-  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 6, computation_steps: 6, exchange_steps: 4, repeats: 3,
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 4, computation_steps: 4, exchange_steps: 3, repeats: 3,
    timeout_seconds: 900}
 """
 CLUSTER = """\
@@ -76,7 +78,7 @@ def measure(rate: str, folder: Path) -> Dataset:
 
 def compare(dataset: Dataset) -> bool:
     """Print the predictions for four hosts and what was measured; return whether the intervals meet."""
-    [whole] = study_curves(dataset)
+    [whole] = [curve for curve in study_curves(dataset) if curve.unit == Unit.NODE]
     curve, measured = whole.until(2), whole.last
     log_rate = predicted_log_rate(curve, measured.units)
     predicted = interval(curve, measured.units, log_rate, SHARE)
@@ -90,14 +92,16 @@ def compare(dataset: Dataset) -> bool:
         rate = model.rate(measured.units)
         print(f"physical model, from 1 and 2: {rate:.4g}: {_error(rate, measured.rate)}; {model_text(model)}")
     for point in whole.points:
-        print(f"{point.units} hosts: {point.rate:.4g} samples/s; {point.parts}")
+        alone = point.parts.exchange_seconds if point.parts else None
+        exchange = f", exchange alone {alone:.3g} s" if alone else ""
+        print(f"{counted(point.units, 'host')}: {point.rate:.4g} samples/s{exchange}")
     return predicted is not None and predicted.low <= of_measured.high and of_measured.low <= predicted.high
 
 
 def main() -> int:
     """Measure and compare; return 1 where the intervals don't meet."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rate", default="20mbit", help="of each host's link, as tc gives rates")
+    parser.add_argument("--rate", default="50mbit", help="of each host's link, as tc gives rates")
     options = parser.parse_args()
     os.environ["PATH"] += f"{os.pathsep}/usr/sbin"
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
