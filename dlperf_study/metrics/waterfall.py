@@ -51,14 +51,18 @@ class Waterfall:
 
 
 @dataclass(frozen=True)
-class StepParts:
-    """The seconds of a step of completed runs and of its parts, by how many of them are told apart, the most first."""
+class StepSamples:
+    """The seconds of a step of completed runs and of its parts, by configuration.
+
+    ``levels``: the same step divided into ever fewer parts, as fewer are known of some runs; each level has the step
+    and its parts by name.
+    """
 
     levels: tuple[Mapping[str, Samples], ...]
 
     @classmethod
-    def of(cls, runs: pd.DataFrame, rounds: pd.Series | None, bubble_seconds: pd.Series) -> "StepParts":
-        """Return the parts of completed runs.
+    def of(cls, runs: pd.DataFrame, rounds: pd.Series | None, bubble_seconds: pd.Series) -> "StepSamples":
+        """Return the samples of completed runs.
 
         ``rounds``: see ``samples_of``. ``bubble_seconds``: of each run, by the index of ``runs``; 0 without a pipeline,
         missing where it is not known.

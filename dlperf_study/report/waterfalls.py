@@ -6,7 +6,7 @@ from typing import Any
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.comparison import rounds_of
 from dlperf_study.metrics.pipeline_bubble import bubble_seconds
-from dlperf_study.metrics.waterfall import StepParts, Waterfall
+from dlperf_study.metrics.waterfall import StepSamples, Waterfall
 from dlperf_study.report import context
 
 
@@ -15,14 +15,14 @@ def waterfalls(dataset: Dataset) -> Mapping[str, Waterfall]:
     """Return the waterfall of each configuration that is no baseline, by identity, in the order of the plan."""
     runs = context.completed_runs(dataset.whole or dataset)
     rounds = rounds_of(runs, dataset.plan)
-    parts = StepParts.of(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds))
+    samples = StepSamples.of(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds))
     rows, results = dataset.configuration_rows, {}
     for identity in dataset.configurations["identity"]:
         row = rows[identity]
         baseline = rows.get(row.baseline_identity)
         if row.is_baseline or baseline is None or not _work(baseline):
             continue
-        if steps := parts.waterfall(identity, row.baseline_identity, _work(row) / _work(baseline)):
+        if steps := samples.waterfall(identity, row.baseline_identity, _work(row) / _work(baseline)):
             results[identity] = steps
     return results
 

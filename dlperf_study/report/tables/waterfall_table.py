@@ -60,12 +60,12 @@ def step_unit(dataset: Dataset) -> Unit:
 
 def _cause_cell(dataset: Dataset, identity: str, steps: Waterfall, name: str, unit: Unit) -> Cell:
     if name not in steps.causes:
-        return Cell.missing(_why_together(dataset, identity, name))
+        return Cell.missing(_why_not_apart(dataset, identity, name))
     cause = steps.causes[name]
     return _cell(cause, cause.interval(), unit)
 
 
-def _why_together(dataset: Dataset, identity: str, name: str) -> str:
+def _why_not_apart(dataset: Dataset, identity: str, name: str) -> str:
     """Return why a cause is not told apart: what is not known of the configuration, or else of its baseline."""
     row = dataset.configuration_rows[identity]
     column = {BUBBLE: "bubble_share", INPUT: "input_seconds"}.get(name, "computation_seconds")
