@@ -16,12 +16,12 @@ from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.report import context
 from dlperf_study.report.compliance.rule import (
-    NOT_MEASURED_HERE,
     NOTHING_MEASURED,
     Rule,
     RuleResult,
     of_all,
     rates,
+    why_not_measured,
     with_speedup,
 )
 from dlperf_study.report.formatting import listed, listed_columns, plain
@@ -45,10 +45,8 @@ def _baselines(dataset: Dataset) -> RuleResult:
 
 def _rounds(dataset: Dataset) -> RuleResult:
     runs = context.completed_runs(dataset)
-    if dataset.plan.ingested_from:
-        return RuleResult.not_applicable(NOT_MEASURED_HERE)
-    if runs.empty:
-        return RuleResult.not_applicable(NOTHING_MEASURED)
+    if reason := why_not_measured(dataset, runs):
+        return RuleResult.not_applicable(reason)
     is_in_round = runs["round"].notna()
     rounds = counted(int(runs["round"].nunique()), "round")
     return RuleResult.of(
@@ -81,8 +79,8 @@ def _steadiness(dataset: Dataset) -> RuleResult:
 
 def _windows(dataset: Dataset) -> RuleResult:
     runs = context.completed_runs(dataset).dropna(subset=["steps_measured", "step_seconds"])
-    if dataset.plan.ingested_from or runs.empty:
-        return RuleResult.not_applicable(NOT_MEASURED_HERE if dataset.plan.ingested_from else NOTHING_MEASURED)
+    if reason := why_not_measured(dataset, runs):
+        return RuleResult.not_applicable(reason)
     steps = runs["steps_measured"].astype(float)
     seconds = steps * runs["step_seconds"].astype(float)
     is_long = (steps >= LEAST_STEPS) | (seconds >= LEAST_SECONDS)
@@ -92,17 +90,17 @@ def _windows(dataset: Dataset) -> RuleResult:
 
 def _quiet(dataset: Dataset) -> RuleResult:
     runs = context.completed_runs(dataset)
-    if dataset.plan.ingested_from or runs.empty:
-        return RuleResult.not_applicable(NOT_MEASURED_HERE if dataset.plan.ingested_from else NOTHING_MEASURED)
+    if reason := why_not_measured(dataset, runs):
+        return RuleResult.not_applicable(reason)
     disturbed = context.disturbed_runs(dataset)
     busy = f"other programs kept cores busy before or during {disturbed} of {counted(len(runs), 'run')}"
     return RuleResult.of(not disturbed, busy)
 
 
 def _one_environment(dataset: Dataset) -> RuleResult:
-    if context.completed_runs(dataset).empty:
-        return RuleResult.not_applicable(NOTHING_MEASURED)
     runs = context.completed_runs(dataset)
+    if runs.empty:
+        return RuleResult.not_applicable(NOTHING_MEASURED)
     compared = [name for name, metric in COLUMNS.items() if metric.same_within and runs[name].notna().any()]
     # Whether the code is committed is a rule of its own.
     compared = [name for name in compared if name != "git_dirty"]
@@ -117,8 +115,8 @@ def _one_environment(dataset: Dataset) -> RuleResult:
 
 def _committed(dataset: Dataset) -> RuleResult:
     runs = context.completed_runs(dataset)
-    if dataset.plan.ingested_from or runs.empty:
-        return RuleResult.not_applicable(NOT_MEASURED_HERE if dataset.plan.ingested_from else NOTHING_MEASURED)
+    if reason := why_not_measured(dataset, runs):
+        return RuleResult.not_applicable(reason)
     is_clean = runs["git_dirty"].eq(False).fillna(False).astype(bool)
     unknown = int(runs["git_dirty"].isna().sum())
     return RuleResult.of(
@@ -140,8 +138,8 @@ def _complete(dataset: Dataset) -> RuleResult:
 
 def _self_test(dataset: Dataset) -> RuleResult:
     runs = context.completed_runs(dataset).dropna(subset=["cores"])
-    if dataset.plan.ingested_from or runs.empty:
-        return RuleResult.not_applicable(NOT_MEASURED_HERE if dataset.plan.ingested_from else NOTHING_MEASURED)
+    if reason := why_not_measured(dataset, runs):
+        return RuleResult.not_applicable(reason)
     try:
         results = read_results()
     except EvidenceError as error:

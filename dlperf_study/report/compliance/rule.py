@@ -90,3 +90,10 @@ def unknown_facts(dataset: Dataset, columns: Sequence[str]) -> list[str]:
 #: What a check says of logs where the rule is about how something was measured.
 NOT_MEASURED_HERE = "logs of other programs do not say how they were measured"
 NOTHING_MEASURED = "no run completed"
+
+
+def why_not_measured(dataset: Dataset, runs: pd.DataFrame) -> str:
+    """Return why a rule about how runs were measured has nothing to check; empty where it has these runs."""
+    if dataset.plan.ingested_from:
+        return NOT_MEASURED_HERE
+    return NOTHING_MEASURED if runs.empty else ""
