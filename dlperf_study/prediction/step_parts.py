@@ -18,11 +18,12 @@ _KINDS_OF_BYTES = ("all_reduce_bytes", "all_gather_bytes", "reduce_scatter_bytes
 class StepParts:
     """The seconds of a step of one configuration; None where a part was not measured.
 
-    ``computation_seconds``: of the slowest rank, without the wait for input. ``exchange_seconds``: of the exchange
-    alone, of several that whose ranks grow in number along a curve, with the standard error of its logarithm;
-    ``latency_seconds``: of one exchange of no bytes, fitted to several sizes. ``exchanged_bytes``: what it moves, of a
-    rank. ``ranks``: that take part in it. ``gathers``: it gathers or scatters what ranks divide among them.
-    ``is_asynchronous``: ranks don't wait for each other.
+    ``computation_seconds``: of the slowest rank, without the wait for input. ``batch_per_device``: samples.
+    ``exchange_seconds``: of the exchange alone; of several exchanges the one whose ranks grow in number along a curve.
+    ``exchange_error``: the standard error of its logarithm. ``latency_seconds``: of one exchange of no bytes, fitted
+    to several sizes. ``exchanged_bytes``: what a rank exchanges in a step. ``ranks``: how many take part in the
+    exchange. ``gathers``: it gathers or scatters what ranks divide among them. ``is_asynchronous``: ranks don't wait
+    for each other.
     """
 
     step_seconds: float
