@@ -11,7 +11,7 @@ parameters; Li et al., "Scaling distributed machine learning with the parameter 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _EXCHANGE_ERROR, _LATENCY_ERROR = 0.01, 0.05
 
 @dataclass(frozen=True)
 class Size:
-    """Of what an exchange is: ranks on units (nodes, or the devices of one node), and servers."""
+    """Among how many an exchange is: ranks on units (nodes, or the devices of one node), and servers."""
 
     ranks: int
     units: int
@@ -156,8 +156,7 @@ def all_reduce_cost(crossing: Sequence[MeasuredExchange], inside: MeasuredExchan
         return None
     latencies = [entry for entry in crossing if entry.latency_seconds]
     if len(crossing) < 2 or len(latencies) < 2:
-        ring = costs[RING]
-        return ExchangeCost(ring.algorithm, ring.inside_seconds, ring.round_seconds, ring.carried_seconds, True)
+        return replace(costs[RING], is_assumed=True)
     return min(costs.values(), key=lambda cost: _misfit(cost, crossing, latencies, inside))
 
 
@@ -178,6 +177,8 @@ def _misfit(
 
 
 def _least_squares(terms: Floats, values: Floats) -> tuple[float, float]:
+    """Return the two factors, at least 0, with which ``terms`` [sizes, 2] are nearest to ``values`` [sizes]."""
+    # Importing it takes a second.
     from scipy.optimize import nnls
 
     factors, _ = nnls(terms, values)

@@ -1,6 +1,6 @@
 """Predictions for the curves of a study or a source, and the largest size that a claim is made for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlperf_study.core.errors import DlperfStudyError
@@ -16,6 +16,7 @@ UNTESTED_MODEL = "no published series has the measurements that would test the p
 #: The standard error of the logarithm of a rate beyond which the physical model is said to be too uncertain.
 LARGEST_MODEL_ERROR = 0.1
 TOO_UNCERTAIN = "its exchanges alone differ too much between runs for the physical model: measure more rounds"
+_NO_INTERVALS: Mapping[float, Interval | None] = dict.fromkeys(LEVELS)
 
 
 class PredictionError(DlperfStudyError):
@@ -135,9 +136,9 @@ def _of_servers(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
 
 def _by_model(curve: Curve, reference: CurvePoint, units: int, rate: float) -> PredictedSize:
     devices = units * curve.devices_per_unit
-    none: dict[float, Interval | None] = dict.fromkeys(LEVELS)
-    efficiency = rate / reference.rate * reference.devices / devices
-    return PredictedSize(units, devices, rate, efficiency, none, none, UNTESTED_MODEL, model_rate=rate)
+    efficiency = _efficiency(rate, devices, reference)
+    intervals = (_NO_INTERVALS, _NO_INTERVALS)
+    return PredictedSize(units, devices, rate, efficiency, *intervals, UNTESTED_MODEL, model_rate=rate)
 
 
 def model_rate(model: StepModel | str, curve: Curve, units: int) -> float | None:
@@ -166,19 +167,22 @@ def _size(curve: Curve, reference: CurvePoint, units: int, claimed: int, reason:
     log_rate = predicted_log_rate(curve, units)
     log_speedup = predicted_log_rate(curve, units, relative_to=reference)
     reason = reason or _not_claimed(curve, units, claimed)
-    rates: dict[float, Interval | None] = dict.fromkeys(LEVELS)
-    efficiencies: dict[float, Interval | None] = dict.fromkeys(LEVELS)
+    rates, efficiencies = dict(_NO_INTERVALS), dict(_NO_INTERVALS)
     for share in LEVELS if not reason else ():
         rates[share] = interval(curve, units, log_rate, share)
         efficiencies[share] = _divided(interval(curve, units, log_speedup, share), per_device)
-    efficiency = rate / reference.rate / per_device
-    return PredictedSize(units, devices, rate, efficiency, rates, efficiencies, reason)
+    return PredictedSize(units, devices, rate, _efficiency(rate, devices, reference), rates, efficiencies, reason)
 
 
 def _measured_size(point: CurvePoint, reference: CurvePoint) -> PredictedSize:
-    efficiency = point.rate / reference.rate * reference.devices / point.devices
-    none: dict[float, Interval | None] = dict.fromkeys(LEVELS)
-    return PredictedSize(point.units, point.devices, point.rate, efficiency, none, none, "measured", is_measured=True)
+    efficiency = _efficiency(point.rate, point.devices, reference)
+    intervals = (_NO_INTERVALS, _NO_INTERVALS)
+    return PredictedSize(point.units, point.devices, point.rate, efficiency, *intervals, "measured", is_measured=True)
+
+
+def _efficiency(rate: float, devices: int, reference: CurvePoint) -> float:
+    """Return the rate of a device relative to that of the reference."""
+    return rate / reference.rate * reference.devices / devices
 
 
 def _divided(ratios: Interval | None, divisor: float) -> Interval | None:
@@ -220,3 +224,12 @@ def _one_size(curve: Curve) -> str:
 def predictions_of(results: Sequence[Prediction | Refusal]) -> Iterator[Prediction]:
     """Yield the predictions among the results of ``predict``."""
     yield from (result for result in results if isinstance(result, Prediction))
+
+
+def refused_curves(results: Iterable[object]) -> dict[str, list[Curve]]:
+    """Return the curves that are refused among the results of ``predict`` or ``what_if``, by their reason."""
+    refused: dict[str, list[Curve]] = {}
+    for result in results:
+        if isinstance(result, Refusal):
+            refused.setdefault(result.reason, []).append(result.curve)
+    return refused

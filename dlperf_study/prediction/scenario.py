@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from dlperf_study.prediction.curves import Curve, Unit
 from dlperf_study.prediction.intervals import obstacle_of_cores
-from dlperf_study.prediction.physical_model import StepModel, model_of, rate_error
-from dlperf_study.prediction.prediction import LARGEST_MODEL_ERROR, TOO_UNCERTAIN, Refusal, chosen_curves
+from dlperf_study.prediction.physical_model import StepModel, model_of
+from dlperf_study.prediction.prediction import TOO_UNCERTAIN, Refusal, chosen_curves, model_rate
 from dlperf_study.prediction.what_if import WhatIfError, changed, check
 
 
@@ -70,8 +70,8 @@ def _of_curve(curve: Curve, changes: Mapping[str, str], sizes: Sequence[int]) ->
     for units in sorted(set(sizes)) or ([last] if beyond else [last, 2 * last]):
         if beyond and units > last:
             left_out[units] = beyond
-        elif (rate_error(curve, units) or 0.0) > LARGEST_MODEL_ERROR:
+        elif (rate := model_rate(model, curve, units)) is None:
             left_out[units] = TOO_UNCERTAIN
         else:
-            predicted.append(ScenarioSize(units, units * count, model.rate(units), changed_model.rate(units)))
+            predicted.append(ScenarioSize(units, units * count, rate, changed_model.rate(units)))
     return Scenario(curve, model, changes, tuple(predicted), left_out)

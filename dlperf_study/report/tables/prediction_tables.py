@@ -1,6 +1,6 @@
 """What is predicted of sizes that were not measured: a table of a study's curves, and the same as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dlperf_study.core.wording import counted
@@ -20,6 +20,7 @@ from dlperf_study.prediction.prediction import (
     Refusal,
     model_rate,
     predictions_of,
+    refused_curves,
 )
 from dlperf_study.report.formatting import MINUS, bounded_value, format_bounded, integer, listed
 from dlperf_study.report.study_predictions import own_cases, study_predictions
@@ -76,40 +77,42 @@ def not_predicted(dataset: Dataset) -> Table:
 
 def back_test(dataset: Dataset) -> Table:
     """Return the largest size of each series of a study that has three, as its smaller ones predict it."""
-    rows, cases = [], own_cases(dataset)
+    cases = own_cases(dataset)
     model_errors = [_model_error(case) for case in cases]
-    with_model = any(error is not None for error in model_errors)
-    for case, model_error in zip(cases, model_errors, strict=True):
-        curve, target = case.curve, case.target
-        log_rate = predicted_log_rate(curve, target.units)
-        held = interval(curve, target.units, log_rate, _OUTER)
-        bounds = (held.low, held.high) if held else (None, None)
-        errors = [log_rate.factor / target.rate - 1, *([model_error] if with_model else [])]
-        measured = bounded_value(dataset.configuration_rows[curve.identity], dataset.rate)
-        rows.append(
-            (
-                Cell(_title(curve)),
-                Cell(listed(str(point.units) for point in curve.points)),
-                Cell(_size(curve, target.units)),
-                Cell.of((log_rate.factor, *bounds), _no_interval(curve)),
-                Cell.of(measured, _ONE_RUN),
-                *map(_error_cell, errors),
-            )
-        )
+    rows = [_case_row(dataset, case) for case in cases]
     unit = COLUMNS[dataset.rate].unit
-    headings = (
+    headings = [
         Heading("Series"),
         Heading("From"),
         Heading("Size"),
         Heading("Predicted", unit, numeric=True, interval=True),
         Heading("Measured", unit, numeric=True, interval=True),
         Heading("Error", "%", numeric=True),
-        *([Heading("Error of the physical model", "%", numeric=True)] if with_model else []),
-    )
+    ]
+    if any(error is not None for error in model_errors):
+        headings.append(Heading("Error of the physical model", "%", numeric=True))
+        rows = [(*row, _error_cell(error)) for row, error in zip(rows, model_errors, strict=True)]
     caption = f"Intervals of predictions hold {_in_percent(_OUTER)}, and those of measured rates are of 95 %."
     empty = "No series has three sizes, of which the largest could be predicted from the others."
     title = "The largest size, predicted from the smaller ones"
-    return Table("back-test", title, caption, headings, tuple(rows), empty=empty)
+    return Table("back-test", title, caption, tuple(headings), tuple(rows), empty=empty)
+
+
+def _case_row(dataset: Dataset, case: Case) -> tuple[Cell, ...]:
+    """Return the largest size of a series as the ring of nodes predicts it, as it was measured, and the error."""
+    curve, target = case.curve, case.target
+    log_rate = predicted_log_rate(curve, target.units)
+    held = interval(curve, target.units, log_rate, _OUTER)
+    bounds = (held.low, held.high) if held else (None, None)
+    measured = bounded_value(dataset.configuration_rows[curve.identity], dataset.rate)
+    return (
+        Cell(_title(curve)),
+        Cell(listed(str(point.units) for point in curve.points)),
+        Cell(_size(curve, target.units)),
+        Cell.of((log_rate.factor, *bounds), _no_interval(curve)),
+        Cell.of(measured, _ONE_RUN),
+        _error_cell(log_rate.factor / target.rate - 1),
+    )
 
 
 def _model_error(case: Case) -> float | None:
@@ -141,7 +144,7 @@ def laws(dataset: Dataset) -> Table:
 def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
     """Return the predicted sizes of all curves that can be predicted, a group for each."""
     rows, groups = [], []
-    by_ring = [prediction for prediction in predictions_of(results) if not prediction.by_model]
+    by_ring = _by_ring(results)
     # Where all rates are those of the model, a column of its own would repeat them.
     with_model = has_model_rates(by_ring)
     for prediction in predictions_of(results):
@@ -168,6 +171,11 @@ def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
     return Table("predictions", title, caption, tuple(headings), tuple(rows), notes, _NOTHING, tuple(groups))
 
 
+def _by_ring(results: Sequence[Prediction | Refusal]) -> list[Prediction]:
+    """Return the predictions by the ring of nodes."""
+    return [prediction for prediction in predictions_of(results) if not prediction.by_model]
+
+
 def has_model_rates(results: Sequence[Prediction | Refusal]) -> bool:
     """Return whether the physical model says something of any size."""
     return any(size.model_rate is not None for result in predictions_of(results) for size in result.sizes)
@@ -187,14 +195,10 @@ def describe(results: Sequence[Prediction | Refusal]) -> str:
         title = f"{_title(prediction.curve)}: {_measured(prediction.curve)}"
         lines = [title, as_text(prediction_table([prediction])), *_reasons(prediction), *narrowing_lines(prediction)]
         parts.append("\n".join(lines))
-    refused: dict[str, list[str]] = {}
-    for result in results:
-        if isinstance(result, Refusal):
-            refused.setdefault(result.reason, []).append(f"{_title(result.curve)}, {_measured(result.curve)}")
-    for reason, series in refused.items():
-        parts.append("\n".join([f"not predicted: {reason}", *(f"  {line}" for line in series)]))
-    by_ring = [prediction for prediction in predictions_of(results) if not prediction.by_model]
-    methods = [METHOD, INTERVALS] if by_ring else []
+    for reason, curves in refused_curves(results).items():
+        series = (f"  {_title(curve)}, {_measured(curve)}" for curve in curves)
+        parts.append("\n".join([f"not predicted: {reason}", *series]))
+    methods = [METHOD, INTERVALS] if _by_ring(results) else []
     if has_model_rates(results):
         methods.append(MODEL)
     if methods:
@@ -223,28 +227,32 @@ def _content(result: Prediction | Refusal) -> dict[str, Any]:
     about = {"series": curve.label, "unit": curve.unit, "rate_unit": curve.rate_unit, "measured": measured}
     if isinstance(result, Refusal):
         return {**about, "refused": result.reason}
-    sizes = []
-    for size in result.sizes:
-        intervals = {"rate_intervals": size.rate_intervals, "efficiency_intervals": size.efficiency_intervals}
-        sizes.append(
-            {
-                f"{curve.unit}s": size.units,
-                "devices": size.devices,
-                "rate": size.rate,
-                "efficiency": size.efficiency,
-                **{name: {f"{share:g}": _bounds(held) for share, held in of.items()} for name, of in intervals.items()},
-                "reason": size.reason,
-                "physical_model_rate": size.model_rate,
-                "narrowed_by": {entry.measurement: entry.half_width for entry in narrowings(result, size)},
-            }
-        )
-    claimed = {"largest_claimed": result.claimed_units, "reason": result.reason}
-    model = {"physical_model": result.model if isinstance(result.model, str) else model_content(result.model)}
-    return {**about, "efficiency_relative_to_devices": result.reference.devices, **claimed, **model, "sizes": sizes}
+    return {
+        **about,
+        "efficiency_relative_to_devices": result.reference.devices,
+        "largest_claimed": result.claimed_units,
+        "reason": result.reason,
+        "physical_model": result.model if isinstance(result.model, str) else model_content(result.model),
+        "sizes": [_size_content(result, size) for size in result.sizes],
+    }
 
 
-def _bounds(interval: Interval | None) -> list[float] | None:
-    return [interval.low, interval.high] if interval else None
+def _size_content(prediction: Prediction, size: PredictedSize) -> dict[str, Any]:
+    return {
+        f"{prediction.curve.unit}s": size.units,
+        "devices": size.devices,
+        "rate": size.rate,
+        "efficiency": size.efficiency,
+        "rate_intervals": _bounds_by_share(size.rate_intervals),
+        "efficiency_intervals": _bounds_by_share(size.efficiency_intervals),
+        "reason": size.reason,
+        "physical_model_rate": size.model_rate,
+        "narrowed_by": {entry.measurement: entry.half_width for entry in narrowings(prediction, size)},
+    }
+
+
+def _bounds_by_share(intervals: Mapping[float, Interval | None]) -> dict[str, list[float] | None]:
+    return {f"{share:g}": [held.low, held.high] if held else None for share, held in intervals.items()}
 
 
 def _row(curve: Curve, size: PredictedSize) -> tuple[Cell, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 from dlperf_study.core.wording import counted
 from dlperf_study.prediction.curves import Curve, Unit
 from dlperf_study.prediction.physical_model import StepModel
-from dlperf_study.prediction.prediction import UNTESTED_MODEL, Refusal
+from dlperf_study.prediction.prediction import UNTESTED_MODEL, Refusal, refused_curves
 from dlperf_study.prediction.scenario import Scenario
 from dlperf_study.report.formatting import format_bounded, integer, listed
 from dlperf_study.report.tables.history_tables import as_text
@@ -48,12 +48,8 @@ def describe_scenarios(results: Sequence[Scenario | Refusal]) -> str:
     for result in results:
         if isinstance(result, Scenario):
             parts.append(as_text(scenario_table([result])))
-    refused: dict[str, list[str]] = {}
-    for result in results:
-        if isinstance(result, Refusal):
-            refused.setdefault(result.reason, []).append(_title(result.curve))
-    for reason, series in refused.items():
-        parts.append("\n".join([f"not computed: {reason}", *(f"  {line}" for line in series)]))
+    for reason, curves in refused_curves(results).items():
+        parts.append("\n".join([f"not computed: {reason}", *(f"  {_title(curve)}" for curve in curves)]))
     if any(isinstance(result, Scenario) for result in results):
         parts.append(METHOD)
     return "\n\n".join(parts)
@@ -83,9 +79,9 @@ def model_text(model: StepModel) -> str:
     """Return the terms of a model in one line."""
     cost = model.cost
     assumed = ", which is assumed, as one size does not tell it" if cost.is_assumed else ""
-    parts = [f"computation {_milliseconds(model.computation_seconds)}"]
     if model.curve.last.parts is None:
         return f"the exchange grows with the trainers of a server{assumed}"
+    parts = [f"computation {_milliseconds(model.computation_seconds)}"]
     if model.input_seconds:
         parts.append(f"input wait {_milliseconds(model.input_seconds)}")
     if model.jitter_seconds:
