@@ -112,14 +112,24 @@ def bubble_seconds(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd
     for identities in _pipelines(entries, set(steps["identity"])):
         counts = {identity: count for count, identity in sorted(identities.items())}
         of_pipeline = steps[steps["identity"].isin(counts)]
-        of_rounds = of_pipeline.pivot_table(index="round", columns="identity", values="step").reindex(columns=counts)
-        of_rounds = of_rounds.dropna()
-        slopes = _slopes(np.array(list(counts.values()), dtype=float), of_rounds.to_numpy())
-        if slopes.size and slopes.mean() > 0:
-            slope_of_round = dict(zip(of_rounds.index, slopes, strict=True))
-            busy = of_pipeline["identity"].map(counts) * of_pipeline["round"].map(slope_of_round)
-            seconds.update(of_pipeline["step"] - busy)
+        slope_of_round = _slopes_of_rounds(of_pipeline, counts)
+        busy = of_pipeline["identity"].map(counts) * of_pipeline["round"].map(slope_of_round)
+        seconds.update(of_pipeline["step"] - busy)
     return seconds
+
+
+def _slopes_of_rounds(steps: pd.DataFrame, counts: Mapping[str, int]) -> dict[Any, float]:
+    """Return the seconds of a micro-batch in each round that has all numbers of micro-batches.
+
+    ``steps``: a row a run, with ``identity``, ``round`` and ``step`` in seconds. ``counts``: micro-batches by identity.
+    Empty with fewer than 3 counts, and where steps do not grow with them.
+    """
+    of_rounds = (
+        steps.pivot_table(index="round", columns="identity", values="step").reindex(columns=list(counts)).dropna()
+    )
+    slopes = _slopes(np.array(list(counts.values()), dtype=float), of_rounds.to_numpy())
+    is_growing = slopes.size and slopes.mean() > 0
+    return dict(zip(of_rounds.index, slopes.tolist(), strict=True)) if is_growing else {}
 
 
 def _slopes(counts: Floats, steps: Floats) -> Floats:

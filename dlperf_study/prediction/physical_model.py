@@ -26,7 +26,6 @@ from dlperf_study.prediction.exchange_cost import (
     all_reduce_cost,
     fitted_cost,
 )
-from dlperf_study.prediction.step_parts import StepParts
 
 #: Sizes, in ranks per server, from which rates alone tell computation from servers, with one to spare.
 _SERVER_SIZES = 3
@@ -43,8 +42,10 @@ class StepModel:
     """What a step of a curve takes on any size; seconds, of a step, or per sample where only rates are known.
 
     ``hidden_share``: of the exchange that the computation hides; below 0 where a step waits longer than the exchange
-    takes. ``hiding_seconds``: the most that it can hide. ``latency_seconds``: of a transfer, measured; None: not apart.
-    ``exchanged_bytes``: None where only rates are known. ``batch_factor``: samples of a step / those of the curve.
+    takes. ``hiding_seconds``: the most that it can hide. ``inside``: the exchange inside one node, None where it was
+    not measured. ``latency_seconds``: of a transfer, None where it was not measured. ``exchanged_bytes``: of a rank in
+    a step, None where only rates are known. ``servers``: their number, None for that of the curve. ``batch_factor``:
+    samples of a step / those of the curve.
     """
 
     curve: Curve
@@ -86,7 +87,7 @@ class StepModel:
         return self.exchanged_bytes / carried if self.exchanged_bytes and carried else None
 
     def size(self, units: int) -> Size:
-        """Return of what the exchange is on so many units."""
+        """Return among how many the exchange is on so many units."""
         return size_of(self.curve, units, self.servers)
 
     def jitter(self, units: int) -> float:
@@ -108,7 +109,7 @@ def step_seconds(point: CurvePoint, curve: Curve) -> float:
 
 
 def size_of(curve: Curve, units: int, servers: int | None = None) -> Size:
-    """Return of what an exchange is on so many units of a curve: servers as given, or in number as they grew so far."""
+    """Return among how many an exchange is on so many units of a curve: servers as given, or as they grew so far."""
     last = curve.last
     ranks = last.parts.ranks if last.parts else last.devices
     if servers is None:
@@ -168,7 +169,8 @@ def _exchanges(curve: Curve) -> tuple[list[MeasuredExchange], MeasuredExchange |
         parts = point.parts
         if parts is None or not parts.exchange_seconds:
             continue
-        exchange = MeasuredExchange(size_of_point(point, parts), parts.exchange_seconds, parts.latency_seconds)
+        size = Size(parts.ranks, point.units, parts.servers)
+        exchange = MeasuredExchange(size, parts.exchange_seconds, parts.latency_seconds)
         if point.units > 1 or curve.has_servers:
             crossing.append(exchange)
         elif curve.unit == Unit.NODE:
@@ -177,11 +179,6 @@ def _exchanges(curve: Curve) -> tuple[list[MeasuredExchange], MeasuredExchange |
         # A node with one device has nothing to exchange inside.
         inside = MeasuredExchange(Size(1, 1), 0.0)
     return crossing, inside
-
-
-def size_of_point(point: CurvePoint, parts: StepParts) -> Size:
-    """Return of what the measured exchange of a point was."""
-    return Size(parts.ranks, point.units, parts.servers)
 
 
 def _cost(curve: Curve, crossing: Sequence[MeasuredExchange], inside: MeasuredExchange | None) -> ExchangeCost | None:
@@ -211,20 +208,29 @@ def _with_computation(
         exposed = last.step_seconds - first.step_seconds
         model = replace(model, input_seconds=0.0, jitter_seconds=0.0)
     computation = last.step_seconds - exposed - model.input_seconds - model.jitter_seconds
-    latest = crossing[-1]
-    latency = None if latest.latency_seconds is None else latest.latency_seconds / cost.algorithm.rounds(latest.size)
-    hidden = exchange - max(0.0, exposed)
-    hides_all = any(point.parts and (point.parts.gathers or point.parts.is_asynchronous) for point in curve.points)
-    hiding = computation * (1.0 if hides_all else _BACKWARD_SHARE)
+    hidden, hiding = exchange - max(0.0, exposed), computation * _hiding_share(curve)
     return replace(
         model,
         computation_seconds=computation + min(0.0, exposed),
         # Where all that can hide it does, the share of a shorter exchange is not known: all of it.
         hidden_share=hidden / exchange if hidden < hiding else 1.0,
         hiding_seconds=max(hidden, hiding),
-        latency_seconds=latency,
+        latency_seconds=_transfer_latency(cost, crossing[-1]),
         exchanged_bytes=last.exchanged_bytes,
     )
+
+
+def _hiding_share(curve: Curve) -> float:
+    """Return which share of the computation can hide an exchange."""
+    measured = [point.parts for point in curve.points if point.parts]
+    hides_all = any(parts.gathers or parts.is_asynchronous for parts in measured)
+    return 1.0 if hides_all else _BACKWARD_SHARE
+
+
+def _transfer_latency(cost: ExchangeCost, exchange: MeasuredExchange) -> float | None:
+    """Return the seconds of a round of an exchange of no bytes; None where they were not measured."""
+    latency = exchange.latency_seconds
+    return None if latency is None else latency / cost.algorithm.rounds(exchange.size)
 
 
 def _of_server_rates(curve: Curve) -> StepModel | str:

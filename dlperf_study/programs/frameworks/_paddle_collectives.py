@@ -12,36 +12,54 @@ from dlperf_study.study.exchange import CollectiveKind
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.parallel_parameters import SHARDED_PARAMETERS
 
-#: What divides a model by ``fleet`` of Paddle 3.0: the parameter and its least value, what it divides, what Paddle says
-#: to it on CPUs, and what does the same there.
-_OF_FLEET = (
-    (
+
+@dataclass(frozen=True)
+class _OnGpusOnly:
+    """What ``fleet`` of Paddle 3.0 divides on GPUs only.
+
+    ``parameter``: of a configuration, which asks for it from the value ``least`` on. ``divided``: what it divides.
+    ``message``: what Paddle says to it on CPUs. ``framework``: divides the same there.
+    """
+
+    parameter: str
+    least: int
+    divided: str
+    message: str
+    framework: str
+
+
+_ON_GPUS_ONLY = (
+    _OnGpusOnly(
         "tensor_parallel",
         2,
         "matrices",
         "Only support xpu, gpu and custom_device now, but this is cpu",
-        "torch_tensor divides them",
+        "torch_tensor",
     ),
-    ("pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline divides them"),
-    (
-        *("zero_stage", SHARDED_PARAMETERS, "gradients and parameters"),
-        *("group_sharded_parallel only support gpu, xpu and custom_device now", "torch_zero divides them"),
+    _OnGpusOnly("pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline"),
+    _OnGpusOnly(
+        "zero_stage",
+        SHARDED_PARAMETERS,
+        "gradients and parameters",
+        "group_sharded_parallel only support gpu, xpu and custom_device now",
+        "torch_zero",
     ),
 )
 #: The parameters of which ``parallel_obstacles`` has the reasons.
-REFUSED_BY_NAME = tuple(name for name, *_ in _OF_FLEET)
+REFUSED_BY_NAME = tuple(entry.parameter for entry in _ON_GPUS_ONLY)
 
 
 def parallel_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
     """Yield what can't be divided with Paddle as configured, why, and what divides it instead."""
-    for name, least, divided, message, instead in _OF_FLEET:
-        setting = f"{name} {getattr(configuration, name)}"
-        if getattr(configuration, name) < least:
+    for entry in _ON_GPUS_ONLY:
+        value = getattr(configuration, entry.parameter)
+        if value < entry.least:
             continue
+        setting, instead = f"{entry.parameter} {value}", f"{entry.framework} divides them"
         if device == "gpu":
-            yield f"{setting} is not built for Paddle, whose fleet divides {divided} on GPUs alone; {instead}"
+            yield f"{setting} is not built for Paddle, whose fleet divides {entry.divided} on GPUs alone; {instead}"
         else:
-            yield f"{setting}: Paddle 3.0 divides {divided} on GPUs only ({message!r}); {instead} here"
+            yield f"{setting}: Paddle 3.0 divides {entry.divided} on GPUs only ({entry.message!r}); {instead} here"
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class ZeroTrainer(CollectiveTrainer):
         """Return what does the collectives of a step, of one kind, of one group, or all, with nothing to hide them."""
         of_kind = [collective for collective in self._collectives if kind in (None, collective.kind)]
         layout = self._configuration.layout
-        return replayed([c for c in of_kind if group in (None, group_name(c, layout))])
+        return replayed([collective for collective in of_kind if group in (None, group_name(collective, layout))])
 
     def exchange(self, size: int) -> Callable[[], None]:
         """Return what does all collectives of a step; ``size`` is that of all."""
@@ -98,7 +98,8 @@ class ZeroTrainer(CollectiveTrainer):
     def _gradient_bytes(self) -> int:
         if self.world_size == 1:
             return 0
-        return sum(int(p.size) * p.element_size() for p in trainable_parameters(self._layer))
+        parameters = trainable_parameters(self._layer)
+        return sum(int(parameter.size) * parameter.element_size() for parameter in parameters)
 
 
 FRAMEWORK = replace(
