@@ -43,21 +43,26 @@ LEVELS: Levels = BUILT_LEVELS | {
 EXCHANGE_THREADS = 1
 
 
-def obstacles(
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
+    if configuration.zero_stage:
+        yield f"zero_stage is {configuration.zero_stage}, but paddle_collective divides nothing; paddle_zero does"
+    yield from collective_obstacles(configuration, cluster, version, LEVELS, ("fusion_mib",))
+
+
+def collective_obstacles(
     configuration: Configuration,
     cluster: ClusterView,
     version: str | None,
-    levels: Levels = LEVELS,
-    settings: tuple[str, ...] = ("fusion_mib",),
+    levels: Levels,
+    settings: tuple[str, ...],
 ) -> Iterator[str]:
-    """Yield each reason why the configuration can't run here; ``levels`` and ``settings`` are those that are built."""
+    """Yield what keeps ranks without servers from running; ``levels`` and ``settings`` are those that are built."""
     yield from server_obstacles(configuration)
     yield from missing_library("paddlepaddle", version)
     yield from _paddle.obstacles(configuration, cluster.device)
     if configuration.fused_optimizer == "fused" and (name := _paddle.WITHOUT_FUSION.get(configuration.optimizer)):
         yield f"fused_optimizer fused: Paddle's {name} has no use_multi_tensor, which its Momentum has"
-    if configuration.zero_stage and levels is LEVELS:
-        yield f"zero_stage is {configuration.zero_stage}, but paddle_collective divides nothing; paddle_zero does"
     yield from parallel_obstacles(configuration, cluster.device)
     yield from unsuitable_parts(configuration, "paddle", levels, (*settings, *REFUSED_BY_NAME))
     yield from _paddle.layout_obstacles(configuration)

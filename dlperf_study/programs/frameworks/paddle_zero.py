@@ -37,7 +37,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     if not configuration.zero_stage:
         yield "zero_stage is 0, but paddle_zero divides the optimizer's state (stage 1); paddle_collective does not"
-    yield from paddle_collective.obstacles(configuration, cluster, version, LEVELS, settings=())
+    yield from paddle_collective.collective_obstacles(configuration, cluster, version, LEVELS, settings=())
 
 
 class ZeroTrainer(CollectiveTrainer):

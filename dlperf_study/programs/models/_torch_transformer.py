@@ -162,9 +162,10 @@ def _through_blocks(network: Any, features: Any) -> Any:
 
 
 def recompute_blocks(network: Any) -> None:
-    """Let each block of a network keep what goes into it alone, and compute its activations again when it goes back.
+    """Let each block of a network keep its input alone, and compute its activations again in the backward pass.
 
-    Inside of what is done around a block when it is called, as gathering its parameters. No block takes random numbers.
+    ``forward`` is replaced, so that hooks of the block, such as those that gather its parameters, stay around it. No
+    block takes random numbers.
     """
     from torch.utils.checkpoint import checkpoint
 
