@@ -28,7 +28,10 @@ class ConfigurationToRead:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """The rows of a run; without ``row`` it can't be read, and a diagnostic says why. A run itself may be large."""
+    """What tables need of a run, as the run itself may be large; without ``row`` a diagnostic says why.
+
+    ``steps``: its rows of the table of steps, None without ranks. ``processes``: those that wrote its logs.
+    """
 
     paths: RunPaths
     diagnostics: list[Diagnostic]

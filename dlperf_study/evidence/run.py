@@ -185,7 +185,7 @@ class DuplicateRuns:
         self._runs: dict[tuple[str, int, int], str] = {}
 
     def copied(self, run: RunProcesses) -> str:
-        """Return the process of an earlier run that wrote a log of this one; nothing where none did."""
+        """Return why a run is a copy: the earlier run whose process wrote one of its logs; empty where it is none."""
         for rank, process in run.processes.items():
             if earlier_run := self._runs.get(process):
                 host, pid, _ = process

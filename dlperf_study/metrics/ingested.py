@@ -64,11 +64,10 @@ def wall_rate(
     if lines.size < MINIMUM_STEPS or not np.isfinite(steady.window.wall_rate):
         return None
     distances, seconds = np.diff(steps[lines]), _between(times[lines])
-    resolution = 1.0 if (np.round(seconds) == seconds).all() else 0.001
     both_usual = steady.window.kept[lines[:-1]] & steady.window.kept[lines[1:]]
     if epochs is not None:
         both_usual &= epochs[lines[:-1]] == epochs[lines[1:]]
-    if min(seconds.sum(), seconds[both_usual].sum()) < RESOLUTIONS * resolution:
+    if min(seconds.sum(), seconds[both_usual].sum()) < RESOLUTIONS * _resolution(seconds):
         return None
     if (seconds < 0).any():
         return WallRate(np.nan, "times go backwards")
@@ -89,9 +88,14 @@ def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int
     if not all(lines.size for lines in ends):
         return np.nan
     [seconds] = _between(times[[ends[0][0], ends[1][0]]])
-    finite = times[np.isfinite(times)]
-    resolution = 1.0 if (np.round(finite) == finite).all() else 0.001
-    return global_batch * (last_step - first_step) / seconds if seconds >= RESOLUTIONS * resolution else np.nan
+    if seconds < RESOLUTIONS * _resolution(times[np.isfinite(times)]):
+        return np.nan
+    return float(global_batch * (last_step - first_step) / seconds)
+
+
+def _resolution(seconds: Floats) -> float:
+    """Return the resolution of times, or of what is between them, in seconds: 1 where none has a fraction."""
+    return 1.0 if (np.round(seconds) == seconds).all() else 0.001
 
 
 def _between(times: Floats) -> Floats:

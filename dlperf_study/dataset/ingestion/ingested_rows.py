@@ -65,11 +65,12 @@ def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict
         return lines
     losses, steadiness = rates.loss[~np.isnan(rates.loss)], rates.steady.steadiness
     settled_at_step = int(rates.step[np.argmax(window.kept)]) if steadiness.is_steady else None
+    tokens_per_second = window.wall_rate * rates.tokens
     return {
         **lines,
         **({} if rates.counts_tokens else _sample_columns(metadata.global_batch, rates)),
-        "token_throughput": (tokens := window.wall_rate * rates.tokens),
-        "device_token_throughput": tokens / metadata.job_size.devices,
+        "token_throughput": tokens_per_second,
+        "device_token_throughput": tokens_per_second / metadata.job_size.devices,
         "step_variation": step_variation(1 / rates.rate[window.kept]),
         **values_of(Source.STEADINESS, WindowSteadiness(steadiness, settled_at_step, rates.rate.size)),
         "final_loss": float(losses[-1]) if losses.size else None,
