@@ -18,14 +18,14 @@ class _OnGpusOnly:
     """What ``fleet`` of Paddle 3.0 divides on GPUs only.
 
     ``parameter``: of a configuration, which asks for it from the value ``least`` on. ``divided``: what it divides.
-    ``message``: what Paddle says to it on CPUs. ``framework``: divides the same there.
+    ``message``: what Paddle says to it on CPUs. ``instead``: what divides the same there, as a clause.
     """
 
     parameter: str
     least: int
     divided: str
     message: str
-    framework: str
+    instead: str
 
 
 _ON_GPUS_ONLY = (
@@ -34,15 +34,17 @@ _ON_GPUS_ONLY = (
         2,
         "matrices",
         "Only support xpu, gpu and custom_device now, but this is cpu",
-        "torch_tensor",
+        "torch_tensor divides them",
     ),
-    _OnGpusOnly("pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline"),
+    _OnGpusOnly(
+        "pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline divides them"
+    ),
     _OnGpusOnly(
         "zero_stage",
         SHARDED_PARAMETERS,
         "gradients and parameters",
         "group_sharded_parallel only support gpu, xpu and custom_device now",
-        "torch_zero",
+        "torch_zero divides them",
     ),
 )
 #: The parameters of which ``parallel_obstacles`` has the reasons.
@@ -55,7 +57,7 @@ def parallel_obstacles(configuration: Configuration, device: str) -> Iterator[st
         value = getattr(configuration, entry.parameter)
         if value < entry.least:
             continue
-        setting, instead = f"{entry.parameter} {value}", f"{entry.framework} divides them"
+        setting, instead = f"{entry.parameter} {value}", entry.instead
         if device == "gpu":
             yield f"{setting} is not built for Paddle, whose fleet divides {entry.divided} on GPUs alone; {instead}"
         else:
