@@ -26,7 +26,7 @@ from dlperf_study.generated import between_markers
 from dlperf_study.metrics.communication import fitted_cost
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
-from dlperf_study.prediction.intervals import obstacle
+from dlperf_study.prediction.intervals import is_for_ring
 from dlperf_study.prediction.node_ring import predicted_rate
 from dlperf_study.prediction.physical_model import model_of
 from dlperf_study.prediction.step_parts import StepParts
@@ -134,7 +134,7 @@ def truth_of(layout: str, largest: int) -> Truth:
 
 def errors_of_ring(truth: Truth) -> dict[int, float]:
     """Return the errors of the ring of nodes by the number of devices; none where it is refused."""
-    return {} if obstacle(truth.curve) else truth.errors(predicted_rate)
+    return truth.errors(predicted_rate) if is_for_ring(truth.curve) else {}
 
 
 def errors_of_model(truth: Truth) -> dict[int, float]:

@@ -85,14 +85,15 @@ def compare(options: argparse.Namespace) -> int:
 def predict(options: argparse.Namespace) -> int:
     """Print what sizes give that were not measured, or what a change would give: of a study, or a published source."""
     from dlperf_study.prediction.prediction import predict, predictions_of
-    from dlperf_study.report.tables.prediction_tables import content, describe
+    from dlperf_study.report.prediction_content import predictions_content
+    from dlperf_study.report.tables.prediction_tables import describe
 
     unit, sizes = _requested_sizes(options)
     if options.what_if:
         return _print_what_if(options, unit, sizes)
     results = predict(_curves_named(options.study), unit, sizes)
     if options.json:
-        print_json({"study": options.study, "predictions": content(results)})
+        print_json({"study": options.study, "predictions": predictions_content(results)})
     else:
         print_line(describe(results))
     return 0 if any(predictions_of(results)) else 1
@@ -102,7 +103,8 @@ def _print_what_if(options: argparse.Namespace, unit: "Unit | None", sizes: list
     """Print what changes would give, by the physical model."""
     from dlperf_study.prediction.scenario import Scenario, what_if
     from dlperf_study.prediction.what_if import parsed
-    from dlperf_study.report.tables.scenario_tables import describe_scenarios, scenarios_content
+    from dlperf_study.report.prediction_content import scenarios_content
+    from dlperf_study.report.tables.scenario_tables import describe_scenarios
 
     changes = parsed(options.what_if)
     results = what_if(_curves_named(options.study), changes, unit, sizes)

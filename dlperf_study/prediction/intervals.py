@@ -102,11 +102,9 @@ def _published_cases() -> tuple[Case, ...]:
     return tuple(case for case in cases_of(published_curves()) if is_testable(case.curve))
 
 
-def obstacle(curve: Curve) -> str:
-    """Return why a ring says nothing of more units of a curve; empty where it does."""
-    if curve.has_servers:
-        return "parameter servers take part, whose links and number limit the exchange: measure it"
-    return obstacle_of_cores(curve)
+def is_for_ring(curve: Curve) -> bool:
+    """Return whether the ring of nodes says something of more units of a curve: not of servers, or of shared cores."""
+    return not (curve.has_servers or obstacle_of_cores(curve))
 
 
 def obstacle_of_cores(curve: Curve) -> str:
@@ -127,7 +125,7 @@ def reason_without_test(curve: Curve) -> str:
 
 def is_testable(curve: Curve) -> bool:
     """Return whether a published curve is of the kind that intervals are made for."""
-    return not (obstacle(curve) or reason_without_test(curve))
+    return is_for_ring(curve) and not reason_without_test(curve)
 
 
 @cache

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
@@ -17,10 +16,6 @@ UNTESTED_MODEL = "no published series has the measurements that would test the p
 LARGEST_MODEL_ERROR = 0.1
 TOO_UNCERTAIN = "its exchanges alone differ too much between runs for the physical model: measure more rounds"
 _NO_INTERVALS: Mapping[float, Interval | None] = dict.fromkeys(LEVELS)
-
-
-class PredictionError(DlperfStudyError):
-    """A study of which nothing can be predicted; the message says which point to measure."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.prediction.back_test import largest_left_out
 from dlperf_study.prediction.curves import Curve, Unit, curves_of_study
-from dlperf_study.prediction.intervals import Case, obstacle
+from dlperf_study.prediction.intervals import Case, is_for_ring
 from dlperf_study.prediction.prediction import Prediction, Refusal, predict
 from dlperf_study.report.formatting import model_name
 from dlperf_study.report.series import SEPARATOR, all_series, joined, short_labels
@@ -33,4 +33,4 @@ def study_predictions(
 
 def own_cases(dataset: Dataset) -> list[Case]:
     """Return the largest size of each series of a study that has three, with its smaller ones."""
-    return largest_left_out(curve for curve in study_curves(dataset) if not obstacle(curve))
+    return largest_left_out(curve for curve in study_curves(dataset) if is_for_ring(curve))

@@ -1,16 +1,14 @@
 """What is predicted of sizes that were not measured: a table of a study's curves, and the same as text."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
 from dlperf_study.prediction.intervals import LEVELS, Case, interval, reason_without_test
 from dlperf_study.prediction.laws import labels_of
-from dlperf_study.prediction.narrowing import narrowings
 from dlperf_study.prediction.node_ring import predicted_log_rate
 from dlperf_study.prediction.physical_model import model_of
 from dlperf_study.prediction.prediction import (
@@ -26,7 +24,6 @@ from dlperf_study.report.formatting import MINUS, bounded_value, format_bounded,
 from dlperf_study.report.study_predictions import own_cases, study_predictions
 from dlperf_study.report.tables.further_measurements import narrowing_lines
 from dlperf_study.report.tables.history_tables import as_text
-from dlperf_study.report.tables.scenario_tables import model_content
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
 #: The shares of the two intervals: the first has a column of its own, the second is next to its value.
@@ -214,45 +211,6 @@ def _reasons(prediction: Prediction) -> Iterator[str]:
             sizes.setdefault(size.reason, []).append(size.units)
     for reason, units in sizes.items():
         yield f"{listed(map(str, units))} {_plural(prediction.curve.unit, units)}: {reason}"
-
-
-def content(results: Sequence[Prediction | Refusal]) -> list[dict[str, Any]]:
-    """Return predictions and refusals as JSON has them: numbers in full, intervals by their share."""
-    return [_content(result) for result in results]
-
-
-def _content(result: Prediction | Refusal) -> dict[str, Any]:
-    curve = result.curve
-    measured = {point.devices: point.rate for point in curve.all_points}
-    about = {"series": curve.label, "unit": curve.unit, "rate_unit": curve.rate_unit, "measured": measured}
-    if isinstance(result, Refusal):
-        return {**about, "refused": result.reason}
-    return {
-        **about,
-        "efficiency_relative_to_devices": result.reference.devices,
-        "largest_claimed": result.claimed_units,
-        "reason": result.reason,
-        "physical_model": result.model if isinstance(result.model, str) else model_content(result.model),
-        "sizes": [_size_content(result, size) for size in result.sizes],
-    }
-
-
-def _size_content(prediction: Prediction, size: PredictedSize) -> dict[str, Any]:
-    return {
-        f"{prediction.curve.unit}s": size.units,
-        "devices": size.devices,
-        "rate": size.rate,
-        "efficiency": size.efficiency,
-        "rate_intervals": _bounds_by_share(size.rate_intervals),
-        "efficiency_intervals": _bounds_by_share(size.efficiency_intervals),
-        "reason": size.reason,
-        "physical_model_rate": size.model_rate,
-        "narrowed_by": {entry.measurement: entry.half_width for entry in narrowings(prediction, size)},
-    }
-
-
-def _bounds_by_share(intervals: Mapping[float, Interval | None]) -> dict[str, list[float] | None]:
-    return {f"{share:g}": [held.low, held.high] if held else None for share, held in intervals.items()}
 
 
 def _row(curve: Curve, size: PredictedSize) -> tuple[Cell, ...]:

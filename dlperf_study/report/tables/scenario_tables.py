@@ -1,7 +1,6 @@
-"""What a change would give, by the physical model: as a table for command line and notebooks, and as JSON."""
+"""What a change would give, by the physical model: as a table and as text."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from dlperf_study.core.wording import counted
 from dlperf_study.prediction.curves import Curve, Unit
@@ -55,26 +54,6 @@ def describe_scenarios(results: Sequence[Scenario | Refusal]) -> str:
     return "\n\n".join(parts)
 
 
-def scenarios_content(results: Sequence[Scenario | Refusal]) -> list[dict[str, Any]]:
-    """Return the same as JSON has it: numbers in full."""
-    return [_content(result) for result in results]
-
-
-def model_content(model: StepModel) -> dict[str, Any]:
-    """Return the terms of a model as JSON has them; seconds, and bytes/s."""
-    return {
-        "algorithm": model.cost.algorithm.name,
-        "is_assumed": model.cost.is_assumed,
-        "computation_seconds": model.computation_seconds,
-        "input_seconds": model.input_seconds,
-        "jitter_seconds": model.jitter_seconds,
-        "hidden_share": model.hidden_share,
-        "hiding_seconds": model.hiding_seconds,
-        "round_seconds": model.cost.round_seconds,
-        "link_bytes_per_second": model.link_bandwidth,
-    }
-
-
 def model_text(model: StepModel) -> str:
     """Return the terms of a model in one line."""
     cost = model.cost
@@ -94,18 +73,6 @@ def model_text(model: StepModel) -> str:
     if cost.round_seconds:
         parts.append(f"{cost.round_seconds * 1e6:.3g} µs a round")
     return "; ".join(parts)
-
-
-def _content(result: Scenario | Refusal) -> dict[str, Any]:
-    about = {"series": result.curve.label, "unit": result.curve.unit, "rate_unit": result.curve.rate_unit}
-    if isinstance(result, Refusal):
-        return {**about, "refused": result.reason}
-    sizes = []
-    for size in result.sizes:
-        rates = {"rate": size.rate, "changed_rate": size.changed_rate, "ratio": size.ratio}
-        sizes.append({f"{result.curve.unit}s": size.units, "devices": size.devices, **rates})
-    left_out: Mapping[str, str] = {str(units): reason for units, reason in result.left_out.items()}
-    return {**about, "physical_model": model_content(result.model), "sizes": sizes, "left_out": left_out}
 
 
 def _notes(scenario: Scenario) -> list[str]:
