@@ -150,22 +150,25 @@ def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
             rows.append((*_row(prediction.curve, size), *model_cell))
             groups.append(_title(prediction.curve))
     units = listed(sorted({prediction.curve.rate_unit for prediction in predictions_of(results)}))
-    headings = [
-        Heading("Size"),
-        Heading("Devices", numeric=True),
-        Heading("Throughput", units, numeric=True, interval=True),
-        Heading(f"Throughput, {_in_percent(_INNER)}"),
-        Heading("Efficiency", numeric=True, interval=True),
-        Heading(f"Efficiency, {_in_percent(_INNER)}"),
-    ]
-    if with_model:
-        headings.append(Heading("By the physical model", units, numeric=True))
+    headings = _prediction_headings(units, with_model)
     parts = [f"Intervals next to values: {_in_percent(_OUTER)}. {METHOD}"] if by_ring or not rows else []
     if has_model_rates(results):
         parts.append(MODEL)
     title, caption = "Sizes that were not measured", " ".join(parts)
     notes = tuple(_notes(results))
-    return Table("predictions", title, caption, tuple(headings), tuple(rows), notes, _NOTHING, tuple(groups))
+    return Table("predictions", title, caption, headings, tuple(rows), notes, _NOTHING, tuple(groups))
+
+
+def _prediction_headings(rate_unit: str, with_model: bool) -> tuple[Heading, ...]:
+    return (
+        Heading("Size"),
+        Heading("Devices", numeric=True),
+        Heading("Throughput", rate_unit, numeric=True, interval=True),
+        Heading(f"Throughput, {_in_percent(_INNER)}"),
+        Heading("Efficiency", numeric=True, interval=True),
+        Heading(f"Efficiency, {_in_percent(_INNER)}"),
+        *([Heading("By the physical model", rate_unit, numeric=True)] if with_model else []),
+    )
 
 
 def _by_ring(results: Sequence[Prediction | Refusal]) -> list[Prediction]:
