@@ -1,15 +1,43 @@
 """What a study predicts, as a frame and as the text that the command prints."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 
 import pandas as pd
 
+from dlperf_study.core.errors import DlperfStudyError
+from dlperf_study.prediction.curves import Unit
 from dlperf_study.prediction.intervals import LEVELS
 from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of
 from dlperf_study.prediction.scenario import Scenario
 from dlperf_study.report.tables.prediction_tables import describe, prediction_table
 from dlperf_study.report.tables.scenario_tables import describe_scenarios, scenario_table
+from dlperf_study.study.configuration import MAX_STEPS
+
+
+def requested_sizes(nodes: Sequence[int], devices: Sequence[int]) -> tuple[Unit | None, list[int]]:
+    """Return of what the sizes are that a call names, and the sizes; None where it names none.
+
+    Raises DlperfStudyError for nodes and devices together, and for a size that the command refuses.
+    """
+    sizes = {"nodes": _checked("nodes", nodes), "devices": _checked("devices", devices)}
+    if all(sizes.values()):
+        raise DlperfStudyError("give nodes or devices: what is predicted is over one of them")
+    if sizes["devices"]:
+        return Unit.DEVICE, sizes["devices"]
+    return (Unit.NODE, sizes["nodes"]) if sizes["nodes"] else (None, [])
+
+
+def _checked(name: str, sizes: Sequence[int]) -> list[int]:
+    """Return sizes as Python's integers, also those of NumPy."""
+    if not isinstance(sizes, Sequence) or isinstance(sizes, str):
+        raise DlperfStudyError(f"{name} is {sizes!r}; it must be a list of numbers, such as {name}=[8]")
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, Integral) or not 1 <= size <= MAX_STEPS:
+            raise DlperfStudyError(f"{name} has {size!r}, which is not a whole number from 1 to {MAX_STEPS}")
+    return [int(size) for size in sizes]
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,13 @@ import pandas as pd
 from dlperf_study.api import overview
 from dlperf_study.api.comparison import StudyComparison
 from dlperf_study.api.plot import Plot, known_metrics, require
-from dlperf_study.api.predictions import StudyPredictions, StudyScenarios
+from dlperf_study.api.predictions import StudyPredictions, StudyScenarios, requested_sizes
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import level, unknown_name
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement, compare_measurements, find_measurement, measurements_of
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
-from dlperf_study.prediction.curves import Unit
 from dlperf_study.prediction.scenario import what_if
 from dlperf_study.prediction.what_if import WhatIfError, choices
 from dlperf_study.report import sentences, tables
@@ -173,9 +172,10 @@ class StudyResults:
     def predict(self, nodes: Sequence[int] = (), devices: Sequence[int] = ()) -> "StudyPredictions":
         """Return what numbers of nodes give that were not measured, or of devices in one node.
 
-        Without either, twice the largest measured size of each series. Raises DlperfStudyError for both.
+        Without either, twice the largest measured size of each series. Raises DlperfStudyError for both, and for a size
+        that is not a whole number from 1 to 1,000,000.
         """
-        return StudyPredictions(study_predictions(self.dataset, _unit(nodes, devices), [*nodes, *devices]))
+        return StudyPredictions(study_predictions(self.dataset, *requested_sizes(nodes, devices)))
 
     def what_if(
         self, nodes: Sequence[int] = (), devices: Sequence[int] = (), **changes: str | int | float
@@ -184,12 +184,12 @@ class StudyResults:
 
         ``changes``: as the command has them, such as ``link="10Gbit/s"``, ``gradients="fp16"`` or ``batch=64``. Without
         sizes the largest measured one, and twice that. Raises WhatIfError for a change that does not exist or has
-        another value, and DlperfStudyError for nodes and devices together.
+        another value, and DlperfStudyError for sizes as ``predict`` does.
         """
         if not changes:
             raise WhatIfError(f"give a change: {choices()}")
         settings = {name: str(value) for name, value in changes.items()}
-        return StudyScenarios(what_if(study_curves(self.dataset), settings, _unit(nodes, devices), [*nodes, *devices]))
+        return StudyScenarios(what_if(study_curves(self.dataset), settings, *requested_sizes(nodes, devices)))
 
     @cached_property
     def measurements(self) -> list["StudyResults"]:
@@ -271,10 +271,3 @@ def _known_levels(column: pd.Series, wanted: Any) -> list[Any]:
             message = unknown_name(f"{column.name} is", str(value), "levels", map(level, levels))
             raise DlperfStudyError(message)
     return chosen
-
-
-def _unit(nodes: Sequence[int], devices: Sequence[int]) -> Unit | None:
-    """Return of what sizes are; None without sizes."""
-    if nodes and devices:
-        raise DlperfStudyError("give nodes or devices: what is predicted is over one of them")
-    return Unit.DEVICE if devices else Unit.NODE if nodes else None

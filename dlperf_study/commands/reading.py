@@ -8,7 +8,7 @@ from dlperf_study.commands.output import print_aside, print_error, print_json, p
 from dlperf_study.core.errors import EvidenceError, PublishedError, Severity, StudyFileError
 from dlperf_study.core.part_search import use_parts_next_to
 from dlperf_study.core.paths import StudyPaths, outputs_folder
-from dlperf_study.core.wording import counted, first_of, unknown_name
+from dlperf_study.core.wording import closest, counted, first_of, unknown_name
 
 if TYPE_CHECKING:
     from dlperf_study.prediction.curves import Curve, Unit
@@ -135,13 +135,27 @@ def _curves_named(name: str) -> "list[Curve]":
     from dlperf_study.report.study_predictions import study_curves
 
     source, _, label = name.partition("/")
-    if paths_of_measurement(name).plan_file.exists() or source not in source_names():
+    if paths_of_measurement(name).plan_file.exists():
         return study_curves(find_measurement(name).dataset)
+    if source not in source_names():
+        raise EvidenceError(_neither_measured_nor_published(name))
     curves = list(curves_of_sources((source,)))
     labels = dict.fromkeys(curve.label for curve in curves)
     if label and label not in labels:
         raise PublishedError(unknown_name(f"{source} has no series", label, "series", labels))
     return [curve for curve in curves if label in ("", curve.label)]
+
+
+def _neither_measured_nor_published(name: str) -> str:
+    """Return the message about a name that no measurement and no published source has."""
+    from dlperf_study.audit.published import source_names
+    from dlperf_study.dataset.history import measurement_names
+
+    measured, sources = list(measurement_names()), source_names()
+    return (
+        f"{name}: no measurement and no published source has this name; {closest(name, [*measured, *sources])}"
+        f"measured: {', '.join(measured) or 'none'}; published: {', '.join(sources)}"
+    )
 
 
 def paper(options: argparse.Namespace) -> int:

@@ -9,6 +9,9 @@ from dlperf_study.prediction.physical_model import StepModel, model_of
 from dlperf_study.prediction.prediction import TOO_UNCERTAIN, Refusal, chosen_curves, model_rate
 from dlperf_study.prediction.what_if import WhatIfError, changed, check
 
+#: Why fewer processes that share cores have no scenario: the terms of the model are those of the largest size.
+_FEWER = "processes of one machine share its cores and its memory, so fewer of them compute faster than the model says"
+
 
 @dataclass(frozen=True)
 class ScenarioSize:
@@ -41,8 +44,9 @@ def what_if(
 ) -> list[Scenario | Refusal]:
     """Return for each series what the changes would give on so many nodes or devices; see ``predict`` for the sizes.
 
-    Without sizes the largest measured one, and twice that where more units can be predicted. A series whose
-    measurements do not identify the model, or not what a change does, is refused with the reason.
+    Without sizes the largest measured one, and twice that where more units can be predicted. Of processes that share
+    the cores of a machine, only the largest measured size has an answer. A series whose measurements do not identify
+    the model, or not what a change does, is refused with the reason.
 
     Raises:
         WhatIfError: for a change that does not exist, or a value that it can't have.
@@ -68,8 +72,8 @@ def _of_curve(curve: Curve, changes: Mapping[str, str], sizes: Sequence[int]) ->
     last, count = curve.last.units, curve.devices_per_unit
     predicted, left_out = [], {}
     for units in sorted(set(sizes)) or ([last] if beyond else [last, 2 * last]):
-        if beyond and units > last:
-            left_out[units] = beyond
+        if beyond and units != last:
+            left_out[units] = beyond if units > last else _FEWER
         elif (rate := model_rate(model, curve, units)) is None:
             left_out[units] = TOO_UNCERTAIN
         else:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.core.wording import unknown_name
+from dlperf_study.prediction.curves import Unit
 from dlperf_study.prediction.exchange_cost import ALGORITHMS, ALL_REDUCES, HIERARCHICAL, RING, ExchangeCost
 from dlperf_study.prediction.physical_model import StepModel
 
@@ -144,6 +145,8 @@ def _algorithm(model: StepModel, value: str) -> StepModel:
     """Do the all-reduce by another algorithm, over links of the same latency and rate."""
     if model.cost.algorithm.name not in ALL_REDUCES:
         raise WhatIfError(f"algorithm={value}: the exchange of this series is no all-reduce")
+    if value != RING and model.curve.unit == Unit.DEVICE:
+        raise WhatIfError(f"algorithm={value}: it is for several nodes, and this series is over the devices of one")
     inside = model.inside.seconds if model.inside else None
     if value != RING and inside is None:
         raise WhatIfError(f"algorithm={value}: what it costs inside a node was not measured: measure nodes=1")
@@ -168,11 +171,13 @@ def _input(model: StepModel, value: str) -> StepModel:
 
 
 _POSITIVE = r"[1-9]\d{0,6}"
+#: Before a number with a decimal point: one of its digits is not 0.
+_ABOVE_ZERO = r"(?=[\d.]*[1-9])"
 _TIMES = r"\d+(?:\.\d+)?x"
 CHANGES: Mapping[str, Change] = {
     "link": Change(
-        rf"{_TIMES}|(?i:\d+(?:\.\d+)?\s*[KMGT]?bit/s)",
-        "a rate such as 10Gbit/s, which an exchange gets of it, or a factor such as 2x",
+        rf"{_ABOVE_ZERO}(?:{_TIMES}|(?i:\d+(?:\.\d+)?\s*[KMGT]?bit/s))",
+        "a rate above 0 such as 10Gbit/s, which an exchange gets of it, or a factor such as 2x",
         _link,
     ),
     "latency": Change(rf"{_TIMES}|{_SECONDS.pattern}", "a time such as 20us, or a factor such as 0.5x", _latency),

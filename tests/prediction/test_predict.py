@@ -100,6 +100,8 @@ def test_the_command_predicts_a_published_series(capsys):
     assert "The largest size for which a claim is made: 8 nodes." in capsys.readouterr().out
     assert main(["predict", "tensorpack_multigpu", "--nodes", "2"]) == 1
     assert "measure nodes=2 with devices_per_node=8" in capsys.readouterr().out
+    assert main(["predict", "dlperf_paddle_resnet5"]) == 1
+    assert "did you mean dlperf_paddle_resnet50?" in capsys.readouterr().err
     assert main(["predict", "dlperf_paddle_resnet50/fp32_b129"]) == 1
     assert "did you mean fp32_b128" in capsys.readouterr().err
 
@@ -117,3 +119,6 @@ def test_a_study_is_predicted_in_python_and_by_the_command(study, capsys):
     assert "<table" in predictions._repr_html_()
     with pytest.raises(DlperfStudyError):
         study.predict(nodes=[4], devices=[2])
+    for sizes in ([0], [-1], [1.5], ["2"], [True], [10**9], 2, "2", None):
+        with pytest.raises(DlperfStudyError, match="nodes"):
+            study.predict(nodes=sizes)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -88,7 +89,30 @@ def test_a_series_that_can_not_be_changed_so_is_refused_with_the_reason():
         assert refused.reason.startswith(next(iter(changes)))
 
 
-@pytest.mark.parametrize("option", ["lnk=2x", "link", "link=fast", "batch=0", "batch=1.5", "overlap=2", "input=all"])
+def test_fewer_processes_on_the_same_cores_have_no_scenario():
+    points = [point(units, ring(units), latency_seconds=1e-3, exchanged_bytes=BYTES) for units in (1, 2)]
+    of_cores = replace(curve(*points), unit=Unit.DEVICE, on_gpus=False)
+    [scenario] = what_if([of_cores], {"link": "2x"}, Unit.DEVICE, [1, 2, 3])
+    assert [size.units for size in scenario.sizes] == [2]
+    assert set(scenario.left_out) == {1, 3}
+    [refused] = what_if([of_cores], {"algorithm": "tree"}, Unit.DEVICE)
+    assert "several nodes" in refused.reason
+
+
+NOT_VALID = [
+    "lnk=2x",
+    "link",
+    "link=fast",
+    "link=0x",
+    "link=0.0Gbit/s",
+    "batch=0",
+    "batch=1.5",
+    "overlap=2",
+    "input=all",
+]
+
+
+@pytest.mark.parametrize("option", NOT_VALID)
 def test_what_does_not_exist_is_one_message_with_what_does(option):
     with pytest.raises(WhatIfError) as raised:
         parsed([option])
