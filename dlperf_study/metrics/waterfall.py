@@ -45,6 +45,11 @@ class Waterfall:
     measured: Estimate
 
     @property
+    def has_intervals(self) -> bool:
+        """Whether the runs of some cause tell how sure it is."""
+        return any(cause.error is not None for cause in self.causes.values())
+
+    @property
     def has_several_causes(self) -> bool:
         """Whether some cause is told apart from the rest."""
         return len(self.causes) > 1

@@ -10,6 +10,7 @@ from dlperf_study.prediction.intervals import LEVELS, interval, largest_growth, 
 from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
 from dlperf_study.prediction.physical_model import StepModel, model_of, rate_error
 
+SMALLER = "smaller than the largest measured size: measure it"
 #: Why the physical model has no intervals.
 UNTESTED_MODEL = "no published series has the measurements that would test the physical model"
 #: The standard error of the logarithm of a rate beyond which the physical model is said to be too uncertain.
@@ -133,7 +134,8 @@ def _by_model(curve: Curve, reference: CurvePoint, units: int, rate: float) -> P
     devices = units * curve.devices_per_unit
     efficiency = _efficiency(rate, devices, reference)
     intervals = (_NO_INTERVALS, _NO_INTERVALS)
-    return PredictedSize(units, devices, rate, efficiency, *intervals, UNTESTED_MODEL, model_rate=rate)
+    reason = SMALLER if units < curve.last.units else UNTESTED_MODEL
+    return PredictedSize(units, devices, rate, efficiency, *intervals, reason, model_rate=rate)
 
 
 def model_rate(model: StepModel | str, curve: Curve, units: int) -> float | None:
@@ -187,7 +189,7 @@ def _divided(ratios: Interval | None, divisor: float) -> Interval | None:
 def _not_claimed(curve: Curve, units: int, claimed: int) -> str:
     """Return why no claim is made for a size; empty where one is."""
     if units < curve.last.units:
-        return "smaller than the largest measured size: measure it"
+        return SMALLER
     if units <= claimed:
         return ""
     growth = f"{claimed / curve.last.units:g} times the largest measured size"

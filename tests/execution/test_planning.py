@@ -34,7 +34,10 @@ def test_what_can_run_here():
             "study test: model is 'resnet5'; did you mean resnet50 or resnet50_convolution_biases? ",
         ),
         ({"data_source": "fils"}, "study test: data_source is 'fils'; did you mean files? the data sources are "),
-        ({"framework": "paddle"}, "study test: framework is 'paddle'; did you mean paddle_collective or paddle_ps or paddle_zero? "),
+        (
+            {"framework": "paddle"},
+            "study test: framework is 'paddle'; did you mean paddle_collective or paddle_ps or paddle_zero? ",
+        ),
         ({"strategy": "replicated"}, "study test: strategy is 'replicated'; the strategies of "),
         (
             {"framework": "paddle_ps", "strategy": "ring"},

@@ -33,8 +33,9 @@ _PALE = 0.45
 _PANEL_INCHES, _ROW_INCHES, _LETTERS = 0.9, 0.16, {"page": 26, "column": 40}
 _CAPTION = (
     "Ideal: the baseline's step, for as much work of a device. Each bar begins where the one before ends: by how much "
-    "a cause makes a step longer or shorter. Lines: 95 % intervals."
+    "a cause makes a step longer or shorter."
 )
+_LINES = " Lines: 95 % intervals."
 _TOGETHER = " Pale: computation, load imbalance, waiting and exchange together, where no measurement divides them."
 _PRINTED_CAPTION = (
     "Seconds of one worker for a task, or for a step where shares of communication are printed: that of one worker, "
@@ -71,7 +72,8 @@ def waterfall(dataset: Dataset) -> Iterator[Figure]:
     panels = [_Panel(labels[identity], steps[identity], unit.size, f"Step ({unit.symbol})") for identity in drawn]
     draw = partial(_draw, dataset, panels, (IDEAL, CAUSES, MEASURED)) if drawn else None
     has_rest = any(TOGETHER in steps[identity].causes for identity in drawn)
-    caption = f"{_CAPTION}{_TOGETHER if has_rest else ''}{omission}"
+    has_lines = any(steps[identity].has_intervals for identity in drawn)
+    caption = f"{_CAPTION}{_LINES * has_lines}{_TOGETHER * has_rest}{omission}"
     alt = alt_text_of_table(TITLE, causes(dataset))
     yield Figure("waterfall", TITLE, f"{caption} {context.conditions(dataset)}", draw, _NOTHING, caption, alt)
 

@@ -33,7 +33,7 @@ def scenario_table(results: Sequence[Scenario | Refusal]) -> Table:
     headings = (
         Heading("Size"),
         Heading("Devices", numeric=True),
-        Heading("Throughput as it is", units, numeric=True),
+        Heading("By the model, as it is", units, numeric=True),
         Heading(f"With {changes}", units, numeric=True),
         Heading("Ratio", numeric=True),
     )
