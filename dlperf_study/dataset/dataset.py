@@ -176,7 +176,7 @@ def collect(paths: StudyPaths) -> Dataset:
 class _Evidence:
     """What the tables need of all runs; their steps are written."""
 
-    rows: list[dict[str, Any]]
+    runs: pd.DataFrame
     diagnostics: list[Diagnostic]
 
     @property
@@ -189,14 +189,15 @@ def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable) -> _Evi
     """Read all runs of all configurations; what is no run, or can't be read, is a diagnostic."""
     tolerance = steadiness_tolerance(plan.precision)
     configurations = [ConfigurationToRead(name, paths.configuration(name), tolerance) for name in plan.by_identity]
-    rows, diagnostics = [], list(chain.from_iterable(map(_misnamed_runs, configurations)))
+    runs = tables.GrowingFrame(TableName.RUNS)
+    diagnostics = list(chain.from_iterable(map(_misnamed_runs, configurations)))
     for run in read_measured_runs(configurations):
         diagnostics += run.diagnostics
         if run.row is not None:
-            rows.append(run.row)
+            runs.add(run.row)
         if run.steps is not None:
             steps.add(run.steps)
-    return _Evidence(rows, diagnostics)
+    return _Evidence(runs.frame, diagnostics)
 
 
 def _misnamed_runs(configuration: ConfigurationToRead) -> Iterator[Diagnostic]:
@@ -206,7 +207,7 @@ def _misnamed_runs(configuration: ConfigurationToRead) -> Iterator[Diagnostic]:
 
 
 def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
-    runs, round_diagnostics = leave_out_of_rounds(tables.frame_of_rows(TableName.RUNS, evidence.rows))
+    runs, round_diagnostics = leave_out_of_rounds(evidence.runs)
     batches = read_largest_batches(plan, paths)
     uncounted = (batches, read_traces(plan, paths, runs), read_nccl_reports(plan, paths))
     separate = _columns_of_uncounted_runs(plan, uncounted)

@@ -33,6 +33,8 @@ _ESSENTIAL = {"identity", "outcome", "window", "step", "seconds"}
 _REMEDY = f"build the dataset with `{command_line('collect')}`, or `ingest` for logs of other programs"
 _CSV = csv.WriteOptions(quoting_style="needed")
 
+#: How many rows wait as mappings until they are a frame.
+ROWS_THAT_WAIT = 10_000
 #: A column of few distinct strings: the index of the string of each row, and the strings.
 RepeatedText = tuple[NDArray[np.integer[Any]], Sequence[str]]
 
@@ -44,6 +46,32 @@ def frame_of_rows(table: TableName, rows: Sequence[Row]) -> pd.DataFrame:
         columns[column.name] = _array([row.get(column.name) for row in rows], column.dtype_in(table))
     # The copy keeps columns of one type together: pandas warns of more than a hundred that are kept apart.
     return pd.DataFrame(columns, copy=False).copy().assign(**_settings(rows))
+
+
+class GrowingFrame:
+    """A frame to which rows are added: a row as a mapping takes ten times the memory, so few of them wait."""
+
+    def __init__(self, table: TableName) -> None:
+        self._table = table
+        self._frames: list[pd.DataFrame] = []
+        self._rows: list[Row] = []
+
+    def add(self, row: Row) -> None:
+        """Add a row."""
+        self._rows.append(row)
+        if len(self._rows) >= ROWS_THAT_WAIT:
+            self._frames.append(frame_of_rows(self._table, self._rows))
+            self._rows = []
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All rows, as ``frame_of_rows`` returns them."""
+        last = frame_of_rows(self._table, self._rows)
+        if not self._frames:
+            return last
+        frame = pd.concat([*self._frames, last], ignore_index=True)
+        settings = [name for name in frame if name not in COLUMNS]
+        return frame.assign(**{name: frame[name].convert_dtypes() for name in settings})
 
 
 def _array(values: Sequence[Any], dtype: Dtype) -> Any:
