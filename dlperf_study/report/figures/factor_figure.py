@@ -38,8 +38,8 @@ _LETTER_HEIGHT_INCHES = 0.03
 _HEADROOM = 0.04
 #: The columns that have an ideal, and the name by which lines are known that are no marks.
 SPEEDUP, EFFICIENCY, GUIDE = "speedup", "efficiency", "guide"
-#: What the other factors of a row are, in words.
-_SETTING = "setting"
+#: What the other factors of a row are, in words; how many of these are drawn, each with a colour and a label.
+_SETTING, MOST_SETTINGS = "setting", 40
 EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has none. Levels are at equal distances."
 IDEAL = "Dotted: ideal."
 
@@ -50,13 +50,33 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
     A colour is a setting: the same levels of all other factors, and the same devices.
     """
     for name in filter("model".__ne__, varying_factors(dataset)):
-        rows = _comparable_rows(dataset, name)
+        comparable = _comparable_rows(dataset, name)
+        rows = _most_different(comparable, dataset.rate)
         if not rows.empty:
             title = f"{COLUMNS[dataset.rate].label} by {column_named(name).words}"
-            caption = f"{EXPLANATION} {context.repetition(dataset)} {context.conditions(dataset)}"
+            count = comparable[_SETTING].nunique()
+            shown = f" The {MOST_SETTINGS} of {count} settings whose levels differ most are shown."
+            omission = shown if count > MOST_SETTINGS else ""
+            caption = f"{EXPLANATION}{omission} {context.repetition(dataset)} {context.conditions(dataset)}"
             draw = FactorChart(rows, dataset.rate, name, _SETTING, "model", is_quick=dataset.plan.quick).drawing
             alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
-            yield Figure(f"factor-{name}".replace("_", "-"), title, caption, draw, page_caption=EXPLANATION, alt=alt)
+            yield Figure(
+                f"factor-{name}".replace("_", "-"),
+                title,
+                caption,
+                draw,
+                page_caption=f"{EXPLANATION}{omission}",
+                alt=alt,
+            )
+
+
+def _most_different(rows: pd.DataFrame, rate: str) -> pd.DataFrame:
+    """Return the rows of the settings whose levels differ most, where there are more than a figure can show."""
+    if rows.empty or rows[_SETTING].nunique() <= MOST_SETTINGS:
+        return rows
+    levels = rows.groupby(_SETTING, observed=True)[rate]
+    chosen = (levels.max() / levels.min()).nlargest(MOST_SETTINGS).index
+    return rows[rows[_SETTING].isin(chosen)]
 
 
 @dataclass(frozen=True)
