@@ -85,7 +85,7 @@ class MeasuredExchange:
 
 
 @dataclass(frozen=True)
-class ExchangeCost:
+class AlgorithmCost:
     """What the exchange of a step costs on any size.
 
     ``inside_seconds``: inside a node, where the algorithm has that apart. ``round_seconds``: of a round, all exchanges
@@ -105,9 +105,9 @@ class ExchangeCost:
         return self.inside_seconds + of_rounds + self.carried_seconds * self.algorithm.carried(size)
 
 
-def fitted_cost(
+def fitted_algorithm_cost(
     name: str, crossing: Sequence[MeasuredExchange], inside: MeasuredExchange | None
-) -> ExchangeCost | None:
+) -> AlgorithmCost | None:
     """Return the cost by an algorithm, fitted to exchanges that crossed a link between units.
 
     Two sizes or more: least squares of relative errors, a round at least as long as in a single exchange of no bytes,
@@ -124,12 +124,12 @@ def fitted_cost(
         weights = np.array([1 / entry.seconds for entry in crossing])
         least = _round_latency(algorithm, crossing, inside)
         above, carried = _least_squares(terms * weights[:, None], (seconds - least * terms[:, 0]) * weights)
-        return ExchangeCost(algorithm, kept, least + above, carried)
+        return AlgorithmCost(algorithm, kept, least + above, carried)
     if crossing[0].latency_seconds is None:
         return None
     rounds, carried = terms[0]
     of_rounds = min(_round_latency(algorithm, crossing, inside) * rounds, seconds[0])
-    return ExchangeCost(algorithm, kept, of_rounds / rounds, (seconds[0] - of_rounds) / carried)
+    return AlgorithmCost(algorithm, kept, of_rounds / rounds, (seconds[0] - of_rounds) / carried)
 
 
 def _round_latency(
@@ -145,13 +145,13 @@ def _round_latency(
     return max(0.0, float(np.mean(rounds))) if rounds else 0.0
 
 
-def all_reduce_cost(crossing: Sequence[MeasuredExchange], inside: MeasuredExchange | None) -> ExchangeCost | None:
+def all_reduce_cost(crossing: Sequence[MeasuredExchange], inside: MeasuredExchange | None) -> AlgorithmCost | None:
     """Return the cost of an all-reduce by the algorithm that fits best; a ring where the sizes do not say which.
 
     They say it where exchanges and latencies of two sizes are more than the three unknowns: the latency of an exchange,
     how many there are in a step, and the bandwidth.
     """
-    costs = {name: cost for name in ALL_REDUCES if (cost := fitted_cost(name, crossing, inside)) is not None}
+    costs = {name: cost for name in ALL_REDUCES if (cost := fitted_algorithm_cost(name, crossing, inside)) is not None}
     if not costs:
         return None
     latencies = [entry for entry in crossing if entry.latency_seconds]
@@ -161,7 +161,7 @@ def all_reduce_cost(crossing: Sequence[MeasuredExchange], inside: MeasuredExchan
 
 
 def _misfit(
-    cost: ExchangeCost,
+    cost: AlgorithmCost,
     crossing: Sequence[MeasuredExchange],
     latencies: Sequence[MeasuredExchange],
     inside: MeasuredExchange | None,

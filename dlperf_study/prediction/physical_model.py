@@ -20,11 +20,11 @@ from dlperf_study.prediction.curves import WEAK, Curve, CurvePoint, Unit
 from dlperf_study.prediction.exchange_cost import (
     SERVERS,
     SHARDED,
-    ExchangeCost,
+    AlgorithmCost,
     MeasuredExchange,
     Size,
     all_reduce_cost,
-    fitted_cost,
+    fitted_algorithm_cost,
 )
 
 #: Sizes, in ranks per server, from which rates alone tell computation from servers, with one to spare.
@@ -49,7 +49,7 @@ class StepModel:
     """
 
     curve: Curve
-    cost: ExchangeCost
+    cost: AlgorithmCost
     computation_seconds: float
     input_seconds: float
     jitter_seconds: float
@@ -181,16 +181,16 @@ def _exchanges(curve: Curve) -> tuple[list[MeasuredExchange], MeasuredExchange |
     return crossing, inside
 
 
-def _cost(curve: Curve, crossing: Sequence[MeasuredExchange], inside: MeasuredExchange | None) -> ExchangeCost | None:
+def _cost(curve: Curve, crossing: Sequence[MeasuredExchange], inside: MeasuredExchange | None) -> AlgorithmCost | None:
     if curve.has_servers:
-        return fitted_cost(SERVERS, crossing, inside)
+        return fitted_algorithm_cost(SERVERS, crossing, inside)
     if any(point.parts and point.parts.gathers for point in curve.points):
-        return fitted_cost(SHARDED, crossing, inside)
+        return fitted_algorithm_cost(SHARDED, crossing, inside)
     return all_reduce_cost(crossing, inside)
 
 
 def _with_computation(
-    curve: Curve, cost: ExchangeCost, crossing: Sequence[MeasuredExchange], inside: MeasuredExchange | None
+    curve: Curve, cost: AlgorithmCost, crossing: Sequence[MeasuredExchange], inside: MeasuredExchange | None
 ) -> StepModel | str:
     """Return the model with what a step is besides its exchange: measured, or that of a size that exchanges little."""
     last, first = curve.last.parts, curve.points[0].parts
@@ -227,7 +227,7 @@ def _hiding_share(curve: Curve) -> float:
     return 1.0 if hides_all else _BACKWARD_SHARE
 
 
-def _transfer_latency(cost: ExchangeCost, exchange: MeasuredExchange) -> float | None:
+def _transfer_latency(cost: AlgorithmCost, exchange: MeasuredExchange) -> float | None:
     """Return the seconds of a round of an exchange of no bytes; None where they were not measured."""
     latency = exchange.latency_seconds
     return None if latency is None else latency / cost.algorithm.rounds(exchange.size)
@@ -247,7 +247,7 @@ def _of_server_rates(curve: Curve) -> StepModel | str:
             f"server, and {counted(len(loads), 'size')} of this series {'has' if len(loads) == 1 else 'have'} that: "
             f"{_next_point(curve)}"
         )
-    cost = fitted_cost(SERVERS, crossing, None)
+    cost = fitted_algorithm_cost(SERVERS, crossing, None)
     if cost is None:
         return "its sizes do not tell servers from computation"
     # What does not grow is computation.

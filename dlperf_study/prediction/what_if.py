@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.core.wording import unknown_name
 from dlperf_study.prediction.curves import Unit
-from dlperf_study.prediction.exchange_cost import ALGORITHMS, ALL_REDUCES, HIERARCHICAL, RING, ExchangeCost
+from dlperf_study.prediction.exchange_cost import ALGORITHMS, ALL_REDUCES, HIERARCHICAL, RING, AlgorithmCost
 from dlperf_study.prediction.physical_model import StepModel
 
 _FACTOR = re.compile(r"(\d+(?:\.\d+)?)x")
@@ -150,7 +150,7 @@ def _algorithm(model: StepModel, value: str) -> StepModel:
     inside = model.inside.seconds if model.inside else None
     if value != RING and inside is None:
         raise WhatIfError(f"algorithm={value}: what it costs inside a node was not measured: measure nodes=1")
-    cost = ExchangeCost(
+    cost = AlgorithmCost(
         ALGORITHMS[value],
         0.0 if value == RING or inside is None else inside,
         model.cost.round_seconds,

@@ -90,8 +90,8 @@ def test_without_a_computation_alone_that_of_a_size_which_exchanges_little_count
         exchange = 3 * (4 * nodes - 1) * ROUND + (4 * nodes - 1) / (4 * nodes) * CARRIED
         return point(nodes, exchange, 4, computation=None, gathers=True)
 
-    one = point(1, 0.0, 4, computation=None)
-    model = model_of(curve(one, gathered(2), gathered(4)))
+    alone = point(1, 0.0, 4, computation=None)
+    model = model_of(curve(alone, gathered(2), gathered(4)))
     assert model.seconds(8) == pytest.approx(COMPUTATION + (3 * 31 * ROUND + 31 / 32 * CARRIED) / 2)
     # All of a computation hides what is gathered in both passes.
     assert model.hiding_seconds == pytest.approx(COMPUTATION)

@@ -133,5 +133,5 @@ def test_the_page_has_every_rule_and_counts_them():
     results = [row[2].text for row in table.rows]
     assert compliance_counts(dataset).startswith(f"{results.count(MET)} of 25 rules")
     missed = [row[0].text for row in table.rows if row[2].text == NOT_MET]
-    said = " ".join(sentences.compliance(dataset).sentences)
-    assert all(name.lower() in said for name in missed)
+    summary = " ".join(sentences.compliance(dataset).sentences)
+    assert all(name.lower() in summary for name in missed)
