@@ -22,6 +22,18 @@ FUZZER      := atheris
 MINUTES     ?= 20
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
+# A misspelt variable is refused; one that is like none of these is for a command, in its environment, as are those of Horovod.
+# A make that calls this one passes on its own variables.
+VARIABLES := STUDY CLUSTER QUICK AGAIN WAIT WATCH PAIRS IMAGES LAB TESTS WORKERS MINUTES PADDLE_INDEX TORCH_INDEX TENSORFLOW_INDEX
+GIVEN      = $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
+CLOSEST    = import difflib, sys; name, *names = sys.argv[1:]; print(*difflib.get_close_matches(name.upper(), names, 1))
+REFUSE     = $(if $(2),$(error there is no variable $(1); did you mean $(2)? The variables are $(VARIABLES)),\
+  $(warning there is no variable $(1): it changes nothing but the environment of the command))
+ifeq ($(MAKELEVEL),0)
+$(foreach name,$(filter-out $(VARIABLES) PYTHON HOROVOD_%,$(GIVEN)),\
+  $(call REFUSE,$(name),$(shell python3 -c '$(CLOSEST)' '$(name)' $(VARIABLES) 2>/dev/null)))
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow docs test test-fast check bench fuzz clean active-environment
 
@@ -29,6 +41,8 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 	@echo "  variables           STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (the short form of a study, not for publication)"
 
+# For the set-up: whether this machine is what is measured, and nothing waits until it is free.
+study: export MEASURES_HERE := $(if $(filter-out 0,$(WAIT)),,$(filter local,$(CLUSTER)))
 study: $(READY) ## measure a study and build its report; AGAIN=1 measures anew and keeps the last one, WAIT=1 waits for others, WATCH=1 shows what is known so far
 	@$(PYTHON) -m dlperf_study study $(OPTIONS) $(if $(filter-out 0,$(AGAIN)),--again) $(if $(filter-out 0,$(WAIT)),--wait) \
 	  $(if $(filter-out 0,$(WATCH)),--watch)

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaincinv
 
-from benchmarks.coverage import RATE, RUN_SPREAD, SPREAD_OF_SPREADS, plan_of, run_row
+from benchmarks.coverage import FALSE_LIMIT, RATE, RUN_SPREAD, SPREAD_OF_SPREADS, false_limit, plan_of, run_row
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement, MeasurementComparison, compare_measurements
@@ -30,9 +30,6 @@ from dlperf_study.metrics.comparison import FASTER, SLOWER, verdicts
 from dlperf_study.metrics.statistics import t_quantile
 from dlperf_study.study.order import planned_executions
 from dlperf_study.study.plan import Plan
-
-#: At most this share of studies may say something false, and a simulation of many by so many standard errors more.
-FALSE_LIMIT, ERRORS = 0.05, 2.5
 
 
 @dataclass(frozen=True)
@@ -164,8 +161,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=150, help="simulated studies of each row")
     studies = parser.parse_args().studies
-    limit = FALSE_LIMIT + ERRORS * np.sqrt(FALSE_LIMIT * (1 - FALSE_LIMIT) / studies)
-    is_good = True
+    limit, is_good = false_limit(studies), True
     for line, share in chain(verdict_rows(studies), odd_rows(studies), date_rows(studies)):
         print(line, "" if share <= limit else "<- beyond its limit", flush=True)
         is_good = is_good and share <= limit

@@ -22,7 +22,7 @@ from dlperf_study.prediction.curves import Unit
 from dlperf_study.prediction.intervals import interval
 from dlperf_study.prediction.node_ring import predicted_log_rate
 from dlperf_study.prediction.physical_model import model_of
-from dlperf_study.report.study_predictions import study_curves
+from dlperf_study.report.predictions import study_curves
 from dlperf_study.report.tables.scenario_tables import model_text
 from tests.clusters.namespaces import Host, namespaces
 from tests.clusters.ssh_hosts import SERVER, running_servers

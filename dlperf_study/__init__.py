@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dlperf_study.api.other_results import ingest, published
     from dlperf_study.api.studies import studies
     from dlperf_study.api.study_results import open_study
-    from dlperf_study.audit.frame_audit import audit_frame as audit
+    from dlperf_study.audit.audit import audit_frame as audit
     from dlperf_study.record import Recorder
 
 __all__ = ["Recorder", "__version__", "audit", "ingest", "open_study", "published", "studies"]

@@ -7,7 +7,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +113,19 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 
 @pytest.fixture
-def hangup_is_not_ignored() -> Iterator[None]:
-    """Let what a test starts take SIGHUP, also where the tests themselves were started by ``nohup``."""
-    earlier = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def signals_are_not_ignored() -> Iterator[None]:
+    """Let what a test starts take SIGHUP and SIGQUIT, also where ``nohup`` or a background job started the tests."""
+    with changed_signals(signal.SIG_DFL, signal.SIGHUP, signal.SIGQUIT):
+        yield
+
+
+@contextmanager
+def changed_signals(handler: Any, *numbers: signal.Signals) -> Iterator[None]:
+    """Handle signals so meanwhile; what is started then inherits which are ignored."""
+    earlier = {number: signal.signal(number, handler) for number in numbers}
     yield
-    signal.signal(signal.SIGHUP, earlier)
+    for number in numbers:
+        signal.signal(number, earlier[number])
 
 
 @pytest.fixture(scope="session")

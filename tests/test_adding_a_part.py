@@ -112,6 +112,11 @@ def add_page(folder: Path) -> None:
     study.write_text(questions, encoding="utf-8")
     new = numbered.replace("# Quality", "# New page").replace("quality-", "new-page-")
     (folder / "notebooks" / "new_page.ipynb").write_text(new, encoding="utf-8")
+    for file, line in (("notebooks/index.ipynb", "quality.ipynb"), ("docs/by-hand.md", "`quality.ipynb`")):
+        lines = (folder / file).read_text(encoding="utf-8").splitlines(keepends=True)
+        [position] = [index for index, text in enumerate(lines) if line in text]
+        lines.insert(position, lines[position].replace("quality", "new_page"))
+        (folder / file).write_text("".join(lines), encoding="utf-8")
 
 
 def python(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -73,6 +73,16 @@ def test_an_unknown_study_is_answered_with_the_names(capsys):
     assert {"'quickstrat';", "quickstart?"} <= {*line.split()}
 
 
+@pytest.mark.usefixtures("place")
+def test_measured_runs_are_no_study_file(capsys):
+    plan_file = StudyPaths.of("mine").plan_file
+    plan_file.parent.mkdir(parents=True)
+    plan_file.touch()
+    line = one_line((main(["plan", "mine"]), *capsys.readouterr()))
+    assert f"{plan_file.parent} is of a study file in a different folder" in line
+    assert "give the path of the file" in line
+
+
 @pytest.mark.parametrize("command", ["collect", "report"])
 def test_evidence_that_is_not_there_is_named(place, capsys, snapshot, command):
     assert one_line(plan(place, capsys, command)) == snapshot
@@ -125,6 +135,13 @@ def test_a_wrong_call_shows_the_usage(arguments, capsys):
         main(arguments)
     assert ended.value.code == 2
     assert "usage: python -m dlperf_study" in capsys.readouterr().err
+
+
+def test_a_misspelt_option_is_answered_with_the_most_similar_of_its_command(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "quickstart", "--quik"])
+    assert ended.value.code == 2
+    assert "did you mean --quick?" in capsys.readouterr().err
 
 
 def test_without_a_command_all_are_listed(capsys):

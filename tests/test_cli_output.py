@@ -3,16 +3,18 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from dlperf_study.__main__ import main
-from dlperf_study.commands import command_line
+from dlperf_study.commands import command_line, measuring
 from dlperf_study.commands.parser import command_parser, completion_script
 from dlperf_study.core.errors import HeldError
 from dlperf_study.core.paths import StudyPaths
@@ -113,6 +115,35 @@ def test_a_shell_completes_what_is_typed(typed, completed, tmp_path):
     assert {*done.stdout.split()} == completed
 
 
+def test_the_script_for_a_shell_is_printed(capsys):
+    assert main(["completion", "bash"]) == 0
+    assert capsys.readouterr().out == completion_script(command_parser(), "bash") + "\n"
+
+
+def test_an_interrupted_command_ends_as_a_shell_expects(monkeypatch, capsys):
+    """With 128 and the number of SIGINT."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "interrupt_once", interrupted)
+    assert main(["completion", "bash"]) == 128 + signal.SIGINT
+    assert capsys.readouterr().err == "interrupted. The same command starts over.\n"
+    for options in ([], ["--again"]):
+        assert main(["study", "quickstart", *options]) == 128 + signal.SIGINT
+        # With it the same command puts aside what it has measured.
+        assert ("without --again" in capsys.readouterr().err) == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [(("a",), "a"), (("a", "a"), "a"), (("a", "b"), "a; `plan` has the other reasons")],
+)
+def test_where_nothing_can_run_the_first_reason_is_said_and_where_others_are(reasons, expected):
+    entries = [SimpleNamespace(unsupported=reason) for reason in reasons]
+    assert measuring._why(SimpleNamespace(unsupported=entries)) == expected
+
+
 def test_every_command_describes_itself_without_markup(capsys):
     with pytest.raises(SystemExit):
         main(["audit", "--help"])
@@ -165,7 +196,7 @@ def test_without_wait_a_held_lock_is_an_error(tmp_path):
     options = command_parser().parse_args(["report", "quickstart"])
 
     def command(options: object) -> int:
-        raise HeldError("held", tmp_path)
+        raise HeldError("held", "wait", tmp_path)
 
     with pytest.raises(HeldError, match="held"):
         command_line._until_free(command, options)

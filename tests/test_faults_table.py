@@ -2,6 +2,7 @@
 
 import re
 
+from dlperf_study.core.paths import PROJECT
 from tests.own_programs.test_running_programs import OUTCOMES, PRINTED_OUTCOMES
 from tools.faults.__main__ import PAGE, row_key, rows_of_page
 from tools.faults.fault import FAULTS
@@ -28,6 +29,18 @@ def test_no_fault_left_a_process_and_every_study_went_on():
         assert (orphans, silence != "never") == ("0", True), row
         assert evidence, row
         assert continued.startswith("yes"), row
+
+
+def test_every_fault_that_a_user_may_meet_has_a_test():
+    table = PAGE.read_text().partition("| what happens |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert len(table) >= FEWEST
+    for row in table:
+        *_, tests = row.strip("| ").split(" | ")
+        files = re.findall(r"`([\w/]+\.py)`", tests)
+        assert files, row
+        assert tests == ", ".join(f"`{file}`" for file in files), row
+        for file in files:
+            assert "def test_" in (PROJECT / "tests" / file).read_text(), row
 
 
 def test_every_fault_of_a_program_that_is_measured_has_its_row_and_outcome():

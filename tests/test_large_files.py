@@ -3,20 +3,25 @@
 import os
 
 from dlperf_study.core.large_files import LONGEST_LINE, TAIL_BYTES, last_lines, replace_in_file
+from dlperf_study.core.wording import shortened
 
 
 def test_the_last_lines_of_a_large_file_are_whole_and_short(tmp_path):
     file = tmp_path / "log"
     file.write_text("first\n" + "y" * TAIL_BYTES + "\nlast but one\n" + "x" * 5000 + "\n")
-    assert last_lines(file, 9) == ["last but one", "x" * LONGEST_LINE + "…"]
+    assert last_lines(file, 9) == ["last but one", shortened("x" * 5000, LONGEST_LINE)]
     file.write_text("a\nb\nc\n")
     assert last_lines(file, 2) == ["b", "c"]
+    assert last_lines(file, 9) == ["a", "b", "c"]
 
 
 def test_a_line_without_an_end_is_shortened(tmp_path):
     file = tmp_path / "log"
-    file.write_text("x" * (TAIL_BYTES + 1))
-    assert last_lines(file, 3) == ["x" * LONGEST_LINE + "…"]
+    file.write_text("x" * (TAIL_BYTES + 1) + " its end")
+    [line] = last_lines(file, 3)
+    assert len(line) <= LONGEST_LINE
+    assert line.startswith("xxx")
+    assert line.endswith("xxx its end")
 
 
 def test_texts_are_replaced_wherever_they_are_and_the_file_is_as_old_as_before(tmp_path):

@@ -114,8 +114,14 @@ def test_parameters_are_flat_scalars(path):
 def test_the_index_leads_to_notebooks_and_to_files_that_are_there():
     text = "".join(cell.source for cell in cells(PROJECT / "notebooks" / "index.ipynb", "markdown"))
     targets = set(re.findall(r"\]\(([^)]+)\)", text))
-    assert {"explore.ipynb", "run_configuration.ipynb", "summary.ipynb"} <= targets
+    assert {path.name for path in NOTEBOOKS} - {"index.ipynb"} <= targets
     assert [target for target in targets if not (PROJECT / "notebooks" / target).exists()] == []
+
+
+def test_the_docs_say_what_every_notebook_does():
+    text = (PROJECT / "docs" / "by-hand.md").read_text()
+    table = "".join(line for line in text.splitlines() if line.startswith("|"))
+    assert [path.name for path in NOTEBOOKS if f"`{path.name}`" not in table] == []
 
 
 @pytest.mark.parametrize("name", STUDY_NOTEBOOKS)

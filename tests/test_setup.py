@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,19 @@ def test_a_library_of_the_system_that_paddle_misses_is_said(tmp_path):
     assert "ImportError: libgomp.so.1" in done.stderr
     assert "apt install libgomp1" in done.stderr
     assert not (tmp_path / ".venv" / ".ready").exists()
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_an_environment_is_brought_up_to_date_if_it_is_complete_and_made_anew_otherwise(tmp_path, is_complete):
+    program(tmp_path, 'test "$*" != "-m venv .venv" || { mkdir -p .venv/bin; cp "$0" .venv/bin/python; }', "python")
+    assert set_up(tmp_path, PYTHON_FOR_SETUP=str(tmp_path / "python")).returncode == 0
+    installed, ready = tmp_path / ".venv" / "torch", tmp_path / ".venv" / ".ready"
+    installed.touch()
+    if not is_complete:
+        ready.unlink()
+    done = set_up(tmp_path, PYTHON_FOR_SETUP=str(tmp_path / "python"))
+    assert (done.returncode, ready.exists(), installed.exists()) == (0, True, is_complete)
+    assert ("brought up to date" in done.stdout) is is_complete
 
 
 @pytest.fixture
@@ -329,3 +343,25 @@ def test_paddle_for_gpus_replaces_the_one_for_cpus():
     printed = f"dlperf_study 0.1.0 requires paddlepaddle, which is not installed.\n{misfit}\n"
     assert misfits(printed, ["paddlepaddle-gpu"]) == [misfit]
     assert len(misfits(printed, ["torch"])) == 2
+
+
+def make(*variables: str) -> "subprocess.CompletedProcess[str]":
+    """Return what make would do for a plan with these variables, as a person calls it."""
+    outside = {name: value for name, value in os.environ.items() if name not in ("MAKELEVEL", "MAKEFLAGS")}
+    command = ["make", "--dry-run", "plan", *variables]
+    return subprocess.run(command, cwd=PROJECT, env=outside, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(("variable", "name"), [("WIAT=1", "WAIT"), ("study=allreduce", "STUDY"), ("TEST=x", "TESTS")])
+def test_a_misspelt_variable_of_make_is_refused_with_the_right_one(variable, name):
+    done = make(variable)
+    assert done.returncode == 2
+    assert f"did you mean {name}? The variables are STUDY" in done.stderr
+    assert done.stdout == ""
+
+
+def test_variables_of_other_programs_are_passed_on():
+    done = make("DLPERF_STUDY_OUTPUTS=/tmp/x", "STUDY=allreduce", "HOROVOD_WITH_MPI=1")
+    assert done.returncode == 0
+    assert "plan allreduce" in done.stdout
+    assert re.findall("there is no variable (.*?):", done.stderr) == ["DLPERF_STUDY_OUTPUTS"]

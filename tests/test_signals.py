@@ -49,7 +49,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.usefixtures("hangup_is_not_ignored")
+@pytest.mark.usefixtures("signals_are_not_ignored")
 @pytest.mark.parametrize(
     ("ignored", "sent", "printed"),
     [

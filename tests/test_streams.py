@@ -36,7 +36,7 @@ def test_characters_that_the_output_can_not_encode_are_escapes(encoding, tmp_pat
 
 @pytest.mark.parametrize(
     ("redirected", "code"),
-    [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1), ("2>/dev/full", 0)],
+    [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1), ("2>/dev/full", 0), ("| true", 0)],
 )
 def test_a_command_whose_result_is_printed_fails_only_where_that_is_lost_unasked(redirected, code):
     """Who closes the output wants none."""
@@ -65,7 +65,7 @@ measurement: {warmup_steps: 2, measured_steps: 10, repeats: 1}
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("redirected", ["<&- >&- 2>&-", ">/dev/full 2>/dev/full", ">/dev/full"])
+@pytest.mark.parametrize("redirected", ["<&- >&- 2>&-", ">/dev/full 2>/dev/full", ">/dev/full", "| true"])
 def test_a_study_goes_on_where_nothing_can_be_printed(tmp_path, redirected):
     place = workplace(tmp_path, STUDY)
     (tmp_path / "train.py").write_text(PROGRAM)
@@ -75,4 +75,5 @@ def test_a_study_goes_on_where_nothing_can_be_printed(tmp_path, redirected):
     wait_for(lambda: not left_over(), "the server of notebooks to end after its driver")
     assert done.returncode == 0
     assert done.stderr.count("No space left on device") == (1 if redirected == ">/dev/full" else 0)
+    assert done.stderr.count("Broken pipe") == (1 if redirected == "| true" else 0)
     assert place.run_facts("1n1d-b4")["outcome"] == "completed"

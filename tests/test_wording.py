@@ -11,6 +11,7 @@ from dlperf_study.core.wording import (
     last_line,
     level,
     rounded,
+    shortened,
     unknown_name,
 )
 
@@ -32,6 +33,18 @@ def test_of_many_names_the_first_are_said_and_how_many_there_are_more(names, wor
 )
 def test_the_last_line_is_the_last_that_says_something(text, line):
     assert last_line(text) == line
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("as long as it may be", "as long as it may be"),
+        ("the run failed: no such file; make it", "the ru … le; make it"),
+        ("x" * 21, "xxxxxx … xxxxxxxxxxx"),
+    ],
+)
+def test_a_long_message_keeps_its_beginning_and_more_of_its_end(message, words):
+    assert shortened(message, 20) == words
 
 
 @pytest.mark.parametrize(("value", "text"), [(19000.4, "19000"), (0.123456, "0.1235"), (1e6, "1000000")])

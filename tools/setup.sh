@@ -14,6 +14,18 @@ supported() {
     "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null
 }
 
+# Says every 20 seconds how many of the pinned packages pip has looked at.
+tell_progress() {
+    while sleep 20 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+        if grep -q '^Installing' "$log"; then
+            echo "set-up 2/4: all packages are fetched and are being copied"
+        else
+            echo "set-up 2/4: $(grep -cE '^(Collecting|Processing|Requirement already)' "$log") packages of $(
+                grep -c '==' requirements.lock) fetched"
+        fi
+    done
+}
+
 python=
 for candidate in ${PYTHON_FOR_SETUP:-} python3.11 python3.12 python3.13 python3; do
     if command -v "$candidate" >/dev/null && supported "$candidate"; then
@@ -32,20 +44,37 @@ else
     fail "no Python 3.11, 3.12 or 3.13 found; install one (Debian: apt install python3.11-venv; without root: uv from
 install uv, https://docs.astral.sh/uv, which set-up then uses), or name it with PYTHON_FOR_SETUP=/path/to/python3.12"
 fi
+# Who measures here would be refused after these minutes.
+if [ -n "${MEASURES_HERE:-}" ] && [ -n "$python" ]; then
+    "$python" "$(dirname "$0")/free_machine.py" || exit 1
+fi
 free=$(df -Pm . | awk 'NR==2 {print $4}')
 [ "$free" -ge "$NEEDED_MB" ] || fail "$free MB free on this disk; the environment needs about $NEEDED_MB MB"
 
-echo "set-up 1/4: .venv with $version"
-rm -rf .venv
-if [ -n "$python" ]; then
-    "$python" -m venv .venv
+# Complete and of this Python, it is brought up to date: what `make torch` and others installed stays.
+if [ -f .venv/.ready ] && [ -n "$python" ] && [ "$(.venv/bin/python --version 2>&1)" = "$version" ]; then
+    echo "set-up 1/4: .venv is older than its lock or set-up and is brought up to date (anew: make clean)"
+    rm -f .venv/.ready
 else
-    uv venv --quiet --seed --python 3.12 .venv || fail "uv found no Python 3.12; is there a network?"
+    echo "set-up 1/4: .venv with $version"
+    rm -rf .venv
+    if [ -n "$python" ]; then
+        "$python" -m venv .venv
+    else
+        uv venv --quiet --seed --python 3.12 .venv || fail "uv found no Python 3.12; is there a network?"
+    fi
 fi
 echo "set-up 2/4: installing the pinned packages, 1-4 minutes (log: $log)"
+: >"$log"
+tell_progress &
+reporter=$!
+trap 'kill $reporter 2>/dev/null || true' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 .venv/bin/python -m pip install --disable-pip-version-check -r requirements.lock >"$log" 2>&1 ||
     fail "pip could not install the packages; is there a network? The last lines of $log:
 $(tail -n 5 "$log")"
+kill $reporter 2>/dev/null || true
 echo "set-up 3/4: installing dlperf_study itself"
 .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . >>"$log" 2>&1 ||
     fail "the last lines of $log:

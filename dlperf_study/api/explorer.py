@@ -9,13 +9,13 @@ import pandas as pd
 from itables.widget import ITable
 
 from dlperf_study.api.other_results import published
-from dlperf_study.api.plot import known_metrics, plot_metric, varying_columns
+from dlperf_study.api.plot import known_metrics, plot_metric, separating_factors, varying_columns
 from dlperf_study.api.study_results import open_study
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.dataset.history import measurement_names
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.report import context
-from dlperf_study.report.figures.factor_figure import label_of
+from dlperf_study.report.figures.factor_figure import SETTING, label_of
 from dlperf_study.report.formatting import format_column, level_name
 from dlperf_study.report.series import ordered_levels
 from dlperf_study.study.study import source_names
@@ -42,17 +42,8 @@ def rows_of(name: str) -> pd.DataFrame:
     return rows
 
 
-def independent_factor(rows: pd.DataFrame, *factors: str) -> str:
-    """Return the first other factor that has several levels at one level of each of these; empty if none has."""
-    by_level = rows.groupby(list(factors), dropna=False)
-    # The global batch follows from the batch per device, and names none of what a study varies.
-    in_order = sorted(varying_columns(rows), key="global_batch".__eq__)
-    other_factors = (name for name in in_order if name not in factors)
-    return next((name for name in other_factors if by_level[name].nunique().gt(1).any()), "")
-
-
-#: The entry of a menu that chooses no factor, and how many factors can be filtered.
-NO_FACTOR, MOST_FILTERS = "(none)", 8
+#: The entries of a menu that choose no factor, and all that differ; how many factors can be filtered.
+NO_FACTOR, ALL_FACTORS, MOST_FILTERS = "(none)", "(all that differs)", 8
 #: Sorted and searched in the page, all rows of it: some studies have hundreds.
 _TABLE: dict[str, Any] = {
     "paging": False,
@@ -115,13 +106,12 @@ class _Explorer:
         metrics, varying = known_metrics(self._rows), varying_columns(self._rows)
         factors = varying or ["world_size"]
         named = _labelled_options(factors)
+        further = [(NO_FACTOR, ""), *named, (ALL_FACTORS, SETTING)]
         _offer(self._metric, _labelled_options(metrics), metrics[0])
         _offer(self._x, named, factors[0])
-        colours = independent_factor(self._rows, factors[0])
-        # Without panels for it, what is left over would be marks of one colour that nothing tells apart.
-        panels = independent_factor(self._rows, factors[0], colours) if colours else ""
-        _offer(self._hue, [(NO_FACTOR, ""), *named], colours)
-        _offer(self._col, [(NO_FACTOR, ""), *named], panels)
+        colours, panels = separating_factors(self._rows, factors[0])
+        _offer(self._hue, further, colours)
+        _offer(self._col, further, panels)
         self._filters = {name: self._boxes(name) for name in varying[:MOST_FILTERS]}
         self._filter_box.children = tuple(_line_of(name, boxes) for name, boxes in self._filters.items())
         self._is_offering = False
@@ -169,6 +159,8 @@ class _Explorer:
             lines.append(f"points = dlperf_study.published({name.removeprefix(PUBLISHED)!r}, points=True)")
             lines += [f"points = points[points[{factor!r}].isin({levels!r})]" for factor, levels in chosen.items()]
             return "\n".join([*lines, f"plot_metric(points, {arguments}, title={name!r})"])
+        if not self._hue.value and not self._col.value:
+            arguments += ", hue=''"
         selection = ", ".join(f"{factor}={levels!r}" for factor, levels in chosen.items())
         sel = f".sel({selection})" if chosen else ""
         return f"import dlperf_study\n\nstudy = dlperf_study.open_study({name!r}){sel}\nstudy.plot({arguments})"

@@ -18,7 +18,7 @@ def text(dataset: Dataset, factors: list[str]) -> str:
     """Return the name and the title of a study, and a line for each fact."""
     lines = [f"<StudyResults {dataset.plan.study}: {dataset.plan.title}>"]
     lines += [f"{label}: {fact}" for label, fact in _facts(dataset, factors).items()]
-    return "\n".join([*lines, *sentences.summary(dataset).sentences[:1]])
+    return "\n".join([*lines, *sentences.summary(dataset).sentences[: _shown(dataset)]])
 
 
 def html(dataset: Dataset, factors: list[str]) -> str:
@@ -27,7 +27,7 @@ def html(dataset: Dataset, factors: list[str]) -> str:
     for label, fact in _facts(dataset, factors).items():
         rows.append(f"<tr><th style='text-align: left'>{escape(label)}</th><td>{escape(fact)}</td></tr>")
     answers = sentences.summary(dataset)
-    answer = type(answers)(answers.marked[:1])._repr_html_()
+    answer = type(answers)(answers.marked[: _shown(dataset)])._repr_html_()
     title = f"<b>{escape(dataset.plan.title)}</b> ({escape(dataset.plan.study)})"
     table = measured(dataset)
     results = "" if table.is_empty else table._repr_html_()
@@ -46,9 +46,12 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
     failures = _failures(dataset)
     if failures:
         facts["failed"] = failures
-    if dataset.plan.quick:
-        facts["quick"] = "not for publication"
     return facts
+
+
+def _shown(dataset: Dataset) -> int:
+    """Return how many sentences are shown: the first answer, and before it that a study is a quick one."""
+    return 2 if dataset.plan.quick else 1
 
 
 def _factor_text(dataset: Dataset, name: str) -> str:

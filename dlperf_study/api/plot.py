@@ -1,8 +1,10 @@
 """Figures of a study: any metric over the levels of a factor, in seaborn's words, and those of the report."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import IO, Any, overload
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -12,8 +14,9 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import figures
-from dlperf_study.report.figures.factor_figure import EFFICIENCY, EXPLANATION, IDEAL, SPEEDUP, FactorChart
+from dlperf_study.report.figures.factor_figure import EFFICIENCY, EXPLANATION, IDEAL, SETTING, SPEEDUP, FactorChart
 from dlperf_study.report.figures.figure import Figure
+from dlperf_study.report.series import goes_without_saying, joined, level_label
 from dlperf_study.study.configuration import OF_WHOLE_PROGRAM, PARAMETERS
 
 #: Numbers with an interval, the main ones first.
@@ -24,6 +27,10 @@ METRICS = (
 )
 #: What varies besides the parameters of a configuration, the number of devices first.
 _FURTHER_FACTORS = ("world_size", "global_batch", "table", "program", "mode")
+#: What trains, and where it was printed: named also where other levels say it too.
+_ALWAYS_NAMED = ("framework", "model", "table", "program")
+#: What may change along a line over the number of devices.
+_ALONG_DEVICES = ("nodes", "devices_per_node", "servers", "batch_per_device", "global_batch")
 
 
 def known_metrics(rows: pd.DataFrame) -> list[str]:
@@ -37,6 +44,55 @@ def varying_columns(rows: pd.DataFrame) -> list[str]:
     names = dict.fromkeys((*_FURTHER_FACTORS, *PARAMETERS, *settings))
     of_rows = (name for name in names if name in rows and name not in OF_WHOLE_PROGRAM)
     return [name for name in of_rows if rows[name].nunique() > 1]
+
+
+def independent_factor(rows: pd.DataFrame, x: str, *factors: str) -> str:
+    """Return the first other factor that differs among rows that are alike in these; empty if none does.
+
+    What comes along with the devices differs by itself where ``x`` is their number, and is no such factor.
+    """
+    # The global batch follows from the batch per device, and names none of what a study varies.
+    in_order = sorted(varying_columns(rows), key="global_batch".__eq__)
+    for name in in_order:
+        if name not in (x, *factors) and _differs(rows, name, x, factors):
+            return name
+    return ""
+
+
+def _differs(rows: pd.DataFrame, name: str, x: str, factors: Sequence[str]) -> bool:
+    """Return whether a factor has several levels in rows that would be one line, or else marks at one level."""
+    grouping = list(factors) if x == "world_size" and name not in _ALONG_DEVICES else [x, *factors]
+    levels = rows.groupby(grouping, dropna=False)[name] if grouping else rows[name]
+    return bool(np.max(levels.nunique()) > 1)
+
+
+def separating_factors(rows: pd.DataFrame, x: str, has_panels: bool = True) -> tuple[str, str]:
+    """Return the factors of colours and panels that leave nothing else that differs at a level of ``x``.
+
+    Where two factors do not suffice, colours are of all that differs together, in panels by model.
+    """
+    hue = independent_factor(rows, x)
+    col = independent_factor(rows, x, hue) if hue else ""
+    if not col or (has_panels and not independent_factor(rows, x, hue, col)):
+        return hue, col
+    return SETTING, "model" if has_panels and "model" in varying_columns(rows) else ""
+
+
+def settings_in_words(rows: pd.DataFrame, x: str, col: str = "") -> pd.Series:
+    """Return in what each row differs from others besides ``x`` and ``col``, without what goes without saying."""
+    factors = [name for name in varying_columns(rows) if name not in (x, col)]
+    # The global batch follows from the batch per device, and not the other way round.
+    omissible = sorted(reversed(factors), key="global_batch".__ne__)
+    for name in (name for name in omissible if name not in _ALWAYS_NAMED):
+        rest = [factor for factor in factors if factor != name]
+        if not _differs(rows, name, x, [*rest, *filter(None, [col])]):
+            factors = rest
+    labels = []
+    for levels in rows[factors].itertuples(index=False, name=None):
+        named = dict(zip(factors, levels, strict=True))
+        unusual = {name: level for name, level in named.items() if not goes_without_saying(name, level)}
+        labels.append(joined(*(level_label(name, level) for name, level in (unusual or named).items())))
+    return pd.Series(labels, rows.index, dtype=str)
 
 
 def require(name: str, choices: list[str], kind: str) -> None:
@@ -54,7 +110,8 @@ def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = ""
     Args:
         rows: configurations of a study, or points of a published source
         x, y: a factor, and a metric
-        hue, col: factors whose levels have a colour or a panel of their own; empty for none
+        hue, col: factors whose levels have a colour or a panel of their own; empty for none; ``setting`` is all that
+            differs besides
         title: what the rows are of
 
     Raises DlperfStudyError for a metric or factor that the rows do not have.
@@ -76,10 +133,12 @@ def draw_metric(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str = "") -
 def _chart(rows: pd.DataFrame, x: str, y: str, hue: str, col: str = "") -> FactorChart:
     """Return the chart of the rows that have a value and a level of each factor."""
     require(y, known_metrics(rows), "metric")
-    chosen = [name for name in (x, hue, col) if name]
+    chosen = [name for name in (x, hue, col) if name and name != SETTING]
     for factor in chosen:
         require(factor, list(rows), "factor")
     shown = rows.dropna(subset=[y, *chosen])
+    if SETTING in (hue, col):
+        shown = shown.assign(**{SETTING: settings_in_words(shown, x, col if hue == SETTING else hue)})
     is_quick = "quick" in shown and bool(shown["quick"].eq(True).any())
     return FactorChart(shown, y, x, hue, col, is_quick)
 
@@ -110,13 +169,20 @@ class Plot:
         self._name, self._dataset = name, dataset
 
     @overload
-    def __call__(self, x: str = "", y: str = "", hue: str = "", col: str = "", ax: None = None) -> Figure: ...
+    def __call__(
+        self, x: str = "", y: str = "", hue: str | None = None, col: str | None = None, ax: None = None
+    ) -> Figure: ...
     @overload
-    def __call__(self, x: str = "", y: str = "", hue: str = "", col: str = "", *, ax: Axes) -> Axes: ...
-    def __call__(self, x: str = "", y: str = "", hue: str = "", col: str = "", ax: Axes | None = None) -> Figure | Axes:
+    def __call__(
+        self, x: str = "", y: str = "", hue: str | None = None, col: str | None = None, *, ax: Axes
+    ) -> Axes: ...
+    def __call__(
+        self, x: str = "", y: str = "", hue: str | None = None, col: str | None = None, ax: Axes | None = None
+    ) -> Figure | Axes:
         """Return a figure of ``y`` over the levels of ``x``, as ``plot_metric`` does, or draw it on ``ax``.
 
         Without ``y`` it is of the rate, and without ``x`` over the number of devices or the first factor that varies.
+        Without ``hue`` and ``col`` colours and panels separate what else differs.
 
         Raises DlperfStudyError for a metric or factor that the study does not have, and for ``col`` with ``ax``, which
         has one panel; EvidenceError if nothing was measured.
@@ -125,6 +191,10 @@ class Plot:
         if not known_metrics(rows):
             raise EvidenceError(f"{self._name}: no configuration has a completed run with a rate: nothing can be drawn")
         x, y = x or next(iter(varying_columns(rows)), "world_size"), y or self._dataset.rate
+        if hue is None and col is None:
+            require(x, list(rows), "factor")
+            hue, col = separating_factors(rows[rows[y].notna()] if y in rows else rows, x, has_panels=ax is None)
+        hue, col = hue or "", col or ""
         if ax is None:
             return plot_metric(rows, x, y, hue, col, self._name)
         if col:

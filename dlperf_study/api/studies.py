@@ -14,7 +14,7 @@ from dlperf_study.core.user_commands import make_command
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.history import measurement_names, paths_of_measurement
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.study.job import Outcome
+from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.study.plan import Plan
 
 _HEADINGS = ("Study", "Title", "Measured", "Runs", "Report", "In Python")
@@ -71,7 +71,7 @@ def _summary(name: str) -> StudySummary:
         runs = tables.read(TableName.RUNS, paths.dataset)
     except EvidenceError as error:
         return StudySummary(name, str(error), None, None, None, report)
-    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    completed = completed_of(runs)
     begun = completed["started"].dropna()
     return StudySummary(name, title, str(begun.min())[:10] if len(begun) else None, len(completed), len(runs), report)
 
@@ -91,7 +91,7 @@ def _cells(study: StudySummary) -> Iterator[str]:
     yield study.begun or ""
     yield _runs(study)
     yield f'<a href="{escape(os.path.relpath(study.report))}">report</a>' if study.report else "not built"
-    yield f"<code>dlperf_study.open_study({study.name!r})</code>"
+    yield f"<code>{escape(f'dlperf_study.open_study({study.name!r})')}</code>"
 
 
 def _html_cell(heading: str, content: str) -> str:

@@ -21,10 +21,10 @@ from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
 from dlperf_study.prediction.scenario import what_if
 from dlperf_study.prediction.what_if import WhatIfError, choices
 from dlperf_study.report import sentences, tables
+from dlperf_study.report.predictions import study_curves, study_predictions
 from dlperf_study.report.section import Part, Section
 from dlperf_study.report.sentences.names import PageSentences
 from dlperf_study.report.series import ordered_levels
-from dlperf_study.report.study_predictions import study_curves, study_predictions
 from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview
 from dlperf_study.report.tables.history_tables import nothing_in_common
 from dlperf_study.report.tables.latex import latex_table

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dlperf_study.audit.frame_audit import FrameAudit
+    from dlperf_study.audit.audit import FrameAudit
 
 
 class _CallableRoom(ModuleType):
     # Importing any file of the room makes it an attribute of the package, where the function has the same name.
     def __call__(self, frame: "pd.DataFrame") -> "FrameAudit":
-        from dlperf_study.audit.frame_audit import audit_frame
+        from dlperf_study.audit.audit import audit_frame
 
         return audit_frame(frame)
 

@@ -1,17 +1,21 @@
-"""All checks over a table of results; their diagnostics, and how the table was read, as text and for JSON."""
+"""All checks over a table of results; their diagnostics and how the table was read, as text, frame and for JSON."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from statistics import median
 from typing import Any
+
+import pandas as pd
 
 from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, load_all, most_severe_first
 from dlperf_study.audit.reading.column_names import Use
 from dlperf_study.audit.reading.column_readings import ColumnReading
 from dlperf_study.audit.reading.numbers import MOST_ERRORS
-from dlperf_study.audit.reading.table_file import TablesOfFile
+from dlperf_study.audit.reading.table_file import TablesOfFile, read_frame
 from dlperf_study.audit.result_cell import ResultCell
+from dlperf_study.audit.result_frames import METRIC, VALUE, results_of_frame
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.terminal import text_table
@@ -19,6 +23,8 @@ from dlperf_study.core.wording import counted, first_of
 
 #: How many cells of a diagnostic are listed at most.
 MOST_CELLS = 3
+#: What a line says of one diagnostic, of two, and else "all" of them.
+_ALL_OF = {1: "", 2: "both "}
 #: How many of the numbers that have the same diagnostic it shows: those that deviate most.
 MOST_NUMBERS = 3
 #: How many tables with the same column are named at most.
@@ -85,6 +91,28 @@ def describe(check_results: Sequence[AuditResult]) -> str:
             paragraph += f"\n  possible explanations: {'; or '.join(diagnostic.explanations)}"
         paragraphs.append(paragraph)
     return "\n\n".join([*paragraphs, _what_was_examined(check_results)])
+
+
+def verdict(check_results: Sequence[AuditResult], source: str) -> str:
+    """Return the end of an audit in a line: how much was found in a source, and in which rows the most severe of it."""
+    diagnostics = most_severe_first(diagnostics_of(check_results))
+    if not diagnostics:
+        return f"{source}: no number contradicts the others"
+    counts = []
+    for severity in reversed(Severity):
+        if count := sum(diagnostic.severity is severity for diagnostic in diagnostics):
+            counts.append(counted(count, severity.value))
+    most_severe = [diagnostic for diagnostic in diagnostics if diagnostic.severity is diagnostics[0].severity]
+    rows = list(dict.fromkeys(_row_of(diagnostic, source) for diagnostic in most_severe))
+    counts[0] += f", {_ALL_OF.get(len(most_severe), 'all ')}about " if len(rows) == 1 else " about "
+    counts[0] += first_of(rows, MOST_CELLS)
+    return f"{source}: {'; '.join(counts)}"
+
+
+def _row_of(diagnostic: AuditDiagnostic, source: str) -> str:
+    """Return the row of the first number of a diagnostic: ``row 3`` of ``table.csv/row 3/speedup``."""
+    row, _, metric = diagnostic.cells[0].key.removeprefix(f"{source}/").rpartition("/")
+    return row or metric
 
 
 def _what_was_examined(check_results: Sequence[AuditResult]) -> str:
@@ -206,3 +234,42 @@ def read_as(column: ColumnReading) -> str:
 def _tables_of(columns: Sequence[ColumnReading]) -> str:
     names = list(dict.fromkeys(column.table.partition(" (")[0].removeprefix("table ") for column in columns))
     return first_of(names, _MOST_TABLES, ", ")
+
+
+class FrameAudit:
+    """What the checks say of a frame: ``diagnostics``, errors first, and the ``results`` of all checks."""
+
+    def __init__(self, results: list[AuditResult]) -> None:
+        self.results = results
+
+    @cached_property
+    def diagnostics(self) -> pd.DataFrame:
+        """A row for each diagnostic: ``severity``, ``check``, ``cells``, ``computation``, ``explanations``.
+
+        ``cells`` and ``explanations`` are tuples of texts.
+        """
+        rows = []
+        for diagnostic in most_severe_first(diagnostics_of(self.results)):
+            facts = (str(diagnostic.severity), diagnostic.check, tuple(diagnostic.keys))
+            rows.append((*facts, diagnostic.computation, diagnostic.explanations))
+        return pd.DataFrame(rows, columns=["severity", "check", "cells", "computation", "explanations"])
+
+    def __repr__(self) -> str:
+        return describe(self.results)
+
+    def _repr_html_(self) -> str:
+        examined = sum(result.examined for result in self.results)
+        return f"<p>{examined} items examined by {len(self.results)} checks</p>{self.diagnostics.to_html(index=False)}"
+
+
+def audit_frame(frame: pd.DataFrame) -> FrameAudit:
+    """Recompute a table of results from its own numbers.
+
+    ``frame``: as ``published`` returns it, with a number in each row, or with a row for each configuration and a column
+    for each metric and condition, named as in any table that the command ``audit`` reads. Numbers that are texts keep
+    the zeros they were printed with.
+
+    Raises TableError if it has no metric, or fields that are no numbers.
+    """
+    is_long = {METRIC, VALUE} <= set(frame.columns)
+    return FrameAudit(audit(results_of_frame(frame) if is_long else read_frame(frame).results))

@@ -30,8 +30,9 @@ from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import TableError
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
+from dlperf_study.metrics.comparison import ratio_columns_as_measured
+from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.scaling import series_factors
-from dlperf_study.study.job import Outcome
 
 #: The columns that a long frame needs.
 VALUE, METRIC = "value", "metric"
@@ -71,7 +72,7 @@ def results_of_sources(names: Iterable[str] | None = None) -> Results:
 
 def results_of_dataset(dataset: Dataset) -> Results:
     """Return the configurations of a study and the runs they summarise; none of these numbers is rounded."""
-    rows = dataset.configurations
+    rows = _with_ratios_as_measured(dataset.configurations)
     series = rows.groupby(series_factors(rows, dataset.plan.scaling), sort=False, dropna=False).ngroup()
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
     configurations = rows.assign(
@@ -87,9 +88,20 @@ def results_of_dataset(dataset: Dataset) -> Results:
     return results_of_frame(pd.concat([summaries, *runs], ignore_index=True))
 
 
+def _with_ratios_as_measured(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return configurations whose ratios are those of their rates: at one pace of the machine they are others.
+
+    An efficiency keeps its relation to its speedup.
+    """
+    speedups, relative = (ratio_columns_as_measured(rows, ratio) for ratio in ("speedup", "relative_throughput"))
+    shares = speedups / rows[list(speedups)]
+    efficiencies = {name.replace("speedup", "efficiency"): share for name, share in shares.items()}
+    return rows.assign(**speedups, **relative, **{name: rows[name] * share for name, share in efficiencies.items()})
+
+
 def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the rates of the completed runs, each with the conditions of its configuration."""
-    completed = dataset.runs[dataset.runs["outcome"] == Outcome.COMPLETED]
+    completed = completed_of(dataset.runs)
     runs = completed[["identity", "repetition", "order", "round", _OUR_RATES[metric]]].dropna(subset=_OUR_RATES[metric])
     rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
     runs = runs.rename(columns={_OUR_RATES[metric]: VALUE}).merge(rates, on="identity")
@@ -101,7 +113,7 @@ def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFram
 
 def _measured_rounds(runs: pd.DataFrame) -> pd.Series:
     """Return the rounds of the completed runs of each configuration, as text; empty where there are none."""
-    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    completed = completed_of(runs)
     return completed.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
 
 

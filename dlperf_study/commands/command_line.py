@@ -1,6 +1,7 @@
 """Doing the command that a command line asks for: how it waits, fails and is interrupted."""
 
 import argparse
+import errno
 import os
 import sys
 import time
@@ -10,11 +11,12 @@ from pathlib import Path
 from dlperf_study.commands.measuring import run, selftest, study
 from dlperf_study.commands.output import STANDARD_OUTPUT, lines_may_be_lost, print_aside, print_error
 from dlperf_study.commands.own_program import measure
-from dlperf_study.commands.parser import Command, command_parser
+from dlperf_study.commands.parser import Command, command_parser, parsed
+from dlperf_study.commands.reading import ingest, report
 from dlperf_study.core.errors import DlperfStudyError, HeldError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, outputs_folder
 from dlperf_study.core.signals import interrupt_once
-from dlperf_study.core.streams import mend_streams, silence
+from dlperf_study.core.terminal import mend_streams, silence
 from dlperf_study.core.user_commands import missing_package
 
 _PACKAGE = __name__.partition(".")[0]
@@ -23,10 +25,10 @@ INTERRUPTED = 130
 NO_COMMAND = 2
 #: How often a command that waits for a lock tries again.
 WAIT_SECONDS = 2.0
-#: The message for commands that continue where they were interrupted.
-_CONTINUATION: dict[Command, str] = dict.fromkeys(
-    (study, run, measure, selftest), "; no training process is left. The same command continues."
-)
+#: The commands that continue where they were interrupted.
+_CONTINUED: tuple[Command, ...] = (study, run, measure, selftest)
+#: The commands that go on where nobody reads what they print: their results are files.
+_WITH_FILES: tuple[Command, ...] = (*_CONTINUED, report, ingest)
 
 
 def do(arguments: list[str] | None) -> int:
@@ -35,15 +37,14 @@ def do(arguments: list[str] | None) -> int:
     if obstacle := _obstacle_here():
         print_aside(f"error: {obstacle}")
         return 1
-    parser = command_parser()
     if not (sys.argv[1:] if arguments is None else arguments):
-        print_aside(parser.format_help())
+        print_aside(command_parser().format_help())
         return NO_COMMAND
-    options = parser.parse_args(arguments)
+    options = parsed(arguments)
     command: Command = options.command
     try:
         interrupt_once()
-        with lines_may_be_lost(command in _CONTINUATION):
+        with lines_may_be_lost(command in _WITH_FILES):
             return _until_free(command, options)
     except DlperfStudyError as error:
         if options.verbose:
@@ -57,14 +58,26 @@ def do(arguments: list[str] | None) -> int:
         if error.filename == str(STANDARD_OUTPUT):
             # Otherwise Python would try to write the rest when it exits.
             silence(sys.stdout)
+            if error.errno == errno.EPIPE:
+                # Whoever reads, such as head, wants no more.
+                return 0
         return print_error(f"{error.filename or 'a file'}: {error.strerror or error}")
     except RuntimeError as error:
         if not _is_loop(error):
             raise
         return print_error(str(error))
     except KeyboardInterrupt:
-        print_aside(f"interrupted{_CONTINUATION.get(command, '. The same command starts over.')}")
+        print_aside(f"interrupted{_continuation(options)}")
         return INTERRUPTED
+
+
+def _continuation(options: argparse.Namespace) -> str:
+    """Return what an interrupted command has left, and which command goes on."""
+    if options.command not in _CONTINUED:
+        return ". The same command starts over."
+    # With --again it would put aside what it has measured, and begin anew.
+    again = " without --again (AGAIN=1 with make)" if getattr(options, "again", False) else ""
+    return f"; no training process is left. The same command{again} continues."
 
 
 def _obstacle_here() -> str:
@@ -94,7 +107,7 @@ def _until_free(command: Command, options: argparse.Namespace) -> int:
         except HeldError as error:
             if not getattr(options, "wait", False):
                 raise
-            print_aside(f"waiting: {error}")
+            print_aside(f"waiting: {error.reason}")
             _wait_for_lock(error.path)
 
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 def plan(options: argparse.Namespace) -> int:
     """Print the configurations of a study, how long they take, and those that can't run here, each with its reason."""
-    from dlperf_study.execution.batch_trials import batch_searches
-    from dlperf_study.execution.pending import done_and_not_fitting, unmeasured_runs
+    from dlperf_study.execution.pending import batch_searches, done_and_not_fitting, unmeasured_runs
     from dlperf_study.execution.planning import make_plan
     from dlperf_study.execution.progress import earlier_run_seconds
     from dlperf_study.execution.reuse import not_counted
@@ -94,8 +93,7 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
     if again:
         from dlperf_study.execution.driver import put_aside
 
-        earlier = put_aside(planned, cluster)
-        print_line(f"kept as an earlier measurement: {earlier.folder}" if earlier else "nothing was measured before")
+        print_line(_kept(put_aside(planned, cluster), StudyPaths.of(planned.study)))
     with _watched(planned, options) as watch:
         if planned.precision is None:
             result = run_study(planned, cluster, print_line, watch=watch)
@@ -110,6 +108,15 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
     for failure in result.failures:
         print_aside(f"failed: {failure}")
     return 1 if result.failures else 0, planned.study
+
+
+def _kept(put_aside: StudyPaths | None, last: StudyPaths) -> str:
+    """Return where what was measured before is kept, and whether it is an earlier measurement."""
+    if put_aside is None:
+        return "nothing was measured before"
+    if put_aside in last.earlier_measurements():
+        return f"kept as an earlier measurement: {put_aside.folder}"
+    return f"kept, but no earlier measurement, because no run is completed: {put_aside.folder}"
 
 
 def _watched(planned: "Plan", options: argparse.Namespace) -> "AbstractContextManager[Watch]":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.paths import outputs_folder
-from dlperf_study.core.streams import silence
+from dlperf_study.core.terminal import silence
 from dlperf_study.core.writing import full_disk, naming
 
 #: What messages call the standard output.

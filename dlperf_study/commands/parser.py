@@ -11,6 +11,7 @@ from dlperf_study.commands.own_program import measure, new
 from dlperf_study.commands.reading import audit, collect, compare, ingest, paper, predict, report
 from dlperf_study.core.resources import DOCS, FOLDERS, named_files
 from dlperf_study.core.user_commands import COMMAND, command_line
+from dlperf_study.core.wording import closest
 from dlperf_study.study.configuration import MAX_STEPS, SCALE
 from dlperf_study.study.new_study import MEASUREMENT
 from dlperf_study.study.program import DERIVED_PLACEHOLDERS, STARTS
@@ -93,7 +94,19 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
         yield from action.option_strings
 
 
+def parsed(arguments: list[str] | None) -> argparse.Namespace:
+    """Return the options of a command line; one that its command does not have ends with the options that it has."""
+    options, surplus = command_parser().parse_known_args(arguments)
+    if surplus:
+        parser: argparse.ArgumentParser = options.parser
+        suggestion = closest(surplus[0].partition("=")[0], _options(parser))
+        parser.error(f"unrecognized arguments: {' '.join(surplus)}{f'; {suggestion.rstrip()}' if suggestion else ''}")
+    return options
+
+
 _CLUSTER_HELP = "a name in clusters/ or of this package, or a path"
+_STUDY_HELP = "a name in studies/ or of this package, or the path of a study file"
+_MEASURED_HELP = "a name in the outputs, in studies/ or of this package, or the path of a study file"
 #: A command: from its options to the exit code.
 Command = Callable[[argparse.Namespace], int]
 
@@ -131,7 +144,8 @@ def _add_study_commands(commands: "argparse._SubParsersAction[argparse.ArgumentP
     """Add the commands that are given a study and a cluster."""
     for command in (study, plan, run, collect, report, paper):
         parser_of_command = _add_command(commands, command)
-        parser_of_command.add_argument("study", help="a name in studies/, of this package or in the outputs, or a path")
+        reads_outputs = command in (collect, report, paper)
+        parser_of_command.add_argument("study", help=_MEASURED_HELP if reads_outputs else _STUDY_HELP)
         parser_of_command.add_argument("--cluster", default="local", help=_CLUSTER_HELP)
         quick_help = "the study's quick variant: not for publication"
         parser_of_command.add_argument("--quick", action="store_true", help=quick_help)
@@ -226,7 +240,7 @@ def _add_command(
     description = (command.__doc__ or "").strip()
     parser = commands.add_parser(command.__name__, help=description, description=description)
     parser.add_argument("-v", "--verbose", action="store_true", help="print where an error comes from")
-    parser.set_defaults(command=command)
+    parser.set_defaults(command=command, parser=parser)
     return parser
 
 

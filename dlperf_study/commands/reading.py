@@ -23,7 +23,7 @@ def collect(options: argparse.Namespace) -> int:
     from dlperf_study.dataset.dataset import collect
 
     paths = StudyPaths.of(study_name_of(options))
-    collect(paths)
+    collect(paths, print_aside if options.json else print_line)
     if options.json:
         print_json({"study": paths.folder.name, "dataset": paths.dataset})
     else:
@@ -43,10 +43,15 @@ def report(options: argparse.Namespace) -> int:
         write_markdown(paths, getattr(options, "export_markdown", None))
         print_json({"study": name, "report": page, "dataset": paths.dataset, "summary": dataset_summary(paths)})
         return 0
-    print_answer(paths, getattr(options, "export_markdown", None))
+    _print_report(paths, page, getattr(options, "export_markdown", None))
+    return 0
+
+
+def _print_report(paths: StudyPaths, page: Path, markdown: Path | None = None) -> None:
+    """Print the answer of a report, how much it is of, and last where its first page is."""
+    print_answer(paths, markdown)
     print_line(dataset_summary(paths))
     print_line(f"report: {page}")
-    return 0
 
 
 def print_answer(paths: StudyPaths, markdown: Path | None) -> None:
@@ -85,7 +90,7 @@ def compare(options: argparse.Namespace) -> int:
 def predict(options: argparse.Namespace) -> int:
     """Print what sizes give that were not measured, or what a change would give: of a study, or a published source."""
     from dlperf_study.prediction.prediction import predict, predictions_of
-    from dlperf_study.report.prediction_content import predictions_content
+    from dlperf_study.report.predictions import predictions_content
     from dlperf_study.report.tables.prediction_tables import describe
 
     unit, sizes = _requested_sizes(options)
@@ -103,7 +108,7 @@ def _print_what_if(options: argparse.Namespace, unit: "Unit | None", sizes: list
     """Print what changes would give, by the physical model."""
     from dlperf_study.prediction.scenario import Scenario, what_if
     from dlperf_study.prediction.what_if import parsed
-    from dlperf_study.report.prediction_content import scenarios_content
+    from dlperf_study.report.predictions import scenarios_content
     from dlperf_study.report.tables.scenario_tables import describe_scenarios
 
     changes = parsed(options.what_if)
@@ -132,7 +137,7 @@ def _curves_named(name: str) -> "list[Curve]":
     from dlperf_study.audit.published import source_names
     from dlperf_study.dataset.history import find_measurement, paths_of_measurement
     from dlperf_study.prediction.curves import curves_of_sources
-    from dlperf_study.report.study_predictions import study_curves
+    from dlperf_study.report.predictions import study_curves
 
     source, _, label = name.partition("/")
     if paths_of_measurement(name).plan_file.exists():
@@ -163,7 +168,7 @@ def paper(options: argparse.Namespace) -> int:
     from dlperf_study.report.paper import write_paper
 
     folder = write_paper(StudyPaths.of(study_name_of(options)))
-    print_line(f"paper: {folder}; paper.tex shows all of it")
+    print_line(f"paper: {folder}; paper.tex shows how each file is used")
     return 0
 
 
@@ -211,7 +216,7 @@ def dataset_summary(paths: StudyPaths) -> str:
 
 def audit(options: argparse.Namespace) -> int:
     """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
-    from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns
+    from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns, verdict
     from dlperf_study.audit.reading.files import TableFormat
     from dlperf_study.audit.reading.table_file import read_tables
     from dlperf_study.audit.result_frames import results_of_sources
@@ -226,6 +231,7 @@ def audit(options: argparse.Namespace) -> int:
         if tables:
             print_line(f"{describe_columns(tables)}\n")
         print_line(describe(check_results))
+        print_line(f"\n{verdict(check_results, options.table.name if options.table else 'published figures')}")
     is_wrong = any(result.count(Severity.ERROR) for result in check_results)
     is_refused = tables is not None and bool(tables.refused)
     return 1 if is_refused or (options.strict and is_wrong) else 0
@@ -246,14 +252,14 @@ def ingest(options: argparse.Namespace) -> int:
     print_line(f"{dataset_summary(paths)}: {paths.dataset}")
     is_usable = _print_refusals(logs, paths)
     _print_diagnostics(paths)
+    if options.like_dlperf:
+        for line in write_like_dlperf(paths):
+            print_line(line)
     if not options.no_report:
         # It loads papermill and matplotlib, which a dataset alone does not need.
         from dlperf_study.report.pages import build
 
-        print_line(f"report: {build(logs.study.name, print_line)}")
-    if options.like_dlperf:
-        for line in write_like_dlperf(paths):
-            print_line(line)
+        _print_report(paths, build(logs.study.name, print_line))
     return 0 if is_usable else 1
 
 

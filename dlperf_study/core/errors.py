@@ -42,11 +42,14 @@ class BusyError(DlperfStudyError):
 
 
 class HeldError(BusyError):
-    """A lock that another process holds, at ``path``; it will be free when that process ends."""
+    """A lock that another process holds, at ``path``; it will be free when that process ends.
 
-    def __init__(self, message: str, path: Path) -> None:
-        super().__init__(message)
-        self.path = path
+    ``reason``: the message without what to do, for those who wait already.
+    """
+
+    def __init__(self, reason: str, remedy: str, path: Path) -> None:
+        super().__init__(f"{reason}. {remedy}")
+        self.reason, self.path = reason, path
 
 
 class ReportError(DlperfStudyError):

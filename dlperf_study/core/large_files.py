@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from dlperf_study.core.wording import shortened
 from dlperf_study.core.writing import naming, replacing
 
 #: How much of the end of a file is read for its last lines, and how much of a line is shown: what a program prints
@@ -36,11 +37,7 @@ def last_lines(path: Path, count: int) -> list[str]:
     if begin and len(lines) > 1:
         # Its beginning was not read.
         del lines[0]
-    return [_shortened(line) for line in lines[-count:]]
-
-
-def _shortened(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
+    return [shortened(line, LONGEST_LINE) for line in lines[-count:]]
 
 
 def replace_in_file(path: Path, texts: Sequence[str], replacement: str, beginnings: Mapping[str, str] = {}) -> None:

@@ -18,8 +18,8 @@ OUTPUTS_VARIABLE = "DLPERF_STUDY_OUTPUTS"
 REPORT_VARIABLE = "DLPERF_STUDY_REPORT"
 #: How the names of the self-test's studies begin, and the folder of its results and of all its studies.
 SELFTEST = "selftest"
-#: The folder of what was measured before.
-EARLIER = "earlier"
+#: The folder of what was measured before, and of that without a completed run, which is no measurement.
+EARLIER, WITHOUT_RESULT = "earlier", "without-result"
 #: The folders of a configuration with the runs that are never counted: traces, and NCCL's report.
 TRACES, NCCL_REPORTS = "trace", "nccl"
 #: The name of a run's folder; nothing is repeated a billion times.
@@ -251,6 +251,10 @@ class StudyPaths:
     def next_earlier(self) -> Path:
         """The next free folder for what was measured before: kept, never counted."""
         return _next(self.folder / EARLIER)
+
+    def next_without_result(self) -> Path:
+        """The next free folder for what was measured before without a completed run: kept, and no measurement."""
+        return _next(self.folder / WITHOUT_RESULT)
 
     def earlier_measurement(self, number: int) -> "StudyPaths":
         """Return the paths of an earlier measurement of the study; the first is 1."""

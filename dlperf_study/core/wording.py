@@ -17,6 +17,10 @@ _NAMES_ELSEWHERE = {
     **dict.fromkeys(("num_nodes", "n_nodes", "nnodes", "hosts"), "nodes"),
     **{"fp16": "amp_fp16", "bf16": "amp_bf16", "float32": "fp32", "float16": "amp_fp16", "bfloat16": "amp_bf16"},
 }
+#: Between reasons that hold by themselves, each of which may have a semicolon.
+_BETWEEN_REASONS = "; and "
+#: In the place of what a message that is too long leaves out.
+_LEFT_OUT = " … "
 #: Words of labels that look like any other, and are names.
 _NAMES = ("Python",)
 
@@ -70,6 +74,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def per_cent(share: float, decimals: int = 0) -> str:
+    """Return a share in per cent, with the thin space that all numbers have before their unit: ``6.5 %``."""
+    return f"{100 * share:.{decimals}f}\u202f%"
+
+
 def duration(seconds: float) -> str:
     """Return a time as people say it: ``40 s``, ``12 min``, ``3 h 20 min``."""
     if seconds < 60:
@@ -103,10 +112,32 @@ def first_of(names: Sequence[str], most: int = 10, mark: str = ", ") -> str:
     return mark.join(names[:most]) + more
 
 
+def all_reasons(reasons: Iterable[str | None]) -> str:
+    """Return the reasons that there are in one line, from which ``single_reasons`` makes them again."""
+    return _BETWEEN_REASONS.join(filter(None, reasons))
+
+
+def single_reasons(joined: str) -> list[str]:
+    """Return the reasons of a line."""
+    return joined.split(_BETWEEN_REASONS)
+
+
 def last_line(output: str) -> str:
     """Return the last line of a program's output, which often says why it ended; of empty output, nothing."""
     lines = output.strip().splitlines()
     return lines[-1] if lines else ""
+
+
+def shortened(message: str, most: int) -> str:
+    """Return a message in at most ``most`` characters: of a longer one the beginning, and twice as much of the end.
+
+    Messages say at their end what to do.
+    """
+    if len(message) <= most:
+        return message
+    end = 2 * (most - len(_LEFT_OUT)) // 3
+    beginning = most - len(_LEFT_OUT) - end
+    return f"{message[:beginning]}{_LEFT_OUT}{message[-end:]}"
 
 
 def rate_text(rate: float) -> str:

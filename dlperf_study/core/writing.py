@@ -1,6 +1,7 @@
-"""Files that are written completely or not at all, and errors of writing that name the file."""
+"""Files that are written completely or not at all, errors of writing that name the file, and texts of CSV files."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,12 @@ from pathlib import Path
 
 #: A disk with less free space is full: a table or a page is larger.
 FULL_BYTES = 1_000_000
+#: How a text of a CSV file begins that a spreadsheet would run as a formula. A dash alone is none. This pattern and the
+#: next are those of the regular expressions of Python and of Arrow: both kinds of tables follow one rule.
+FORMULA = r"(?s)^([=+@\t\r\n]|-.)"
+#: A printed number, with or without its unit, which stays as it is: the whole text.
+NUMBER = r"[-+]\d[\d.,]*(?:e[-+]?\d+)?(?: ?[%×µA-Za-z/]+)?"
+_FORMULA, _NUMBER = re.compile(FORMULA), re.compile(NUMBER)
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -59,6 +66,11 @@ def full_disk(folder: Path) -> str:
     # Some file systems, as /proc and some in user space, state no size at all.
     is_full = usage.total > 0 and usage.free < FULL_BYTES
     return f"{folder}: the disk is full, {usage.free / 1e3:.0f} kB are free" if is_full else ""
+
+
+def disarmed(cell: str) -> str:
+    """Return the text of a cell, of which no spreadsheet runs anything: a formula gets an apostrophe before it."""
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def _unfinished(path: Path) -> Path:

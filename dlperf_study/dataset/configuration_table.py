@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlperf_study.core.arrays import Floats
+from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
-from dlperf_study.dataset.tables import frame_of_rows
+from dlperf_study.dataset.tables import GrowingFrame
 from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, summarised, values_of
 from dlperf_study.metrics.comparison import (
     PARTS,
@@ -29,6 +29,7 @@ from dlperf_study.metrics.comparison import (
     verdicts,
     widest_equality,
 )
+from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.pace import with_pace
 from dlperf_study.metrics.pipeline_bubble import bubble_columns
 from dlperf_study.metrics.scaling import efficiency_factors, factor_samples, scaling_columns
@@ -41,7 +42,6 @@ from dlperf_study.metrics.statistics import (
     quotient_interval,
 )
 from dlperf_study.study.grid import Denominator
-from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import TOKENS
 from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.study.program import OWN_PROGRAM
@@ -59,35 +59,35 @@ def configurations_table(
     the trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
     which a rank computed much slower than the others.
     """
-    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    completed = completed_of(runs)
     throughputs, rate = throughputs_of(runs, plan), rate_column(completed, plan)
-    measurements = _measurements(completed, throughputs)
+    measurements = _Measurements(completed, throughputs)
     kinds_of_device = _kinds_of_device(runs)
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
     decided = _verdicts(plan, {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms})
     parts = _StepParts(plan, completed, uneven, throughputs)
     bubbles = bubble_columns(plan.entries, completed)
-    entries, rows = plan.by_identity, []
+    entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
-        row = _planned_columns(entry) | measurements.get(identity, {"runs_completed": 0})
+        row = _planned_columns(entry) | measurements.columns(identity)
         row["device"] = kinds_of_device.get(identity, plan.device or None)
         if speedup := speedups.logarithms.get(identity):
             baseline, devices = entries[entry.baseline_identity].configuration, entry.configuration.world_size
-            row |= _denominator_columns("baseline", rate, measurements[entry.baseline_identity])
+            row |= _denominator_columns("baseline", measurements.summary(entry.baseline_identity, rate))
             row |= _as_measured_columns(entry, "baseline", throughputs)
             row |= scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
             row |= _verdict_columns("baseline", decided["baseline"].get(identity))
             row |= _ratio_columns(parts.factors(entry))
         if relative_throughput := relative_throughputs.logarithms.get(identity):
             verdict = decided["reference"].get(identity)
-            row |= _denominator_columns("reference", rate, measurements[str(entry.reference_identity)])
+            row |= _denominator_columns("reference", measurements.summary(str(entry.reference_identity), rate))
             row |= _as_measured_columns(entry, "reference", throughputs)
             row |= _ratio_columns({"relative_throughput": relative_throughput})
             row |= _verdict_columns("reference", verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
-        rows.append(row | bubbles.get(identity, {}) | separate.get(identity, {}))
-    return frame_of_rows(TableName.CONFIGURATIONS, rows), [*speedups.diagnostics, *relative_throughputs.diagnostics]
+        table.add(row | bubbles.get(identity, {}) | separate.get(identity, {}))
+    return table.frame, [*speedups.diagnostics, *relative_throughputs.diagnostics]
 
 
 def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
@@ -110,38 +110,55 @@ def rate_column(rows: pd.DataFrame, plan: Plan) -> str:
 
 def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     """Return the throughputs of the completed runs, in samples/s, or in tokens/s if no run has others, by identity."""
-    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    completed = completed_of(runs)
     goal = None if plan.precision is None else math.log1p(plan.precision)
     rates, rounds = completed[rate_column(completed, plan)].dropna(), rounds_of(completed, plan)
     samples = samples_of(rates, completed["identity"], rounds, goal)
     return with_pace(samples, rates, completed, rounds)
 
 
-def _measurements(completed: pd.DataFrame, throughputs: Throughputs) -> dict[Any, dict[Any, Any]]:
-    """Return the number of runs and the summary of each metric with its interval, by identity.
+class _Measurements:
+    """The metrics of configurations over their completed runs, each with its interval.
 
-    A mean of some runs is none where those without a value would change it: runs without an overlap are those that hid
-    the most. Where the throughput ended measuring, the error of all that these runs measured is that of their later
-    half.
+    They are summarised where they are asked for: those of 25,000 configurations at once take a gigabyte. Where the
+    throughput of a configuration ended measuring, the error of all that its runs measured is that of their later half.
     """
-    completed = completed.sort_values("round", kind="stable")
-    by_identity: dict[Any, dict[Any, Any]] = {}
-    metrics = summarised(*Summary)
-    values_of_runs = completed[list(metrics)].to_numpy(np.float64, na_value=np.nan)
-    for identity, positions in completed.groupby("identity").indices.items():
-        values = dict(zip(metrics, values_of_runs[positions].T, strict=True))
-        measured_values = {name: column[~np.isnan(column)] for name, column in values.items()}
-        columns: dict[Any, Any] = {"runs_completed": len(positions)}
-        sample = throughputs.get(identity)
-        ended_measuring = sample is not None and sample.ended_measuring
-        later_values = {name: later_half(column) for name, column in values.items()} if ended_measuring else {}
-        for name, metric in metrics.items():
-            is_partial = metric.only_if_all and measured_values[name].size < measured_values[metric.only_if_all].size
-            if measured_values[name].size and not is_partial:
-                columns |= _summary_columns(metric, measured_values[name], later_values.get(name))
-        columns |= _quotient_columns(values["computation_seconds"], values["exposed_seconds"])
-        by_identity[identity] = columns
-    return by_identity
+
+    def __init__(self, completed: pd.DataFrame, throughputs: Throughputs) -> None:
+        self._metrics = summarised(*Summary)
+        self._columns = {name: position for position, name in enumerate(self._metrics)}
+        in_order = completed.sort_values("round", kind="stable")
+        self._values = in_order[list(self._metrics)].to_numpy(np.float64, na_value=np.nan)
+        self._positions: Mapping[Any, Integers] = in_order.groupby("identity").indices
+        self._ended = {name for name, sample in throughputs.items() if sample.ended_measuring}
+
+    def columns(self, identity: str) -> dict[str, Any]:
+        """Return the number of runs of a configuration, and the summary of each metric that they measured."""
+        columns: dict[str, Any] = {"runs_completed": len(self._positions.get(identity, ()))}
+        if columns["runs_completed"]:
+            for name in self._metrics:
+                columns |= self.summary(identity, name)
+            parts = (self._runs_of(identity, name) for name in ("computation_seconds", "exposed_seconds"))
+            columns |= _quotient_columns(*parts)
+        return columns
+
+    def summary(self, identity: str, name: str) -> dict[str, float]:
+        """Return the summary of one metric of a configuration; none where no run of it measured the metric.
+
+        A mean of some runs is none where those without a value would change it: runs without an overlap are those that
+        hid the most.
+        """
+        metric, values = self._metrics[name], self._runs_of(identity, name)
+        measured = values[~np.isnan(values)]
+        all_of = self._runs_of(identity, metric.only_if_all) if metric.only_if_all else measured
+        if not measured.size or measured.size < np.count_nonzero(~np.isnan(all_of)):
+            return {}
+        return _summary_columns(metric, measured, later_half(values) if identity in self._ended else None)
+
+    def _runs_of(self, identity: str, name: str) -> Floats:
+        """Return the values of a metric that the runs of a configuration measured, NaN for a run that did not."""
+        values: Floats = self._values[self._positions[identity], self._columns[name]]
+        return values
 
 
 def _summary_columns(metric: Metric, values: Floats, later: Floats | None) -> dict[str, float]:
@@ -158,18 +175,28 @@ def _summary_columns(metric: Metric, values: Floats, later: Floats | None) -> di
     match metric.summary:
         case Summary.GEOMETRIC:
             rate = estimated(values, np.log)
-            return {metric.name: rate.factor, **interval_columns(metric.name, rate.factor_interval())}
+            columns = {metric.name: rate.factor, **interval_columns(metric.name, rate.factor_interval())}
+            low, high = metric.limits
+            return _cut_off(columns, metric) if low <= rate.factor <= high else columns
         case Summary.MEAN:
             estimate = estimated(values)
-            columns = {metric.name: estimate.mean, **interval_columns(metric.name, estimate.interval())}
-            return {name: float(np.clip(value, *metric.limits)) for name, value in columns.items()}
+            return _cut_off({metric.name: estimate.mean, **interval_columns(metric.name, estimate.interval())}, metric)
         case Summary.POSITIVE_MEAN:
             estimate = estimated(values)
             return {metric.name: estimate.mean, **interval_columns(metric.name, estimate.positive_interval())}
+        case Summary.SHARE:
+            estimate = estimated(values)
+            share = {metric.name: estimate.mean, **interval_columns(metric.name, estimate.share_interval())}
+            return _cut_off(share, metric)
         case Summary.FACT:
             return {metric.name: round(float(np.median(values)), metric.decimals)}
         case _:
             return {metric.name: int(values.max())}
+
+
+def _cut_off(columns: Mapping[str, float], metric: Metric) -> dict[str, float]:
+    """Return an estimate and the bounds of its interval within what the metric can be."""
+    return {name: float(np.clip(value, *metric.limits)) for name, value in columns.items()}
 
 
 def _quotient_columns(computation: Floats, exposed: Floats) -> dict[str, float]:
@@ -239,10 +266,9 @@ def _planned_columns(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _denominator_columns(role: Denominator, rate: str, measurements: Mapping[Any, Any]) -> dict[str, Any]:
+def _denominator_columns(role: Denominator, rate: Mapping[str, float]) -> dict[str, Any]:
     """Return the rate of a baseline or reference with its interval."""
-    names = (f"{rate}{suffix}" for suffix in ("", "_low", "_high"))
-    return {f"{role}_{name}": measurements.get(name) for name in names}
+    return {f"{role}_{name}": value for name, value in rate.items()}
 
 
 def _verdict_columns(role: Denominator, verdict: Verdict | None) -> dict[str, Any]:
@@ -259,7 +285,7 @@ def _ratio_columns(log_ratios: Mapping[str, Estimate]) -> dict[str, Any]:
     return columns
 
 
-def _ended_measuring(plan: Plan, throughputs: Throughputs) -> set[str]:
+def ended_measuring(plan: Plan, throughputs: Throughputs) -> set[str]:
     """Return the identities of which the throughput, or a ratio of it, became precise enough to end measuring."""
     ended = set()
     for entry in plan.entries if plan.precision is not None else ():
@@ -274,7 +300,7 @@ def _ended_measuring(plan: Plan, throughputs: Throughputs) -> set[str]:
     return ended
 
 
-def _marked(
+def marked(
     parts: Mapping[str, Mapping[str, Sample]], ended: Collection[str], throughputs: Throughputs
 ) -> dict[str, dict[str, Sample]]:
     """Return samples by part and identity, of which those of configurations that ended measuring are marked.
@@ -302,9 +328,9 @@ class _StepParts:
     def __init__(
         self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], throughputs: Throughputs
     ) -> None:
-        rounds, ended = rounds_of(completed, plan), _ended_measuring(plan, throughputs)
-        self._seconds = _marked(step_samples(completed, rounds), ended, throughputs)
-        self._factors = _marked(factor_samples(completed, rounds), ended, throughputs)
+        rounds, ended = rounds_of(completed, plan), ended_measuring(plan, throughputs)
+        self._seconds = marked(step_samples(completed, rounds), ended, throughputs)
+        self._factors = marked(factor_samples(completed, rounds), ended, throughputs)
         self._runs = completed["identity"].value_counts().to_dict()
         self._entries = plan.by_identity
         self._uneven = uneven

@@ -13,12 +13,18 @@ import pandas as pd
 from dlperf_study.core.arrays import Integers
 from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
 from dlperf_study.core.paths import ConfigurationPaths, StudyPaths, is_building_report
+from dlperf_study.core.progress import Progress, Say, say_nothing
 from dlperf_study.core.user_commands import command_line
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table, rate_column, throughputs_of
 from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current, record_dataset
-from dlperf_study.dataset.measured_runs import ConfigurationToRead, read_measured_runs
-from dlperf_study.dataset.run_table import run_row, steadiness_of, step_rows
+from dlperf_study.dataset.run_table import (
+    ConfigurationToRead,
+    read_measured_runs,
+    run_row,
+    steadiness_of,
+    step_rows,
+)
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
 from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batches, read_nccl_reports, read_traces
 from dlperf_study.dataset.wanted_precision import precision_diagnostics
@@ -140,19 +146,20 @@ def kept_with_dataset(
     return kept
 
 
-def up_to_date(paths: StudyPaths) -> Dataset:
+def up_to_date(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
     """Return the dataset of a study: as it was collected or ingested, or collected anew if its evidence has changed.
 
     While a report is built it stays as it was collected for that, so that all pages have the same numbers.
     """
     is_kept = Plan.read(paths.plan_file).ingested_from or is_building_report() or is_dataset_current(paths)
-    return Dataset.load(paths) if is_kept else collect(paths)
+    return Dataset.load(paths) if is_kept else collect(paths, say)
 
 
-def collect(paths: StudyPaths) -> Dataset:
+def collect(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
     """Read all evidence of a study, write its tables, and return them.
 
-    Broken evidence becomes a diagnostic of severity error, and its run is not counted.
+    ``say`` prints every few seconds how far it is. Broken evidence becomes a diagnostic of severity error, and its run
+    is not counted.
 
     Raises:
         EvidenceError: the study has no readable plan, or was not measured but ingested.
@@ -165,7 +172,7 @@ def collect(paths: StudyPaths) -> Dataset:
     inputs = dataset_digest(paths)
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
-        dataset = _dataset(plan, paths, _evidence(plan, paths, steps))
+        dataset = _dataset(plan, paths, _evidence(plan, paths, steps, say))
     for table in TABLES_IN_MEMORY:
         tables.write(table, getattr(dataset, table), paths.dataset)
     record_dataset(paths, inputs)
@@ -185,13 +192,14 @@ class _Evidence:
         return {diagnostic.identity for diagnostic in self.diagnostics if diagnostic.subject == UNEVEN}
 
 
-def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable) -> _Evidence:
+def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable, say: Say) -> _Evidence:
     """Read all runs of all configurations; what is no run, or can't be read, is a diagnostic."""
     tolerance = steadiness_tolerance(plan.precision)
     configurations = [ConfigurationToRead(name, paths.configuration(name), tolerance) for name in plan.by_identity]
     runs = tables.GrowingFrame(TableName.RUNS)
     diagnostics = list(chain.from_iterable(map(_misnamed_runs, configurations)))
-    for run in read_measured_runs(configurations):
+    progress = Progress("reading the runs", "configuration", len(configurations), say)
+    for run in read_measured_runs(configurations, progress):
         diagnostics += run.diagnostics
         if run.row is not None:
             runs.add(run.row)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from dlperf_study.core.errors import BaselineError, EvidenceError
 from dlperf_study.core.paths import StudyPaths, outputs_folder
+from dlperf_study.core.progress import Say, say_nothing
 from dlperf_study.core.wording import closest
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset, up_to_date
@@ -77,20 +78,20 @@ def find_measurement(name: str) -> Measurement:
     return Measurement(name, up_to_date(paths))
 
 
-def measurements_of(study: str) -> list[Measurement]:
-    """Return the measurements of a study in order, the last one at the end."""
-    return list(map(_load, _paths_of_series(StudyPaths.of(study))))
+def measurements_of(study: str, say: Say = say_nothing) -> list[Measurement]:
+    """Return the measurements of a study in order, the last one at the end; ``say`` prints how far reading is."""
+    return [_load(paths, say) for paths in _paths_of_series(StudyPaths.of(study))]
 
 
 def _paths_of_series(last: StudyPaths) -> list[StudyPaths]:
     return [*last.earlier_measurements(), last]
 
 
-def _load(paths: StudyPaths) -> Measurement:
+def _load(paths: StudyPaths, say: Say = say_nothing) -> Measurement:
     """Return the measurement in a folder of a study, with the name that it has there."""
     study = paths.last_measurement.folder.name
     name = study if paths.last_measurement == paths else f"{study}{SEPARATOR}{paths.folder.name}"
-    return Measurement(name, up_to_date(paths))
+    return Measurement(name, up_to_date(paths, say))
 
 
 def earlier_dates(before: Measurement, after: Measurement) -> list[Measurement]:

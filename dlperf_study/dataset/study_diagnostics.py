@@ -10,7 +10,7 @@ from dlperf_study.core.wording import counted, duration, guessed, rate_text
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import STUDY
 from dlperf_study.metrics.odd_runs import odd_runs
-from dlperf_study.metrics.outcome import REMEDY
+from dlperf_study.metrics.outcome import REMEDY, completed_of
 from dlperf_study.metrics.statistics import Sample
 from dlperf_study.metrics.steady_state import MOST_FURTHER_SECONDS, Answer, are_within_reach, steadiness_tolerance
 from dlperf_study.study.job import BLOCKS, ROUNDS, Outcome
@@ -22,7 +22,7 @@ CLOCK_SPREAD = 0.03
 
 def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     """Return the diagnostics that need several runs."""
-    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    completed = completed_of(runs)
     return [
         *unused_gpus(plan),
         *number_of_runs(plan, runs),
@@ -77,15 +77,16 @@ def odd_repetitions(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     lists, samples = [], []
     is_in_samples = completed["throughput"].notna()
     for column, of_unit in (("throughput", completed[is_in_samples]), ("token_throughput", completed[~is_in_samples])):
-        for _, runs in of_unit.dropna(subset=column).groupby("identity"):
-            lists.append((column, runs))
+        # Of a list all columns would be kept: of 25,000 configurations these take 2 GB.
+        for identity, runs in of_unit[["identity", "repetition", column]].dropna(subset=column).groupby("identity"):
+            lists.append((column, str(identity), runs["repetition"].to_numpy()))
             samples.append(Sample(runs[column].to_numpy(np.float64)))
     for odd in odd_runs(samples):
-        column, runs = lists[odd.sample]
-        rate, repetition = samples[odd.sample].values[odd.position], int(runs["repetition"].iloc[odd.position])
+        column, identity, repetitions = lists[odd.sample]
+        rate = samples[odd.sample].values[odd.position]
         message = f"{rate_text(rate)} {COLUMNS[column].unit}, but the mean of the other runs is"
         message += f" {rate_text(odd.mean_of_others)}"
-        yield Diagnostic(column, message, identity=str(runs["identity"].iloc[0]), repetition=repetition)
+        yield Diagnostic(column, message, identity=identity, repetition=int(repetitions[odd.position]))
 
 
 def varying_clocks(completed: pd.DataFrame) -> Iterator[Diagnostic]:
@@ -171,7 +172,7 @@ LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 
 def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the table of runs, in which those that did not share their round have none, and a diagnostic for each."""
-    completed = runs[runs["outcome"] == Outcome.COMPLETED].dropna(subset=["round"])
+    completed = completed_of(runs).dropna(subset=["round"])
     reasons = dict(_far_apart(completed))
     diagnostics = []
     for index, reason in reasons.items():

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from pyarrow import compute, csv, parquet
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.spreadsheets import FORMULA
 from dlperf_study.core.user_commands import command_line
-from dlperf_study.core.writing import naming, replacing
+from dlperf_study.core.writing import FORMULA, NUMBER, naming, replacing
 from dlperf_study.metrics.columns import COLUMNS, Dtype, Metric, TableName, columns_of
 
 Row = Mapping[str, Any]
@@ -34,7 +33,7 @@ _REMEDY = f"build the dataset with `{command_line('collect')}`, or `ingest` for 
 _CSV = csv.WriteOptions(quoting_style="needed")
 
 #: How many rows wait as mappings until they are a frame.
-ROWS_THAT_WAIT = 10_000
+ROWS_THAT_WAIT = 2_000
 #: A column of few distinct strings: the index of the string of each row, and the strings.
 RepeatedText = tuple[NDArray[np.integer[Any]], Sequence[str]]
 
@@ -239,13 +238,15 @@ def _write_csv(parquet_file: Path, file: Path) -> None:
 
 
 def _disarm_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of which no spreadsheet runs a string as a formula: an apostrophe before it makes it text."""
+    """Return rows of which no spreadsheet runs a string as a formula, as ``disarmed`` does it."""
     for index, column in enumerate(batch.columns):
         is_dictionary = pa.types.is_dictionary(column.type)
         strings = column.dictionary if is_dictionary else column
         if not (pa.types.is_string(strings.type) or pa.types.is_large_string(strings.type)):
             continue
+        is_number = compute.match_substring_regex(strings, pattern=rf"\A(?:{NUMBER})\z")
         text = compute.replace_substring_regex(strings, pattern=FORMULA, replacement=r"'\1")
+        text = compute.if_else(is_number, strings, text)
         column = pa.DictionaryArray.from_arrays(column.indices, text) if is_dictionary else text
         batch = batch.set_column(index, batch.schema.field(index), column)
     return batch

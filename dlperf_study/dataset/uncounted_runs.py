@@ -19,6 +19,7 @@ from dlperf_study.evidence.lines import TRAINING, WARMUP
 from dlperf_study.evidence.nccl_report import link_contradictions, read_nccl_report
 from dlperf_study.evidence.run import Run, read_run
 from dlperf_study.metrics.columns import COLUMNS, Source, values_of
+from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
@@ -43,7 +44,7 @@ def read_traces(plan: Plan, paths: StudyPaths, runs: pd.DataFrame) -> UncountedR
     ``runs`` is the table of runs: the completed ones name their library and their environment.
     """
     traces = UncountedRuns()
-    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    completed = completed_of(runs)
     positions = completed.groupby("identity").indices
     for entry in plan.entries:
         configuration = entry.configuration

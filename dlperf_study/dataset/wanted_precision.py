@@ -17,9 +17,9 @@ from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import RATIOS, Throughputs, throughput_ratio
+from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS, Estimate, is_precise, t_quantile
 from dlperf_study.study.grid import DENOMINATORS
-from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Entry, Plan
 
 #: More runs than these are not counted, and of more further ones nobody is told: nobody would make them.
@@ -153,7 +153,7 @@ def precision_diagnostics(plan: Plan, runs: pd.DataFrame, throughputs: Throughpu
     """Yield a diagnostic for each measured configuration whose widest interval is wider than the plan asks."""
     if plan.precision is None:
         return
-    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    completed = completed_of(runs)
     positions = completed.groupby("identity").indices
     for entry in plan.runnable:
         identity = entry.configuration.identity
@@ -172,15 +172,23 @@ def _message(reached: Precision, wanted: float, runs: int, run_seconds: float) -
     if reached.half_width is None:
         takes = "three rounds with a run of both" if reached.denominator else "three runs"
         return f"no interval after {runs} runs, {request}: it takes {takes}"
-    half_width = f"± {100 * reached.half_width:.2g} %"
+    half_width = f"± {_distinct(100 * reached.half_width, 100 * wanted)} %"
     if reached.half_width >= 1:
         half_width = f"known to a factor of {1 + reached.half_width:.2g}"
     so_far = f"{half_width} after {runs} runs, {request}"
     if reached.has_ended(wanted):
-        return f"{so_far}: the later half of the runs differs more than the first; ask for less to get more runs"
+        return (
+            f"{so_far}: the later half of the runs differs more than the first, and no run is added after it; "
+            f"for more runs ask for a narrower interval, such as precision: {50 * wanted:g} %"
+        )
     further = reached.further_runs(wanted)
     if further is None or further[0] > MOST_FURTHER_RUNS:
         return f"{so_far}: its runs differ too much for more of them to help; a quieter machine may"
     fewest, most = further
     takes = guessed_duration(fewest * run_seconds, most * run_seconds)
     return f"{so_far}: {guessed(fewest, most)} more would do if they vary like these, {takes}"
+
+
+def _distinct(percent: float, wanted: float) -> str:
+    """Return a number with two digits, or with as many as set it apart from the one that was asked for."""
+    return next(short for digits in range(2, 18) if float(short := f"{percent:.{digits}g}") != wanted)

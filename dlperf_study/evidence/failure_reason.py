@@ -8,12 +8,13 @@ from pathlib import Path
 from dlperf_study.core.large_files import last_lines
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.signals import PASSED_ON_SIGNALS
+from dlperf_study.core.wording import shortened
 from dlperf_study.core.writing import existing_folder
 from dlperf_study.study.job import JobResult, Outcome
 
 #: Logs and evidence of one run are far smaller; less than this is a disk about to be full.
 FREE_BYTES = 20_000_000
-LONGEST_EXCEPTION = 200
+LONGEST_EXCEPTION = 400
 #: An exception is near the end of a log, above what libraries print on their way out.
 SEARCHED_LINES, TAIL_LINES = 200, 20
 #: What Paddle logs in a rank that its launcher ends because another one has failed.
@@ -70,7 +71,7 @@ def refused_allocation(paths: RunPaths) -> str:
     for log in paths.process_logs:
         for line in reversed(last_lines(log, SEARCHED_LINES)):
             if match := _OUT_OF_MEMORY.fullmatch(line.strip()):
-                return match[1][:LONGEST_EXCEPTION]
+                return shortened(match[1], LONGEST_EXCEPTION)
     return ""
 
 
@@ -106,7 +107,8 @@ def add_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     is_rank = task.startswith("rank-")
     for log in sorted(logs, key=lambda path: (path.stem == task and not is_rank, path.stat().st_mtime)):
         if exception := _last_exception(log):
-            cause = f"{log.stem}: {exception}" if is_rank and log.stem != task else exception
+            cause = shortened(exception, LONGEST_EXCEPTION)
+            cause = f"{log.stem}: {cause}" if is_rank and log.stem != task else cause
             named_limit = _NAMED_LIMIT if _LATE.search(exception) else ""
             return replace(result, reason=f"{result.reason}: {cause}{named_limit}")
     return result
@@ -118,7 +120,7 @@ def _significance(line: str) -> int:
 
 
 def _last_exception(log: Path) -> str:
-    """Return the last line of a log that names an exception of this process, shortened; or nothing.
+    """Return the last line of a log that names an exception of this process; or nothing.
 
     A log of ranks and of what started them ends with an exception of the latter, which says that a rank failed.
     """
@@ -127,5 +129,5 @@ def _last_exception(log: Path) -> str:
         if ENDED_BY_LAUNCHER in line:
             return ""
         if match := _EXCEPTION.fullmatch(line.rstrip()) or _NOT_FOUND.fullmatch(line.rstrip()):
-            return match[1][:LONGEST_EXCEPTION]
+            return match[1]
     return ""

@@ -11,10 +11,14 @@ from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING, WARMUP
-from dlperf_study.evidence.model_agreement import contradictory_parameters, different_beginnings, different_losses
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
-from dlperf_study.evidence.record_agreement import check_record
-from dlperf_study.evidence.time_agreement import contradictory_times
+from dlperf_study.evidence.run_agreement import (
+    check_record,
+    contradictory_parameters,
+    contradictory_times,
+    different_beginnings,
+    different_losses,
+)
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ELEMENT_BYTES, NO_EXCHANGE, STRATEGIES, UNKNOWN_EXCHANGE
 from dlperf_study.study.layout import Layout

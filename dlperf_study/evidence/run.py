@@ -8,11 +8,10 @@ from typing import Any
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, EvidenceError
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.evidence.digests import changed_files, check_digest
 from dlperf_study.evidence.lines import TRAINING
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction, program_diagnostics
 from dlperf_study.evidence.rank_log import RankLog, Window
-from dlperf_study.evidence.run_file import RUN_RECORD, RunRecord
+from dlperf_study.evidence.run_file import RUN_RECORD, RunRecord, changed_files, check_digest
 from dlperf_study.evidence.telemetry import NodeTelemetry, read_telemetry
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import ROUNDS, Outcome

@@ -12,13 +12,12 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
-from dlperf_study.evidence.digests import with_digests
 from dlperf_study.evidence.failure_reason import explained, last_log_lines
 from dlperf_study.evidence.lines import FORMAT
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.run import different_nodes, run_facts, run_of
-from dlperf_study.evidence.run_file import ClusterFacts, GitFacts, RunRecord
+from dlperf_study.evidence.run_file import ClusterFacts, GitFacts, RunRecord, with_digests
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
 from dlperf_study.study.job import JobResult, Outcome, Turn
@@ -90,6 +89,7 @@ class DriverFacts:
 
     ``passed``: the variables that processes of the run had from it or from the cluster file, of which the values may be
     secrets; ``variables`` says which are none. ``program``: the record of the user's program that trained.
+    ``flops_per_sample``: forward and backward, by the formula of the model; None where that is unknown.
     """
 
     cluster: ClusterFacts
@@ -97,6 +97,7 @@ class DriverFacts:
     passed: Mapping[str, str] = field(default_factory=dict)
     variables: PassedVariables = COMMON_VARIABLES
     program: Mapping[str, Any] | None = None
+    flops_per_sample: float | None = None
 
     def redacted(self, text: str) -> str:
         """Return a text without the values of variables that may be secrets."""
@@ -180,6 +181,7 @@ def _facts(requested: RequestedRun, result: JobResult, driver: DriverFacts, logs
         "cluster": {**driver.cluster, **measured_device_name(result.nodes)},
         **_node_facts(result.nodes, result.busy_cores, driver.git),
         **({"program": driver.program} if driver.program else {}),
+        **({"flops_per_sample": driver.flops_per_sample} if driver.flops_per_sample else {}),
     }
 
 
@@ -208,6 +210,11 @@ def read(paths: RunPaths) -> dict[str, Any] | None:
         return {**run_facts(paths.run_file)}
     except EvidenceError:
         return None
+
+
+def is_completed(facts: Mapping[str, Any] | None) -> bool:
+    """Return whether there is a record of a run, and it completed."""
+    return facts is not None and facts["outcome"] == Outcome.COMPLETED
 
 
 def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None, git: GitFacts) -> dict[str, Any]:

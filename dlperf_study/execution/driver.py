@@ -8,8 +8,15 @@ from dlperf_study.core.errors import ImageSetError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import naming, write_atomically
-from dlperf_study.execution.batch_trials import batch_searches, measure_trials
-from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
+from dlperf_study.evidence.run_record import is_completed, read
+from dlperf_study.execution.pending import (
+    Pending,
+    PendingExecution,
+    added_round,
+    batch_searches,
+    measure_trials,
+    pending_of,
+)
 from dlperf_study.execution.planning import NO_IMAGES
 from dlperf_study.execution.progress import Progress, Watch, earlier_run_seconds, unwatched
 from dlperf_study.execution.repetitions import missing_runs
@@ -84,7 +91,8 @@ def _say_what_is_reused(plan: Plan, cluster: Cluster, pending: Pending, say: Say
 def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
     """Make what was measured of a study an earlier measurement, with its tables and pages; return its paths.
 
-    None if nothing was measured. The evidence moves at once, after its plan was copied: whenever this is ended, the
+    What has no completed run is kept too, but is no measurement: nothing could be compared with it. None if nothing was
+    measured. The evidence moves at once, after its plan was copied: whenever this is ended, the
     evidence is complete in one of the two places.
 
     Raises:
@@ -95,7 +103,7 @@ def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
     with study_lock(plan.study, cluster):
         if not (paths.configurations.exists() and paths.plan_file.exists()):
             return None
-        earlier = StudyPaths(paths.next_earlier())
+        earlier = StudyPaths(paths.next_earlier() if _has_result(paths) else paths.next_without_result())
         earlier.folder.mkdir(parents=True)
         write_atomically(earlier.plan_file, paths.plan_file.read_text(encoding="utf-8"))
         with naming(earlier.folder):
@@ -104,6 +112,11 @@ def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
                 if made.exists():
                     made.rename(earlier.folder / made.name)
     return earlier
+
+
+def _has_result(paths: StudyPaths) -> bool:
+    """Return whether any run of a study is completed."""
+    return any(is_completed(read(run)) for runs in paths.begun_runs().values() for run in runs)
 
 
 def execute(configuration: Configuration, cluster: Cluster) -> None:

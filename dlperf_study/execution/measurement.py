@@ -12,7 +12,7 @@ from dlperf_study.core.code_identity import DRIVER_CODE_VARIABLE, driver_code_of
 from dlperf_study.core.part_search import PARTS_VARIABLE, parts_value
 from dlperf_study.core.resources import NOTEBOOKS
 from dlperf_study.core.wording import last_line
-from dlperf_study.evidence.run_record import RequestedRun, read, record, write
+from dlperf_study.evidence.run_record import RequestedRun, is_completed, read, record, write
 from dlperf_study.execution.repetitions import (
     REQUEST_VARIABLE,
     driver_facts,
@@ -141,7 +141,7 @@ class Measurement:
         repetitions = [run for run in self._missing if run.is_measured]
         unmeasured_runs = [run for run in self._missing if not run.is_measured]
         records = [read(run.paths) for run in repetitions]
-        completed = sum(map(_is_completed, records))
+        completed = sum(map(is_completed, records))
         message = f"{run_names(self._missing)} completed"
         if completed < len(repetitions):
             expected = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY)
@@ -155,7 +155,7 @@ class Measurement:
             facts = read(run.paths)
             if run.state().out_of_memory_reason:
                 continue
-            if not _is_completed(facts):
+            if not is_completed(facts):
                 reason = _ending(facts) if facts else self._last_failure_line()
                 name = f"the {run.purpose} one"
                 message = f"{run_names(repetitions)} completed, but not {name}" if repetitions else f"{run.purpose} run"
@@ -227,10 +227,6 @@ class Measurements:
         What keeps nodes busy for the whole study is then not waited for before each of its runs.
         """
         self._idle_wait_seconds = self._idle_wait_seconds / 2 if was_in_vain else self._cluster.idle_wait_seconds
-
-
-def _is_completed(facts: dict[str, Any] | None) -> bool:
-    return facts is not None and facts["outcome"] == Outcome.COMPLETED
 
 
 def _ending(facts: dict[str, Any]) -> str:

@@ -1,7 +1,10 @@
-"""Which executions of a plan are still to be done, and which of their runs missed their round."""
+"""Which executions of a plan are still to be done, which of their runs missed their round, and trials of batches.
+
+The trials are those of a search for the largest batch: which are known, and how the next ones are measured.
+"""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,14 +22,17 @@ from dlperf_study.execution.repetitions import (
     unmeasured_purposes,
 )
 from dlperf_study.machines.cluster import Cluster
+from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import ROUNDS, Turn
+from dlperf_study.study.job import ROUNDS, Outcome, Turn
 from dlperf_study.study.order import PlannedExecution, planned_executions, planned_round
 from dlperf_study.study.plan import Entry, Plan
 
 #: Round and position of a run.
 RoundPosition = tuple[int, int]
 NOTHING_MEASURED: RoundPosition = (0, 0)
+#: Measures an execution, after which at most so many runs are left.
+Measure = Callable[["PendingExecution", int], None]
 
 
 @dataclass(frozen=True)
@@ -191,3 +197,46 @@ def _is_added_after(configuration: Configuration, last_round: int) -> bool:
     """
     rounds = [_round_position(read(paths))[0] for paths in paths_of(configuration).runs()]
     return last_round > 1 and not any(0 < round_number < last_round for round_number in rounds)
+
+
+def batch_searches(plan: Plan, cluster: Cluster) -> dict[str, BatchSearch]:
+    """Return what trials of this code have shown of each configuration that can run, by identity."""
+    by_first_trial: dict[str, BatchSearch] = {}
+    searches: dict[str, BatchSearch] = {}
+    for identity, first_trial in searched(plan).items():
+        name = first_trial.identity
+        if name not in by_first_trial:
+            by_first_trial[name] = _search(first_trial, plan.largest_batch or 0, cluster)
+        searches[identity] = by_first_trial[name]
+    return searches
+
+
+def measure_trials(plan: Plan, cluster: Cluster, measure: Measure, say: Callable[[str], None]) -> None:
+    """Measure trials until the largest batch of every configuration is known, or one of its trials fails."""
+    searches = {each: _search(each, plan.largest_batch or 0, cluster) for each in searched(plan).values()}
+    left = {first_trial: bounds.trials_left for first_trial, bounds in searches.items()}
+    for first_trial, bounds in searches.items():
+        while (batch := bounds.next_batch) is not None:
+            left[first_trial] = bounds.trials_left - 1
+            next_trial = trial(first_trial, batch)
+            execution = PendingExecution(next_trial, tuple(requested_runs(next_trial, cluster)))
+            measure(execution, sum(left.values()))
+            before, bounds = bounds, _search(first_trial, bounds.at_most, cluster)
+            if bounds == before:
+                left[first_trial] = 0
+                say(f"    largest batch per device: not found, because the trial of {batch} failed")
+                break
+            say(f"    largest batch per device: {bounds.description}")
+
+
+def _search(first_trial: Configuration, at_most: int, cluster: Cluster) -> BatchSearch:
+    """Return what trials of this code have shown."""
+
+    def outcome_of(batch: int) -> Outcome | None:
+        (run,) = requested_runs(trial(first_trial, batch), cluster)
+        state = run.state()
+        if state.out_of_memory_reason:
+            return Outcome.OUT_OF_MEMORY
+        return Outcome.COMPLETED if state.is_completed else None
+
+    return search(at_most, first_trial.micro_batches, outcome_of)

@@ -9,7 +9,7 @@ from typing import Any
 from dlperf_study.core.errors import ImageSetError, StudyFileError, UnsupportedError
 from dlperf_study.core.part_search import fixed_parts_folders
 from dlperf_study.core.user_commands import make_command
-from dlperf_study.core.wording import unknown_name
+from dlperf_study.core.wording import all_reasons, unknown_name
 from dlperf_study.execution.libraries import (
     compiler_obstacle_here,
     cpu_reason,
@@ -136,8 +136,7 @@ def plan_study(study: Study, cluster: Cluster) -> Plan:
     missing = missing_command(study.program) if study.program and is_seen else ""
 
     def unsupported(configuration: Configuration) -> str | None:
-        reasons = (missing, unsupported_here(configuration, cluster, study.locate))
-        return "; ".join(filter(None, reasons)) or None
+        return all_reasons((missing, unsupported_here(configuration, cluster, study.locate))) or None
 
     _require_framework_keys(cluster)
     with fixed_parts_folders():
@@ -172,7 +171,7 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
         reasons.append(data_sources.load(configuration.data_source).obstacle_here(configuration))
     if version and cluster.is_this_machine:
         reasons.append(compiler_obstacle_here(configuration, cluster))
-    return "; ".join(filter(None, reasons)) or None
+    return all_reasons(reasons) or None
 
 
 def _require_framework_keys(cluster: Cluster) -> None:
@@ -186,11 +185,8 @@ def _require_framework_keys(cluster: Cluster) -> None:
 def require_support(configuration: Configuration, cluster: Cluster) -> None:
     """Raise UnsupportedError with the reason when the configuration can't run here."""
     _require_framework_keys(cluster)
-    reasons = [*cluster.obstacles(configuration)]
-    if unsupported := unsupported_here(configuration, cluster):
-        reasons.append(unsupported)
-    if reasons:
-        raise UnsupportedError(f"{configuration.identity}: {'; '.join(reasons)}")
+    if reasons := all_reasons((*cluster.obstacles(configuration), unsupported_here(configuration, cluster))):
+        raise UnsupportedError(f"{configuration.identity}: {reasons}")
 
 
 def image_set_obstacle(configuration: Configuration, cluster: Cluster) -> str:

@@ -30,7 +30,7 @@ from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import git
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.supervision.locks import study_lock
-from dlperf_study.programs import data_sources, frameworks
+from dlperf_study.programs import data_sources, frameworks, models
 from dlperf_study.programs.command import CommandRun
 from dlperf_study.programs.data_sources._producers import add_producers
 from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
@@ -224,13 +224,16 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
 
 
 def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> DriverFacts:
-    """Return what the record of a run says of its cluster, without how to reach it, of the checkout and the program."""
+    """Return what the record of a run says of its cluster, without how to reach it, the checkout, program and model."""
     variables = passed_variables()
     cluster_facts = cast(ClusterFacts, {name: getattr(cluster, name) for name in ClusterFacts.__annotations__})
     command = CommandRun.of(configuration) if configuration and configuration.own_program else None
     names = (*cluster.pass_environment, *(command.program.pass_environment if command else ()))
     passed = variables.passed(further=names) | dict(cluster.environment)
-    return DriverFacts(cluster_facts, cast(GitFacts, git()), passed, variables, command.record() if command else None)
+    has_model = configuration and not configuration.own_program
+    flops = models.load(configuration.model).flops(configuration) if configuration and has_model else None
+    program = command.record() if command else None
+    return DriverFacts(cluster_facts, cast(GitFacts, git()), passed, variables, program, flops)
 
 
 def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:

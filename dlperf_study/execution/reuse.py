@@ -8,12 +8,11 @@ from typing import Any
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import RunPaths, StudyPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.evidence.run_record import read
+from dlperf_study.evidence.run_record import is_completed, read
 from dlperf_study.execution.repetitions import requested_runs
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.batch_search import searched, trial
 from dlperf_study.study.configuration import Configuration, cluster_title
-from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Plan
 
 
@@ -43,7 +42,7 @@ def _of_other_code(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Ite
         if len(repetitions) > done.get(configuration.identity, 0):
             for run in requested_runs(configuration, cluster, repetitions):
                 facts = read(run.paths) if run.is_measured else None
-                count += facts is not None and _is_completed(facts) and facts["fingerprint"] != run.fingerprint
+                count += facts is not None and is_completed(facts) and facts["fingerprint"] != run.fingerprint
     if count:
         verb = "was" if count == 1 else "were"
         reason = "other measuring code, another version of the library or another Python"
@@ -90,12 +89,7 @@ def _verb(count: int) -> str:
 
 def _completed_records(runs: list[RunPaths]) -> list[dict[str, Any]]:
     records = [read(paths) for paths in runs]
-    return [facts for facts in records if facts and _is_completed(facts)]
-
-
-def _is_completed(facts: Mapping[str, Any]) -> bool:
-    outcome: str = facts["outcome"]
-    return outcome == Outcome.COMPLETED
+    return [facts for facts in records if facts and is_completed(facts)]
 
 
 def _configuration_of(facts: Mapping[str, Any]) -> Configuration | None:

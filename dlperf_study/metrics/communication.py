@@ -39,6 +39,7 @@ from dlperf_study.metrics.metric import (
     not_measured_by_program,
     once_per_run,
 )
+from dlperf_study.metrics.process_resources import shared_cores
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVES, NO_EXCHANGE
 from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
@@ -70,6 +71,12 @@ def exposed_seconds(run: Run) -> float | None:
         # The computation is what the step is without the wait, up to rounding.
         return 0.0
     return makespan_seconds(run) / slowest_training(run).steps - computation - waiting
+
+
+def exposed_share(run: Run) -> float | None:
+    """Return which share of a step is exposed communication; None where that is not known."""
+    exposed = exposed_seconds(run)
+    return None if exposed is None else exposed * slowest_training(run).steps / makespan_seconds(run)
 
 
 @once_per_run
@@ -108,26 +115,6 @@ def overlap(run: Run) -> float | None:
     if exposed is None or exchange is None or jitter is None or shared_cores(run):
         return None
     return 1 - (exposed - jitter) / exchange.mean_seconds
-
-
-def shared_cores(run: Run) -> str:
-    """Return why computation and exchange share cores on some host of CPU ranks; empty where they don't.
-
-    Each rank has its threads and those with which its library exchanges; parameter servers are processes of their own.
-    """
-    facts, configuration = run.ranks[0].facts, run.configuration
-    cores = run.facts["environment"]["hardware"].get("cores")
-    if facts["device"] != "cpu" or not cores:
-        return ""
-    threads, helpers = configuration.threads_per_device, facts.get("exchange_threads", 0)
-    hosts = len({log.facts["host"] for log in run.ranks})
-    processes = configuration.world_size / hosts
-    if configuration.cpu_limit and threads + helpers > configuration.cpu_limit:
-        return f"{threads + helpers:g} threads of a rank and its exchange share its {configuration.cpu_limit:g} cores"
-    needed = processes * (threads + helpers) + configuration.servers / hosts
-    if needed <= cores:
-        return ""
-    return f"{needed:g} threads of ranks, exchange and servers share {cores} cores"
 
 
 def unexplained_waiting_seconds(run: Run) -> float:
@@ -287,6 +274,19 @@ METRICS = (
         diagnose=negative_communication,
     ),
     Metric(
+        "exposed_share",
+        "Exposed share",
+        "mean over runs of exposed communication / step of the same run: what slows a whole run cancels in it, so its "
+        "interval is not that of the seconds / the step; below 0 where noise exceeds what is exposed",
+        RC,
+        value=exposed_share,
+        summary=Summary.SHARE,
+        limits=(-math.inf, 1.0),
+        missing=(nothing_to_exchange, trained_alone, divided_model),
+        missing_of_run=_not_exchanged_in_run,
+        pages=(COMMUNICATION,),
+    ),
+    Metric(
         "jitter_seconds",
         "Waiting for jitter",
         "part of the exposed communication: mean over computation-only steps of the slowest rank − mean of the "
@@ -362,11 +362,13 @@ METRICS = (
     Metric(
         "overlap",
         "Overlap",
-        "1 − (exposed communication − waiting for jitter) / pure communication; above 1 by chance; not given where "
-        "threads share cores or jitter is not known; not comparable between frameworks",
+        "1 − (exposed communication − waiting for jitter) / pure communication; at most 1, but for the "
+        "chance of one run; not given where threads share cores or jitter is not known; not comparable between "
+        "frameworks",
         RC,
         value=overlap,
         summary=Summary.MEAN,
+        limits=(-math.inf, 1.0),
         only_if_all="exchange_seconds",
         missing=(
             _hidden_in_cores,

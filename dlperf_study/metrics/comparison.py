@@ -213,6 +213,17 @@ RATIO_INTERVAL = "of the ratio: from ratios within common rounds, of independent
 AT_ONE_PACE = "; at one pace of the machine, where runs measured that"
 
 
+def ratio_columns_as_measured(rows: pd.DataFrame, ratio: str) -> pd.DataFrame:
+    """Return the columns of a ratio and its interval as measured, also where they are at one pace of the machine."""
+    measured = f"{ratio}_as_measured"
+    # The value tells: a ratio as measured may have no interval.
+    is_at_one_pace = rows[measured].notna()
+    columns = {}
+    for bound in ("", "_low", "_high"):
+        columns[ratio + bound] = rows[ratio + bound].mask(is_at_one_pace, rows[measured + bound])
+    return pd.DataFrame(columns)
+
+
 def as_measured_metric(name: str, label: str, role: Denominator) -> Metric:
     """Return the metric of a ratio of which another column has the value at one pace of the machine."""
     return Metric(

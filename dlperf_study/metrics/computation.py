@@ -190,6 +190,12 @@ def input_seconds(run: Run) -> float | None:
     return mean_wait + excess_of_slowest(computation + half_waits, run) - excess_of_slowest(computation, run)
 
 
+def input_share(run: Run) -> float | None:
+    """Return which share of a step waits for batches; None where that was not measured."""
+    waiting = input_seconds(run)
+    return None if waiting is None else waiting * slowest_training(run).steps / makespan_seconds(run)
+
+
 def has_input(run: Run) -> bool:
     """Return whether the wait for batches was measured; of a user's program it is if the program uses ``input``."""
     return all(not log.is_of_program or log.windows[TRAINING].has_input for log in run.ranks)
@@ -284,6 +290,11 @@ def run_trained_alone(row: Any) -> str:
     return f"this run trained alone: measured from run {first} on" if is_alone else ""
 
 
+#: Why a configuration has no input wait.
+_NO_INPUT_WAIT = (
+    *(not_measured_by_program, trained_alone, divided_model),
+    "computation without exchange was not measured",
+)
 METRICS = (
     Metric(
         "broken_down_step_seconds",
@@ -316,21 +327,30 @@ METRICS = (
     Metric(
         "input_seconds",
         "Input wait",
-        "by how much waiting for batches lengthens a step: largest computation + wait of a rank − computation; below 0 "
-        "by chance; of a program whose computation was not measured the largest wait of a rank, the most it can be",
+        "by how much waiting for batches lengthens a step: largest computation + wait of a rank − computation; of a "
+        "program whose computation was not measured the largest wait of a rank, the most it can be; an interval that "
+        "begins with 0 can't tell it from none",
         RC,
         unit="s",
         value=input_seconds,
         summary=Summary.MEAN,
-        missing=(
-            not_measured_by_program,
-            trained_alone,
-            divided_model,
-            "computation without exchange was not measured",
-        ),
+        limits=(0.0, math.inf),
+        missing=_NO_INPUT_WAIT,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
+    ),
+    Metric(
+        "input_share",
+        "Input share",
+        "mean over runs of input wait / step of the same run",
+        RC,
+        value=input_share,
+        summary=Summary.SHARE,
+        limits=(0.0, 1.0),
+        missing=_NO_INPUT_WAIT,
+        missing_of_run=run_trained_alone,
+        pages=(COMMUNICATION,),
     ),
     Metric(
         "input_rate",

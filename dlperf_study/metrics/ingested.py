@@ -37,20 +37,22 @@ MISFIT, PIECES = 0.1, 20
 
 @dataclass(frozen=True)
 class WallRate:
-    """Samples/s by the times of the lines, or, if these don't fit what was printed, why there is none.
+    """Samples/s by the times of the lines, or ``obstacle``: why there is none.
 
-    ``ordinary``: samples/s between ordinary lines, where they don't.
+    ``misfit``: the obstacle, where times and printed rates contradict each other. ``ordinary``: samples/s between
+    ordinary lines, where they do.
     """
 
     rate: float
+    obstacle: str = ""
     misfit: str = ""
     ordinary: float = np.nan
 
 
 def wall_rate(
     steps: Integers, times: Floats, steady: SteadyPart, global_batch: int, epochs: Integers | None = None
-) -> WallRate | None:
-    """Return the rate after the start-up by the times of lines; None if few have one, or it is too coarse.
+) -> WallRate:
+    """Return the rate after the start-up by the times of lines, if enough have one and it is not too coarse.
 
     Args:
         steps: the step of each line, increasing; shape (lines,)
@@ -62,20 +64,38 @@ def wall_rate(
     """
     lines = np.flatnonzero(np.isfinite(times) & (np.arange(times.size) >= steady.startup))
     if lines.size < MINIMUM_STEPS or not np.isfinite(steady.window.wall_rate):
-        return None
+        return WallRate(np.nan, _too_few_times(times))
     distances, seconds = np.diff(steps[lines]), _between(times[lines])
     both_usual = steady.window.kept[lines[:-1]] & steady.window.kept[lines[1:]]
     if epochs is not None:
         both_usual &= epochs[lines[:-1]] == epochs[lines[1:]]
-    if min(seconds.sum(), seconds[both_usual].sum()) < RESOLUTIONS * _resolution(seconds):
-        return None
+    resolution = _resolution(seconds)
+    if (seconds_of_run := min(seconds.sum(), seconds[both_usual].sum())) < RESOLUTIONS * resolution:
+        return WallRate(np.nan, _too_coarse(seconds_of_run, resolution))
     if (seconds < 0).any():
-        return WallRate(np.nan, "times go backwards")
+        return _misfitting("times go backwards")
     usual = global_batch * _usual_rate(distances[both_usual], seconds[both_usual])
     if abs(usual / steady.window.wall_rate - 1) > MISFIT:
         printed = f"{steady.window.wall_rate:.6g} samples/s are printed"
-        return WallRate(np.nan, f"between ordinary lines times give {usual:.6g} samples/s where {printed}", usual)
+        return _misfitting(f"between ordinary lines times give {usual:.6g} samples/s where {printed}", usual)
     return WallRate(float(global_batch * distances.sum() / seconds.sum()))
+
+
+def _misfitting(misfit: str, ordinary: float = np.nan) -> WallRate:
+    return WallRate(np.nan, misfit, misfit, ordinary)
+
+
+def _too_few_times(times: Floats) -> str:
+    if not np.isfinite(times).any():
+        return "its lines have no times"
+    return f"fewer than {MINIMUM_STEPS} of its lines have a time after the start-up"
+
+
+def _too_coarse(seconds: float, resolution: float) -> str:
+    return (
+        f"the times of its lines are too coarse: {max(seconds, 0):.3g} s between ordinary lines, where a resolution of "
+        f"{resolution:g} s needs {RESOLUTIONS * resolution:g} s"
+    )
 
 
 def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int, global_batch: int) -> float:
@@ -128,6 +148,11 @@ def no_fixed_window(gap: Gap) -> str:
 def no_fixed_window_of_run(row: Any) -> str:
     """Return why a run has no number of DLPerf's window."""
     return NO_LINE if isinstance(row.fixed_window, str) else NO_EXTRACTOR
+
+
+def no_wall_rate_of_run(row: Any) -> str:
+    """Return why a run has no rate by the times of its lines; empty where that is not known."""
+    return row.wall_obstacle if isinstance(row.wall_obstacle, str) else ""
 
 
 METRICS = (
@@ -203,7 +228,14 @@ METRICS = (
         R,
         unit="samples/s",
         missing=(only_in_tokens,),
-        missing_of_run="its lines have no times, or these are too coarse or don't fit the printed rates",
+        missing_of_run=no_wall_rate_of_run,
+    ),
+    Metric(
+        "wall_obstacle",
+        "No throughput by the clock because",
+        "of ingested logs: why the times of lines give no rate; empty where they do",
+        R,
+        dtype=STRING,
     ),
     Metric(
         "fixed_window", "Fixed window", "of ingested logs: the steps that DLPerf took of such logs", R, dtype=STRING

@@ -79,18 +79,20 @@ class Summary(Enum):
 
     GEOMETRIC: of rates, the exponential of the mean of their logarithms, with its interval. MEAN: of what may be
     negative, if only by chance, with its interval. POSITIVE_MEAN: of what is positive, as a time; so is its interval.
+    SHARE: of a difference as a share of a whole, at most 1; so is its interval.
     FACT: the same for all runs; where it isn't, the median. LARGEST: of all runs.
     """
 
     GEOMETRIC = auto()
     MEAN = auto()
     POSITIVE_MEAN = auto()
+    SHARE = auto()
     FACT = auto()
     LARGEST = auto()
 
 
 #: The summaries that are estimates of a mean.
-MEANS = (Summary.MEAN, Summary.POSITIVE_MEAN)
+MEANS = (Summary.MEAN, Summary.POSITIVE_MEAN, Summary.SHARE)
 WITH_INTERVAL = (Summary.GEOMETRIC, *MEANS)
 
 
@@ -187,7 +189,8 @@ class Metric:
         tables: which have it.
         value: its formula, of what ``source`` says; None where several things give it.
         summary: what the table of configurations has of its runs; ``decimals``: of a FACT; ``limits``: between which
-            the mean of what a MEAN estimates must be, as 0 and 1 of a share: it and its interval are cut off there.
+            what is estimated must be, as 0 and 1 of a share: there a mean and its interval are cut off. A rate beyond
+            them is wrong, as a diagnostic says of it, and is shown as it is.
         only_if_all: it is summarised only if every run with this other metric has it.
         interval: what its 95 % interval is of, which makes two more columns; empty without one.
         missing: why a configuration has no value, the first reason that holds; ``missing_of_run``: of the row of a

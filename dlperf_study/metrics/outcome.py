@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import pandas as pd
+
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.evidence.record_agreement import CLOCKS_APART
 from dlperf_study.evidence.run import Run
+from dlperf_study.evidence.run_agreement import CLOCKS_APART
 from dlperf_study.metrics.metric import FLOAT, INT, MAYBE_INT, RATE_PAGES, STRING, Metric, R, Shown, Source, recorded
 from dlperf_study.study.job import ROUNDS, Outcome
 
@@ -13,6 +15,11 @@ from dlperf_study.study.job import ROUNDS, Outcome
 BUSY_CORES = 0.25
 #: What to do about a run that shares no round.
 REMEDY = "ratios leave it out. One more repeat adds a round that all configurations share"
+
+
+def completed_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table of runs whose runs completed: those that may be summarised."""
+    return runs[runs["outcome"] == Outcome.COMPLETED]
 
 
 def failed(run: Run) -> Iterator[Diagnostic]:

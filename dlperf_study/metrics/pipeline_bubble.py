@@ -35,8 +35,8 @@ class Bubble:
 
     @property
     def share(self) -> float:
-        """The part of the step that does not grow with the number of micro-batches; below 0 by chance."""
-        return 1 - self.rest.factor
+        """The part of the step that does not grow with the number of micro-batches; 0 where chance puts it below."""
+        return max(0.0, 1 - self.rest.factor)
 
     def columns(self) -> dict[str, float]:
         """Return the share and the bounds of its interval, as columns of a configuration."""
@@ -45,7 +45,8 @@ class Bubble:
 
 
 def _complement(interval: Interval | None) -> Interval | None:
-    return Interval(1 - interval.high, 1 - interval.low) if interval else None
+    """Return the interval of what is left of a whole, of which at least nothing is."""
+    return Interval(max(0.0, 1 - interval.high), max(0.0, 1 - interval.low)) if interval else None
 
 
 def even_share(stages: int, micro_batches: int, chunks: int = 1) -> float:
@@ -182,7 +183,7 @@ METRICS = (
         "Pipeline bubble",
         "part of a step that does not grow with the number of micro-batches: 1 − micro-batches × slope / step, with "
         "the slope of the step over the number of micro-batches of one size; exchange of gradients and update are in "
-        "it",
+        "it; an interval that begins with 0 can't tell it from none",
         C,
         interval="of the regression",
         missing=(

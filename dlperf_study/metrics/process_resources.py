@@ -1,9 +1,13 @@
-"""The memory of a rank, the largest batch that fits in it, and its share of the cores where a limit was set."""
+"""Memory of a rank, the largest batch that fits in it, and the rank's share of the cores where a limit was set.
 
-from collections.abc import Callable
+Of its memory: the peaks of a window, and its part of parameters, gradients and optimizer state.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from dlperf_study.evidence.lines import TRAINING
+from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import (
     MAYBE_INT,
@@ -19,6 +23,26 @@ from dlperf_study.metrics.metric import (
     not_measured_by_program,
 )
 from dlperf_study.study.batch_search import BatchSearch
+
+
+def shared_cores(run: Run) -> str:
+    """Return why computation and exchange share cores on some host of CPU ranks; empty where they don't.
+
+    Each rank has its threads and those with which its library exchanges; parameter servers are processes of their own.
+    """
+    facts, configuration = run.ranks[0].facts, run.configuration
+    cores = run.facts["environment"]["hardware"].get("cores")
+    if facts["device"] != "cpu" or not cores:
+        return ""
+    threads, helpers = configuration.threads_per_device, facts.get("exchange_threads", 0)
+    hosts = len({log.facts["host"] for log in run.ranks})
+    processes = configuration.world_size / hosts
+    if configuration.cpu_limit and threads + helpers > configuration.cpu_limit:
+        return f"{threads + helpers:g} threads of a rank and its exchange share its {configuration.cpu_limit:g} cores"
+    needed = processes * (threads + helpers) + configuration.servers / hosts
+    if needed <= cores:
+        return ""
+    return f"{needed:g} threads of ranks, exchange and servers share {cores} cores"
 
 
 def _peak(kind: str, label: str, meaning: str, missing: str) -> Metric:
@@ -40,10 +64,20 @@ def _peak(kind: str, label: str, meaning: str, missing: str) -> Metric:
 
 def peak(kind: str) -> Callable[[Run], int | None]:
     """Return the formula of a peak: None where a rank has not recorded it, for that may be the most."""
+    return _largest(lambda log: log.end.get("peak_memory", {}), kind)
+
+
+def held(kind: str) -> Callable[[Run], int | None]:
+    """Return the formula of what the rank with most holds; None where a rank does not say it."""
+    return _largest(lambda log: log.facts.get("held_bytes", {}), kind)
+
+
+def _largest(sizes_of: Callable[[RankLog], object], kind: str) -> Callable[[Run], int | None]:
+    """Return the formula of the most of a kind that a rank has, of the bytes by kind that its log says."""
 
     def largest(run: Run) -> int | None:
-        peaks = (cast(dict[str, int], log.end.get("peak_memory", {})).get(kind) for log in run.ranks)
-        return max(if_complete(peaks), default=None)
+        sizes = (cast(Mapping[str, int], sizes_of(log)).get(kind) for log in run.ranks)
+        return max(if_complete(sizes), default=None)
 
     return largest
 
@@ -104,6 +138,36 @@ def _tried(
     )
 
 
+_KINDS_HELD = {
+    "weights": ("Weights held", "parameters"),
+    "gradients": ("Gradients held", "gradients"),
+    "optimizer": ("Optimizer state held", "the optimizer's state"),
+}
+
+
+def _not_observed(gap: Gap) -> str:
+    """Return why nobody knows what the first update left in memory."""
+    is_scaled = getattr(gap.row, "loss_scaling", "none") != "none"
+    return f"its library does not say it{', or loss scaling skipped the first step' if is_scaled else ''}"
+
+
+_HELD = tuple(
+    Metric(
+        f"held_{kind}_bytes",
+        label,
+        f"bytes of {meaning} on the rank with most, after the update of the first step; without copies and buffers",
+        RC,
+        unit="bytes",
+        dtype=MAYBE_INT,
+        value=held(kind),
+        summary=Summary.LARGEST,
+        missing=(not_measured_by_program, _not_observed),
+    )
+    for kind, (label, meaning) in _KINDS_HELD.items()
+)
+#: The columns of what is held.
+HELD_COLUMNS = tuple(metric.name for metric in _HELD)
+
 METRICS = (
     *PEAKS,
     _tried(
@@ -149,4 +213,5 @@ METRICS = (
         value=throttled_share,
         missing_of_run=_no_limit,
     ),
+    *_HELD,
 )

@@ -51,7 +51,7 @@ class Interval:
             return Interval(float(np.exp(self.low)), float(np.exp(self.high)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean over runs, its standard error and its degrees of freedom; without an error nothing is known but the mean.
 
@@ -178,7 +178,7 @@ class Paced(Protocol):
         """Return the logarithm of their ratio at one pace, by common round in order; None where that can't be told."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """The value of each run of one configuration, and the round in which it was measured.
 
@@ -210,7 +210,8 @@ class Sample:
     @property
     def estimate(self) -> Estimate:
         """The mean of the values."""
-        return self._estimate(self.in_order, self.resolution)
+        is_in_rounds = self.rounds is not None and not np.isnan(self.rounds).any()
+        return self._estimate(self.in_order, self.resolution, is_later=self._is_later(self) if is_in_rounds else None)
 
     def within_rounds(self, other: "Sample") -> Floats:
         """Return the differences within the rounds that both have a run in, in order of the rounds."""

@@ -8,7 +8,7 @@ can, which are the bubble of a pipeline and the input wait.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -132,7 +132,7 @@ def _waterfall(parts: Mapping[str, Samples], identity: str, baseline: str, work:
 
 def _scaled(sample: Sample, factor: float) -> Sample:
     """Return the runs with their seconds for other work."""
-    return Sample(sample.values * factor, sample.rounds)
+    return replace(sample, values=sample.values * factor)
 
 
 def _common(sample: Sample, compared: Sample) -> Estimate:
@@ -141,7 +141,7 @@ def _common(sample: Sample, compared: Sample) -> Estimate:
         return sample.estimate
     is_common = pd.Series(sample.rounds).isin(compared.rounds).to_numpy()
     if is_common.sum() < len(sample.values) and len(sample.within_rounds(compared)) >= 3:
-        return Sample(sample.values[is_common], sample.rounds[is_common]).estimate
+        return replace(sample, values=sample.values[is_common], rounds=sample.rounds[is_common]).estimate
     return sample.estimate
 
 

@@ -75,6 +75,11 @@ class Curve:
     identity: str = ""
 
     @property
+    def title(self) -> str:
+        """What tells it from all others: its label, or its origin where that has no other curve."""
+        return self.label or self.origin
+
+    @property
     def last(self) -> CurvePoint:
         """The largest size."""
         return self.points[-1]

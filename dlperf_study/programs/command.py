@@ -9,6 +9,7 @@ from shutil import which
 from typing import Any
 
 from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.wording import all_reasons
 from dlperf_study.programs.frameworks._base import ClusterView
 from dlperf_study.programs.frameworks._processes import gpu_environment, gpus_per_node, network_environment
 from dlperf_study.programs.program_files import kept_program
@@ -34,7 +35,7 @@ def command_obstacles(configuration: Configuration, cluster: ClusterView) -> str
     ]
     if configuration.servers:
         obstacles.append(f"servers is {configuration.servers}, but a program starts its servers itself")
-    return "; ".join(obstacles)
+    return all_reasons(obstacles)
 
 
 def missing_command(program: Program) -> str:

@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import io
 import re
 import zipfile
 import zlib
@@ -78,6 +79,24 @@ class LogSource:
             yield opened
 
 
+def read_whole(source: LogSource, most_bytes: int) -> bytes:
+    """Return the content of a file, decompressed.
+
+    Raises:
+        LogError: it can't be read, or has more than ``most_bytes``, which a small compressed file may have.
+
+    """
+    try:
+        # Those that are made of several files open otherwise.
+        with LogSource.open(source) as file:
+            content = file.read(most_bytes + 1)
+    except (OSError, *DAMAGE) as error:
+        raise LogError(f"{source}: can't be read: {error}") from error
+    if len(content) > most_bytes:
+        raise LogError(f"{source}: can't be read: it has more than {most_bytes / 1e6:.0f} MB")
+    return content
+
+
 def log_sources(path: Path) -> list[LogSource]:
     """Return the logs in a file: each member of a zip archive, else the file itself."""
     if not zipfile.is_zipfile(path):
@@ -88,6 +107,21 @@ def log_sources(path: Path) -> list[LogSource]:
     except _OPENING_ERRORS as error:
         raise LogError(f"{path}: can't be read as an archive: {error}") from error
     return [LogSource(path, member.filename) for member in members]
+
+
+class Lines(io.BufferedIOBase):
+    """Lines as a file."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._rest = b""
+
+    def read1(self, size: int = -1) -> bytes:
+        """Return the next line, or as much of it as the size; nothing at the end."""
+        content = self._rest or next(self._lines, b"")
+        end = len(content) if size < 0 else size
+        self._rest = content[end:]
+        return content[:end]
 
 
 @dataclass(frozen=True)

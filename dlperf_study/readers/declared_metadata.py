@@ -17,13 +17,13 @@ from pydantic import BaseModel, Field, PositiveInt, create_model
 from dlperf_study.core.errors import MetadataError
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
-from dlperf_study.readers.blocks import DAMAGE
+from dlperf_study.readers.blocks import read_whole
 from dlperf_study.readers.inferred_metadata import parse_name_below, runs_of_repetitions
 from dlperf_study.readers.log_files import CONFIGURATION_FILE, LogFile
 from dlperf_study.readers.metadata import EXTRAS, Extras, LogMetadata, LogRun, StudyMetadata, merge_equal
 from dlperf_study.study.configuration import parameters_of, shared_batch, study_parameters
 from dlperf_study.study.parameter import Scope
-from dlperf_study.study.strict_yaml import display_path, read_mapping
+from dlperf_study.study.strict_yaml import MAX_BYTES, display_path, read_mapping
 from dlperf_study.study.study_file import Values, value_type
 from dlperf_study.study.validation import Section, validate
 
@@ -120,7 +120,8 @@ def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata]
     """Return the configurations declared in folders, and the files outside these folders.
 
     Raises:
-        MetadataError: a ``configuration.json`` can't be read as one.
+        LogError: a ``configuration.json`` can't be read, or is too long.
+        MetadataError: it is none.
 
     """
     declarations = {file.parts[:-1]: file for file in files if file.name == CONFIGURATION_FILE}
@@ -149,10 +150,10 @@ def _logs_among(files: Sequence[LogFile]) -> list[LogFile]:
 
 
 def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetadata:
+    stored = read_whole(file.source, MAX_BYTES)
     try:
-        with file.source.open() as opened:
-            content = json.loads(opened.read(), object_pairs_hook=_refuse_repeated_names)
-    except (OSError, *DAMAGE, ValueError, RecursionError) as error:
+        content = json.loads(stored, object_pairs_hook=_refuse_repeated_names)
+    except (ValueError, RecursionError) as error:
         raise MetadataError(f"{file.source}: can't be read as JSON: {error}") from error
     if not isinstance(content, dict):
         raise MetadataError(f"{file.source}: is a {type(content).__name__}; it must be an object of names and values")

@@ -13,7 +13,7 @@ from pathlib import PurePath
 import numpy as np
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.readers.scalar_rows import DamagedRecordError, Scalars, fields, scalar_rows, shortest
+from dlperf_study.readers.scalar_rows import LONGEST_RECORD, DamagedRecordError, Scalars, fields, scalar_rows, shortest
 
 #: What is before the scalars of an event.
 EVENT_ROW = "TensorBoard row: "
@@ -65,6 +65,8 @@ def _records(file: BufferedIOBase) -> Iterator[tuple[int, bytes]]:
             raise DamagedRecordError(f"the record at byte {offset} is cut")
         _check(header, offset)
         length = int.from_bytes(header[:-_CHECKSUM_BYTES], "little")
+        if length > LONGEST_RECORD:
+            raise DamagedRecordError(f"the record at byte {offset} has {length} bytes: no event is so long")
         content = file.read(length + _CHECKSUM_BYTES)
         if len(content) < length + _CHECKSUM_BYTES:
             raise DamagedRecordError(f"the record at byte {offset} is cut")

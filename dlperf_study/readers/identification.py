@@ -1,7 +1,8 @@
 """Log identification: which runs the logs of a folder are, from declared metadata and from inferred ones."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from dlperf_study.readers.declared_metadata import (
 from dlperf_study.readers.inferred_metadata import infer_configurations
 from dlperf_study.readers.log_files import CONFIGURATION_FILE, IDENTITY_FILE, LogFile, find_log_files, stem
 from dlperf_study.readers.metadata import REQUIRED, StudyMetadata, metadata_problems
-from dlperf_study.readers.own_format import assign_own_formats, format_file_next_to
+from dlperf_study.readers.own_format import FORMAT_FILE, assign_own_formats, format_file_next_to
+from dlperf_study.readers.proposed_format import proposed_format
 from dlperf_study.readers.tracker_files import collect_tracker_runs
 from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.grid import format_values
@@ -26,6 +28,18 @@ from dlperf_study.study.parameter import Scope
 
 #: What DLPerf compares with, and so what is proposed.
 _BASELINE, _SCALING = {"nodes": 1, "devices_per_node": 1}, "weak"
+#: How many logs are searched for lines that repeat.
+_MOST_SEARCHED = 5
+#: A configuration as its file has it.
+_EXAMPLE: Mapping[str, str | int] = {
+    "framework": "my_program",
+    "model": "my_network",
+    "nodes": 1,
+    "devices_per_node": 8,
+    "servers": 0,
+    "batch_per_device": 64,
+    "precision": "fp32",
+}
 #: The parameters of a configuration except those of our own way of measuring.
 _SHOWN_PARAMETERS = tuple(parameters_of(Scope.WORKLOAD, Scope.NETWORK))
 
@@ -105,7 +119,22 @@ def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
     return (
         f"{folder}: no metadata of these logs ({shown}): put a {CONFIGURATION_FILE} next to those of a configuration, "
         "name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write an "
-        f"{IDENTITY_FILE}, as docs/ingest.md shows"
+        f"{IDENTITY_FILE}, as docs/ingest.md shows{_proposal(files)}"
+    )
+
+
+def _proposal(files: Sequence[LogFile]) -> str:
+    """Return what to put next to logs whose format is not known, filled in from their lines; empty if none repeats."""
+    proposals = (proposed_format(file.source) for file in files[:_MOST_SEARCHED])
+    proposal = next(filter(None, proposals), None)
+    if proposal is None:
+        return ""
+    meaning = f"{proposal.rate} is {proposal.unit} of the whole job (else `of: rank` or `of: device`)"
+    configuration = json.dumps(_EXAMPLE)
+    return (
+        f".\nNo format has these lines, which repeat: {proposal.line!r}\n"
+        f"If {meaning}, put this {FORMAT_FILE} next to them:\n\n{proposal.text}\n"
+        f"and with your own values this {CONFIGURATION_FILE}:\n\n{configuration}"
     )
 
 

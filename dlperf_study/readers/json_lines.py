@@ -4,10 +4,10 @@ Programs write the same numbers into a table of comma-separated values, into lin
 """
 
 import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from io import BufferedIOBase
 from itertools import chain
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.arrays import Integers
-from dlperf_study.readers.blocks import LONGEST_LINE, Block
+from dlperf_study.core.errors import LogError
+from dlperf_study.readers.blocks import LONGEST_LINE, Block, Lines
 from dlperf_study.readers.event_files import event_rows, is_event_file
 from dlperf_study.readers.format import TRAINING, JsonLine, JsonRecord
 from dlperf_study.readers.records import POSITION_COLUMNS, Matches, Records, make_records
@@ -27,7 +28,7 @@ JSON_ROW, CSV_ROW = "JSON row: ", "CSV row: "
 #: The entry of a document that has one row per line of the log.
 _ROWS = "log_history"
 #: A longer document is no log.
-_LONGEST_DOCUMENT = 1 << 28
+_LONGEST_DOCUMENT = 1 << 25
 #: What reading raises for an object of the wrong form.
 UNREADABLE = (ValueError, KeyError, TypeError, RecursionError, OverflowError)
 #: Larger integers do not fit a column.
@@ -45,14 +46,14 @@ def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
     ``name``: its path, which tells that, and which messages name.
     """
     if is_event_file(name):
-        return _Lines(event_rows(name, file))
+        return Lines(event_rows(name, file))
     if is_wandb_file(name):
-        return _Lines(history_rows(name, file))
+        return Lines(history_rows(name, file))
     lower = name.lower().removesuffix(".gz")
     if lower.endswith(".csv"):
-        return _Lines(_csv_rows(file))
+        return Lines(_csv_rows(file))
     if lower.endswith((".json", ".jsonl")):
-        return _Lines(_json_rows(file))
+        return Lines(_json_rows(name, file))
     return file
 
 
@@ -76,7 +77,12 @@ def _csv_rows(file: BufferedIOBase) -> Iterator[bytes]:
 
 def _cells(line: str) -> list[str]:
     """Return the cells of a line of a table; those in quotes may have commas."""
-    cells = next(csv.reader([line.strip()]), [""]) if '"' in line else line.strip().split(",")
+    line = line.strip()
+    cells = line.split(",")
+    if '"' in line:
+        # A cell that is too long, or a carriage return in the middle of a line, is no table.
+        with suppress(csv.Error):
+            cells = next(csv.reader([line]), [""])
     return [cell.strip() for cell in cells]
 
 
@@ -85,11 +91,16 @@ def _lines_of(file: BufferedIOBase) -> Iterator[bytes]:
     return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 
-def _json_rows(file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the rows of a document; lines with an object each as they are, and all others."""
+def _json_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
+    """Yield the rows of a document; lines with an object each as they are, and all others.
+
+    Raises LogError for a document that is too long for a log.
+    """
     first = file.readline(LONGEST_LINE)
     if first.strip() == b"{":
-        content = first + file.read(_LONGEST_DOCUMENT)
+        content = first + file.read(_LONGEST_DOCUMENT + 1)
+        if len(content) > _LONGEST_DOCUMENT:
+            raise LogError(f"{name}: is one JSON document of more than {_LONGEST_DOCUMENT / 1e6:.0f} MB; no log is")
         yield from _document_rows(content)
         return
     for line in chain([first], _lines_of(file)):
@@ -113,21 +124,6 @@ def _line(marker: str, text: str, is_complete: bool = True) -> bytes:
     """Return a row as a line, without a newline if its own line was cut."""
     newline = "\n" if is_complete else ""
     return f"{marker}{text}{newline}".encode()
-
-
-class _Lines(io.BufferedIOBase):
-    """Lines as a file."""
-
-    def __init__(self, lines: Iterator[bytes]) -> None:
-        self._lines = lines
-        self._rest = b""
-
-    def read1(self, size: int = -1) -> bytes:
-        """Return the next line, or as much of it as the size; nothing at the end."""
-        content = self._rest or next(self._lines, b"")
-        end = len(content) if size < 0 else size
-        self._rest = content[end:]
-        return content[:end]
 
 
 def numeric_values(data: Mapping[str, Any]) -> dict[str, float]:

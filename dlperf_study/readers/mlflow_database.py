@@ -3,7 +3,6 @@
 The database is read in memory, so that it may be a member of an archive.
 """
 
-import io
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,7 +11,8 @@ from io import BufferedIOBase
 from typing import Any
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.readers.blocks import DAMAGE, LogSource
+from dlperf_study.core.wording import counted
+from dlperf_study.readers.blocks import Lines, LogSource, read_whole
 from dlperf_study.readers.log_files import LogFile
 from dlperf_study.readers.scalar_rows import Scalars, scalar_rows
 
@@ -20,6 +20,8 @@ from dlperf_study.readers.scalar_rows import Scalars, scalar_rows
 METRIC_ROW = "MLflow row: "
 #: The name that MLflow gives to its database, and to the folder next to it for what runs produced.
 DATABASE, ARTIFACTS = "mlflow.db", "mlruns"
+#: A larger one does not fit into the memory of a small machine, twice.
+_LARGEST = 1 << 30
 _METRICS = "SELECT step, timestamp, key, value FROM metrics WHERE run_uuid = ? AND NOT is_nan ORDER BY timestamp"
 
 
@@ -34,17 +36,25 @@ class MlflowDatabaseRun(LogSource):
         """Open the rows of all metrics for reading, ordered by time.
 
         Raises:
-            LogError: the database can't be read, the run did not finish, or it is not known which of the metrics is a
-                rate or the time of a step.
+            LogError: the database can't be read, the run did not finish, a row is no value of a metric, or it is not
+                known which of the metrics is a rate or the time of a step.
 
         """
-        [[status, stage]] = _rows(self, "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?", self.run_id)
+        rows = _rows(self, "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?", self.run_id)
+        if len(rows) != 1:
+            raise LogError(f"{self}: has {counted(len(rows), 'row')} in the table of runs")
+        [(status, stage)] = rows
         require_finished(str(self), status, stage)
-        values = (
-            Scalars(step, milliseconds / 1000, {name: value})
-            for step, milliseconds, name, value in _rows(self, _METRICS, self.run_id)
-        )
-        yield io.BytesIO(b"".join(scalar_rows(str(self), METRIC_ROW, values)))
+        values = map(self._scalars, _rows(self, _METRICS, self.run_id))
+        yield Lines(scalar_rows(str(self), METRIC_ROW, values))
+
+    def _scalars(self, row: tuple[Any, ...]) -> Scalars:
+        """Return a row as scalars: SQLite lets any column hold a text, or nothing."""
+        step, milliseconds, name, value = row
+        try:
+            return Scalars(int(step), int(milliseconds) / 1000, {str(name): float(value)})
+        except (TypeError, ValueError, OverflowError) as error:
+            raise LogError(f"{self}: a row of metrics is no step, time and value: {str(row)[:80]}") from error
 
 
 def require_finished(name: str, status: str, stage: str) -> None:
@@ -57,21 +67,29 @@ def runs_in_database(file: LogFile) -> list[LogFile]:
     """Return the runs in a database, in the order of their start; raises LogError if it can't be read."""
     runs = []
     for (run_id,) in _rows(file.source, "SELECT run_uuid FROM runs ORDER BY start_time, run_uuid"):
-        parts = (*file.parts, run_id)
-        source = MlflowDatabaseRun(file.source.path, file.source.member, "/".join(parts[1:]), run_id=run_id)
+        parts = (*file.parts, str(run_id))
+        source = MlflowDatabaseRun(file.source.path, file.source.member, "/".join(parts[1:]), run_id=str(run_id))
         runs.append(replace(file, source=source, parts=parts))
     return runs
 
 
 def _rows(source: LogSource, query: str, *values: str) -> list[tuple[Any, ...]]:
     """Return the answer of a database to a query."""
+    content = read_whole(source, _LARGEST)
     try:
-        with LogSource.open(source) as file:
-            content = file.read()
         with closing(sqlite3.connect(":memory:")) as database:
             # Of no bytes it would be a MemoryError.
             if content:
                 database.deserialize(content)
+            _require_tables(database)
             return database.execute(query, values).fetchall()
-    except (OSError, sqlite3.Error, *DAMAGE) as error:
+    # What SQLite says of a damaged database may be no text.
+    except (sqlite3.Error, ValueError, OverflowError) as error:
         raise LogError(f"{source}: can't be read as a database of MLflow: {error}") from error
+
+
+def _require_tables(database: sqlite3.Connection) -> None:
+    """Raise sqlite3.Error where a query would compute what it reads: a view may have rows without an end."""
+    kinds = dict(database.execute("SELECT name, type FROM sqlite_master WHERE name IN ('runs', 'metrics')"))
+    if set(kinds.values()) - {"table"}:
+        raise sqlite3.DatabaseError("runs and metrics must be tables")

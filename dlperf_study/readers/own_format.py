@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations, product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from dlperf_study.core.errors import MetadataError, StudyFileError
 from dlperf_study.core.wording import closest
-from dlperf_study.readers.blocks import DAMAGE, LogSource
+from dlperf_study.readers.blocks import LogSource, read_whole
 from dlperf_study.readers.format import (
     ELAPSED,
     INTERVALS,
@@ -59,11 +59,25 @@ _KNOWN = (*POSITION_COLUMNS, *_KNOWN_METRICS)
 _MISNAMED = ("log_format.yml", "log-format.yaml", "log-format.yml", "logformat.yaml", "log_format.json")
 
 
+Unit = Literal["samples/s", "tokens/s", "steps/s", "s/step", "ms/step", "us/step", "s since start", "ms since start"]
+#: What programs and people write instead: an image is a sample, and all ranks are the job.
+_OTHER_UNITS = dict.fromkeys(("img/s", "imgs/s", "images/s", "images/sec", "img/sec", "examples/s"), "samples/s")
+_OTHER_SCOPES = {"all": "job"}
+
+
+def _unit_of(written: Any) -> Any:
+    return _OTHER_UNITS.get(written, written) if isinstance(written, str) else written
+
+
+def _scope_of(written: Any) -> Any:
+    return _OTHER_SCOPES.get(written, written) if isinstance(written, str) else written
+
+
 class OwnNumber(Section):
     """What a number means. ``steps``: of how many steps a time is; ``thousands``: it has commas between thousands."""
 
-    unit: Literal["samples/s", "tokens/s", "steps/s", "s/step", "ms/step", "us/step", "s since start", "ms since start"]
-    of: Literal["job", "rank", "device"]
+    unit: Annotated[Unit, BeforeValidator(_unit_of)]
+    of: Annotated[Literal["job", "rank", "device"], BeforeValidator(_scope_of)]
     mean_since: Literal["start", "epoch"] | None = None
     steps: int = Field(default=1, ge=1)
     thousands: bool = False
@@ -267,6 +281,7 @@ def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
     The nearest one above a log counts. Files of trackers have formats of their own.
 
     Raises:
+        LogError: a file can't be read, or is too long.
         StudyFileError: a file declares no valid format.
         MetadataError: two files declare different formats of one name, or one has a similar name.
 
@@ -295,12 +310,7 @@ def format_file_next_to(path: Path) -> list[LogFile]:
 
 
 def _read(file: LogFile) -> Format:
-    try:
-        with file.source.open() as opened:
-            data = opened.read(MAX_BYTES + 1)
-    except (OSError, *DAMAGE) as error:
-        raise StudyFileError(f"{file.relative_path}: can't be read: {error}") from error
-    return read_own_format(data, file.relative_path)
+    return read_own_format(read_whole(file.source, MAX_BYTES), file.relative_path)
 
 
 def _require_one_meaning_each(formats: Sequence[Format]) -> None:

@@ -19,6 +19,10 @@ from dlperf_study.readers.format import JOB_RATE, JOB_STEP, JOB_TOKENS, LOSS, UN
 #: Wire types; the struct format of those of fixed size.
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
 _FIXED = {_DOUBLE: "<d", _FLOAT: "<f"}
+#: How many bits an integer may have, in bytes of seven.
+_LONGEST_VARINT = 70
+#: A longer record of a tracker is damage, or was made to fill the memory.
+LONGEST_RECORD = 1 << 26
 #: Of each device, as programs that train language models record it.
 DEVICE_TOKEN_RATE = PrintedMetric("device_token_throughput", "tokens/s", MetricScope.DEVICE)
 #: What a log must have one of, the best first.
@@ -70,14 +74,15 @@ def fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Return an integer and the position after it."""
+    """Return an integer and the position after it; raises ValueError for one of more than 64 bits."""
     value = shift = 0
-    while True:
+    while shift < _LONGEST_VARINT:
         byte = message[position]
         value |= (byte & 0x7F) << shift
         position, shift = position + 1, shift + 7
         if byte < 0x80:
             return value, position
+    raise ValueError("an integer has more than 64 bits")
 
 
 def shortest(number: np.floating[Any]) -> float:

@@ -19,7 +19,7 @@ from operator import attrgetter
 import yaml
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.readers.blocks import DAMAGE, LogSource
+from dlperf_study.readers.blocks import Lines, LogSource, read_whole
 from dlperf_study.readers.event_files import is_event_file
 from dlperf_study.readers.log_files import CONFIGURATION_FILE, LogFile
 from dlperf_study.readers.mlflow_database import (
@@ -31,9 +31,12 @@ from dlperf_study.readers.mlflow_database import (
 )
 from dlperf_study.readers.scalar_rows import Scalars, scalar_rows
 from dlperf_study.readers.wandb_files import is_wandb_file
+from dlperf_study.study.strict_yaml import MAX_BYTES
 
 #: The name of the file that states what MLflow knows of a run, and of the folder of its metrics.
 META_FILE, METRICS_FOLDER = "meta.yaml", "metrics"
+#: A metric has 30 bytes a step.
+_LONGEST_METRIC = 1 << 26
 _STATUS = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
 #: The names on a path, from the given folder down.
 Names = tuple[str, ...]
@@ -67,19 +70,19 @@ class MlflowRun(LogSource):
         """
         self._require_success()
         values = heapq.merge(*starmap(self._values, self.metrics), key=attrgetter("wall_time"))
-        yield io.BytesIO(b"".join(scalar_rows(str(self), METRIC_ROW, values)))
+        yield Lines(scalar_rows(str(self), METRIC_ROW, values))
 
     def _require_success(self) -> None:
         meta_file = LogSource(self.path, self.member, str(self).removesuffix(METRICS_FOLDER) + META_FILE)
         try:
-            meta = yaml.safe_load(_text(meta_file))
+            meta = yaml.safe_load(_text(meta_file, MAX_BYTES))
             status, stage = _STATUS[meta["status"]], meta["lifecycle_stage"]
-        except (yaml.YAMLError, KeyError, TypeError) as error:
+        except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise LogError(f"{meta_file}: does not state status and lifecycle_stage of a run of MLflow") from error
         require_finished(str(self), status, stage)
 
     def _values(self, name: str, source: LogSource) -> Iterator[Scalars]:
-        for line_number, line in enumerate(_text(source).splitlines(keepends=True), 1):
+        for line_number, line in enumerate(io.StringIO(_text(source, _LONGEST_METRIC), newline="\n"), 1):
             try:
                 milliseconds, value, step = line.removesuffix("\n").split(" ")
                 scalars = Scalars(int(step), int(milliseconds) / 1000, {name: float(value)})
@@ -91,11 +94,10 @@ class MlflowRun(LogSource):
             yield scalars
 
 
-def _text(source: LogSource) -> str:
+def _text(source: LogSource, most_bytes: int) -> str:
     try:
-        with source.open() as file:
-            return file.read().decode()
-    except (OSError, UnicodeDecodeError, *DAMAGE) as error:
+        return read_whole(source, most_bytes).decode()
+    except UnicodeDecodeError as error:
         raise LogError(f"{source}: can't be read: {error}") from error
 
 

@@ -12,7 +12,7 @@ from io import BufferedIOBase
 from typing import Any
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.readers.scalar_rows import DamagedRecordError, Scalars, fields, scalar_rows
+from dlperf_study.readers.scalar_rows import LONGEST_RECORD, DamagedRecordError, Scalars, fields, scalar_rows
 
 #: What is before the scalars of a record.
 HISTORY_ROW = "Weights & Biases row: "
@@ -76,15 +76,18 @@ def _require_success(name: str, exit_record: bytes) -> None:
 
 def _records(file: BufferedIOBase) -> Iterator[tuple[int, bytes]]:
     """Yield each record and the position of its first piece."""
-    start, parts = 0, list[bytes]()
+    start, parts, size = 0, list[bytes](), 0
     for offset, kind, content in _pieces(file):
         if (kind in (_MIDDLE, _LAST)) != bool(parts):
             raise DamagedRecordError(f"the record at byte {start if parts else offset} is cut")
         start = start if parts else offset
         parts.append(content)
+        size += len(content)
+        if size > LONGEST_RECORD:
+            raise DamagedRecordError(f"the record at byte {start} has more than {LONGEST_RECORD} bytes")
         if kind in (_WHOLE, _LAST):
             yield start, b"".join(parts)
-            parts = []
+            parts, size = [], 0
     if parts:
         raise DamagedRecordError(f"the record at byte {start} is cut")
 

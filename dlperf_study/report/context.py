@@ -8,12 +8,13 @@ import pandas as pd
 from dlperf_study.core.wording import counted, duration
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import column_named
+from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.programs.part_names import sources_without_input
-from dlperf_study.report.formatting import display_name, distinct_levels, level_name, listed, listed_columns
+from dlperf_study.report.formatting import display_name, distinct_levels, level_with_unit, listed, listed_columns
+from dlperf_study.report.series import goes_without_saying, level_label, usual_levels
 from dlperf_study.study.configuration import PARAMETERS, parameters_of
-from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import BATCH_OF_SCALING
 
@@ -102,6 +103,14 @@ _SHARDED = (
     "A sharded classifier has collectives in its forward and backward pass: they count as computation, not as "
     "communication, and ranks that wait for each other in them look the same."
 )
+#: Of exposed next to pure communication.
+_LONGER_THAN_ALONE = (
+    "What is exposed may be longer than the exchange alone: in a step, ranks that are done wait for the slowest, and "
+    "computation and exchange may share cores."
+)
+
+
+_NO_INTERVAL = f"an interval needs {MINIMUM_RUNS} runs, so there is none"
 
 
 def page_wording(dataset: Dataset) -> PageWording:
@@ -128,7 +137,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
             unknown += [] if dataset.plan.is_program else [label]
         elif name != "device":
             parts.append(f"{label}: {levels(values)}")
-    parts += [versions(runs), f"{dataset.plan.scaling} scaling"]
+    parts += [_unless_named(dataset), versions(runs), f"{dataset.plan.scaling} scaling"]
     if unknown:
         parts.append(f"{wording.unknown}: {', '.join(unknown)}")
     return f"{'; '.join(filter(None, parts))}.{quick_label(dataset)}"
@@ -151,7 +160,6 @@ def page_conditions(dataset: Dataset) -> str:
         return ""
     where = page_wording(dataset).origin + _devices_phrase(runs)
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
-    link = f"link {levels(runs['link'])}" if distinct_levels(runs["link"]) else ""
     names = ("precision", "data_source", *_sizes(rows), *departures(rows, _UNUSUAL), batch, "threads_per_device")
     training = []
     for name in names:
@@ -161,7 +169,15 @@ def page_conditions(dataset: Dataset) -> str:
     of_workload = parameters_of(Scope.WORKLOAD, Scope.NETWORK)
     varied = [name for name in (*of_workload, *settings_of(rows)) if len(distinct_levels(rows[name])) > 1]
     differing = f"varied: {listed_columns(varied)}" if varied else ""
-    parts = [where, link, *training, differing, versions(runs), f"{dataset.plan.scaling} scaling"]
+    parts = [
+        where,
+        _link_phrase(runs),
+        *training,
+        differing,
+        _unless_named(dataset),
+        versions(runs),
+        f"{dataset.plan.scaling} scaling",
+    ]
     return f"{' · '.join(filter(None, parts))}. {_interval_line(rows, runs)}{quick_label(dataset)}"
 
 
@@ -174,9 +190,14 @@ def _interval_line(rows: pd.DataFrame, runs: pd.DataFrame) -> str:
     """Return what values and brackets are, and of which time, shortly."""
     stretch = stretch_of_time(runs)
     values = f"Values are means over runs of these {stretch}" if stretch else "Values are means over runs"
-    if (rows["runs_completed"] < MINIMUM_RUNS).all():
-        return f"{values}; an interval needs {MINIMUM_RUNS} runs, so there is none."
+    if has_no_interval(rows):
+        return f"{values}; {_NO_INTERVAL}."
     return f"{values}; brackets and bars are 95 % intervals."
+
+
+def has_no_interval(rows: pd.DataFrame) -> bool:
+    """Return whether no configuration has completed runs enough for an interval."""
+    return bool((rows["runs_completed"] < MINIMUM_RUNS).all())
 
 
 def stretch_of_time(runs: pd.DataFrame) -> str:
@@ -193,6 +214,42 @@ def stretch_of_time(runs: pd.DataFrame) -> str:
     if first.date() == last.date():
         return f"{duration((last - first).total_seconds())} ({first:%Y-%m-%d, %H:%M} to {last:%H:%M} UTC)"
     return f"{counted((last.date() - first.date()).days + 1, 'day')} ({first:%Y-%m-%d} to {last:%Y-%m-%d})"
+
+
+def measured_when(dataset: Dataset) -> str:
+    """Return when the runs of a study were measured: ``Measured in 14 min (2026-11-24, …)``; empty if unknown."""
+    stretch = stretch_of_time(completed_runs(dataset))
+    return f"{page_wording(dataset).origin} in {stretch}" if stretch else ""
+
+
+def page_conditions_in_short(dataset: Dataset) -> str:
+    """Return where the numbers of a page were measured and what brackets are: the first page has all conditions."""
+    rows, runs = measured(dataset), completed_runs(dataset)
+    if rows.empty:
+        return ""
+    where = page_wording(dataset).origin + _devices_phrase(runs)
+    intervals = _NO_INTERVAL if has_no_interval(rows) else "brackets and bars are 95 % intervals"
+    parts = filter(None, (where, _link_phrase(runs), _unless_named(dataset), intervals))
+    return f"{'; '.join(parts)}.{quick_label(dataset)}"
+
+
+def _link_phrase(runs: pd.DataFrame) -> str:
+    return f"link {levels(runs['link'])}" if distinct_levels(runs["link"]) else ""
+
+
+def _unless_named(dataset: Dataset) -> str:
+    usual = usual_of_names(dataset)
+    return f"unless a name says otherwise: {', '.join(usual)}" if usual else ""
+
+
+def usual_of_names(dataset: Dataset) -> list[str]:
+    """Return the levels that no name of a series has, but for those that go without saying.
+
+    A selection that has none of these is named by its own.
+    """
+    rows, usual = measured(dataset), usual_levels(dataset.whole or dataset).items()
+    of_rows = [(name, level) for name, level in usual if (rows[name] == level).any()]
+    return [level_label(name, level) for name, level in of_rows if not goes_without_saying(name, level)]
 
 
 def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
@@ -214,11 +271,21 @@ def repetition(dataset: Dataset, ratios: bool = False) -> str:
 
 
 def merging(dataset: Dataset) -> str:
-    """Return the caption's sentence on how the numbers of several ranks became the job's."""
+    """Return the caption's sentence on how the numbers of several ranks became the job's; no rule where one has none.
+
+    Empty where each run that was measured has one rank.
+    """
+    runs = completed_runs(dataset)
     if not dataset.plan.ingested_from:
-        return _MERGED
-    rules = completed_runs(dataset)[["log_format", "printed_rate", "merge_rule"]].dropna().drop_duplicates()
-    labels = [f"{display_name(name)}, {printed}: {rule}" for name, printed, rule in rules.itertuples(index=False)]
+        return _MERGED if (runs["world_size"] > 1).any() else ""
+    is_merged = runs["ranks_seen"].fillna(1) > 1
+    rules = runs.assign(merge_rule=runs["merge_rule"].where(is_merged, ""))[
+        ["log_format", "printed_rate", "merge_rule"]
+    ]
+    labels = [
+        f"{display_name(name)}, {printed}{f': {rule}' if rule else ''}"
+        for name, printed, rule in rules.dropna().drop_duplicates().itertuples(index=False)
+    ]
     made = listed(labels) or "nothing was printed"
     return f"Rates are the steady part of what programs printed, converted to those of the whole job ({made})."
 
@@ -240,15 +307,20 @@ def breakdown_notes(dataset: Dataset) -> tuple[str, ...]:
     """Return which runs measured the parts of a step, where some trained alone on purpose; otherwise nothing."""
     runs = completed_runs(dataset)
     first = runs["breakdown_from"].fillna(1)
-    is_broken_down = runs["repetition"] >= first
-    if is_broken_down.all():
+    if (runs["repetition"] >= first).all():
         return ()
-    counts = f"{is_broken_down.sum()} of {counted(len(runs), 'run')}"
+    counts = f"{runs['broken_down_step_seconds'].notna().sum()} of {counted(len(runs), 'run')}"
     return (
-        f"A step, its parts, and what is made of them are of the {counts} that measured them, from run {first.max()} "
-        "of each configuration on. The others trained alone, and count for rates and their ratios. Where nothing is "
-        "exchanged, each run has these parts.",
+        f"The step in parts, its parts, and what is made of them are of the {counts} that measured them: those from "
+        f"run {first.max()} of a configuration on, and all where nothing is exchanged. The others trained alone, and "
+        "count for rates and their ratios.",
     )
+
+
+def longer_than_alone(dataset: Dataset) -> str:
+    """Return why a step waits for longer than its exchange takes alone; empty where none does."""
+    rows = dataset.configurations
+    return _LONGER_THAN_ALONE if (rows["exposed_seconds"] > rows["exchange_seconds"]).any() else ""
 
 
 def input_note(dataset: Dataset) -> str:
@@ -293,7 +365,7 @@ def known_columns(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
 @kept_with_dataset
 def completed_runs(dataset: Dataset) -> pd.DataFrame:
     """Return the runs that may be summarised."""
-    return dataset.runs[dataset.runs["outcome"] == Outcome.COMPLETED]
+    return completed_of(dataset.runs)
 
 
 def versions(runs: pd.DataFrame) -> str:
@@ -311,7 +383,7 @@ def levels(values: pd.Series) -> str:
     distinct = distinct_levels(values)
     if not any(isinstance(value, str) for value in distinct):
         distinct.sort()
-    return listed(level_name(str(values.name), value) for value in distinct) or "not recorded"
+    return listed(level_with_unit(str(values.name), value) for value in distinct) or "not recorded"
 
 
 def _devices_phrase(runs: pd.DataFrame) -> str:

@@ -23,6 +23,8 @@ from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.job import Outcome
 
 MISSING = "–"
+#: How many configurations or changes a sentence or a cell names.
+MOST_NAMED = 3
 #: Between groups of three digits; LaTeX gets its own.
 THIN_SPACE = "\u202f"
 MINUS = "\u2212"
@@ -97,6 +99,13 @@ def level_name(parameter: str, level: Any) -> str:
     # Of a user's program, what the user calls it.
     is_of_user = parameter not in COLUMNS or parameter == "own_program"
     return str(level) if is_of_user else display_name(level)
+
+
+def level_with_unit(parameter: str, level: Any) -> str:
+    """Return a level as ``level_name`` does, with its unit unless the parameter says what it counts: ``640 MiB``."""
+    name, unit = level_name(parameter, level), PARAMETERS[parameter].unit if parameter in PARAMETERS else ""
+    is_measure = unit in MEASURES and not is_named_default(parameter, level)
+    return f"{name} {unit}" if is_measure else name
 
 
 def is_named_default(parameter: str, level: Any) -> bool:
@@ -241,6 +250,8 @@ def _rounded(value: float, decimals: int) -> str:
     return digits.replace(",", THIN_SPACE).replace("-", MINUS)
 
 
+#: Units of levels that are no counts: a level has them wherever it is printed.
+MEASURES = ("MiB", "ms", "s", "cores")
 #: Units that take a prefix, and how each prefixed unit is printed.
 _PREFIXED = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),

@@ -14,7 +14,7 @@ from dlperf_study.metrics.columns import Summary, column_named, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import context
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.series import SEPARATOR, configuration_labels
+from dlperf_study.report.series import SEPARATOR, configuration_labels, full_configuration_labels
 from dlperf_study.report.tables.latex import latex_escaped
 from dlperf_study.report.tables.table_builders import measured_column
 
@@ -71,7 +71,7 @@ def short_names(dataset: Dataset) -> dict[str, str]:
     A study that grows may need more parts: the old name is then an error of the document, and never another number.
     Configurations whose labels are equal, or not plain letters, have none.
     """
-    parts = {identity: label.split(SEPARATOR) for identity, label in configuration_labels(dataset).items()}
+    parts = {identity: label.split(SEPARATOR) for identity, label in full_configuration_labels(dataset).items()}
     names = {}
     for identity, label_parts in parts.items():
         taken = [set(label) for labelled, label in parts.items() if labelled != identity]

@@ -8,17 +8,30 @@ from dlperf_study import __version__
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.wanted_precision import widest
+from dlperf_study.dataset.wanted_precision import precisions, too_wide
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.environment import VERSION_PREFIX
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
-from dlperf_study.report.formatting import distinct_levels, listed
+from dlperf_study.report.formatting import display_name, distinct_levels, listed
+from dlperf_study.report.reached_precision import ended_configurations, missed_precisions, reached_precisions
 from dlperf_study.report.tables.answers import pace_note
 from dlperf_study.report.tables.latex import latex_escaped
+from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.job import BLOCKS, ROUNDS
+from dlperf_study.study.parameter import Scope
 
+#: What is said of windows that are not shown to be steady.
+_NOT_SHOWN = {Answer.NOT_STEADY: "it is shown not to be", Answer.CANT_TELL: "the windows are too short to tell"}
+#: What is named of every training, also where captions take it as known.
+_ALSO_NAMED = ("classes", "optimizer")
+#: What other sentences name, or the batch that a kind of scaling holds constant.
+_NAMED_ELSEWHERE = (
+    *("framework", "strategy", "model", "nodes", "devices_per_node", "servers", "batch_per_device"),
+    *context.SIZES,
+)
 #: How many letters of a commit identify it.
 _COMMIT = 12
 
@@ -45,6 +58,7 @@ def _measured(dataset: Dataset) -> Iterator[str]:
     yield _precision(dataset)
     yield _disturbances(dataset)
     yield _windows(rows)
+    yield _steadiness(dataset)
     yield from map(latex_escaped, context.breakdown_notes(dataset))
     yield _statistics(dataset)
     yield latex_escaped(pace_note(dataset))
@@ -61,19 +75,56 @@ def _training(dataset: Dataset) -> str:
     machine = f"{counted(nodes, 'node')}{f' with {cores}' if cores else ''}"
     link, python = _known(runs, "link"), _known(runs, "python_version")
     under = [*filter(None, (python and f"Python {python}", _known(runs, "system")))]
-    sentence = f"We trained {_known(rows, _trained(dataset))}{f' with {libraries}' if libraries else ''} on "
+    sentence = f"We trained {_known(rows, _trained(dataset))}{_parallelism(dataset)}"
+    sentence += f"{f' with {libraries}' if libraries else ''} on "
     sentence += f"{_counted_levels(rows, 'world_size', 'device')}{f' ({kind})' if kind else ''} of {machine}"
     sentence += f"{f' (link: {link})' if link else ''}{f', under {listed(under)}' if under else ''}."
     return sentence
 
 
+def _parallelism(dataset: Dataset) -> str:
+    """Return the frameworks, each with its strategies: `` by PyTorch DDP (all-reduce)``; empty of a user's program.
+
+    A framework that trained some of the models has their names.
+    """
+    if dataset.plan.is_program:
+        return ""
+    rows, parts = context.measured(dataset), []
+    for name, of_framework in rows.groupby("framework", sort=False):
+        trained_all = of_framework["model"].nunique() == rows["model"].nunique()
+        only = "" if trained_all else f"; {context.levels(of_framework['model'])} only"
+        parts.append(f"{display_name(name)} ({context.levels(of_framework['strategy'])}{only})")
+    return f" by {listed(parts)},"
+
+
 def _settings(dataset: Dataset) -> str:
     """Return the settings of the training, each with its levels, as far as they are known."""
     rows = context.measured(dataset)
-    names = [name for name in context.named_factors(dataset, rows) if name != _trained(dataset)]
-    settings = [f"{column_named(name).words} {levels}" for name in names if (levels := _known(rows, name))]
-    listed_settings = f", with {'; '.join(settings)}" if settings else ""
-    return f"Scaling was {dataset.plan.scaling}{listed_settings}."
+    names = [name for name in _repeatable(dataset) if name != _trained(dataset)]
+    constant, varied = [], []
+    for name in names:
+        label, levels = column_named(name).words, distinct_levels(rows[name])
+        if len(levels) == 1:
+            constant.append(f"{label} {_known(rows, name)}")
+        elif levels:
+            varied.append(f"{label} ({_known(rows, name)})")
+    settings = f", with {listed(constant)}" if constant else ""
+    usual = context.usual_of_names(dataset)
+    sentences = (
+        f"Scaling was {dataset.plan.scaling}{settings}.",
+        f"We varied {listed(varied)}." if varied else "",
+        f"Where a name says nothing else, a configuration has {listed(usual)}." if usual else "",
+    )
+    return " ".join(filter(None, sentences))
+
+
+def _repeatable(dataset: Dataset) -> dict[str, None]:
+    """Return what a reader needs to know to repeat the training: what captions name, and what goes without saying."""
+    rows = context.measured(dataset)
+    further = () if dataset.plan.is_program else _ALSO_NAMED
+    departures = context.departures(rows, parameters_of(Scope.WORKLOAD, Scope.NETWORK))
+    unnamed = [name for name in departures if name not in _NAMED_ELSEWHERE]
+    return dict.fromkeys((*context.named_factors(dataset, rows), *further, *unnamed))
 
 
 def _trained(dataset: Dataset) -> str:
@@ -134,17 +185,51 @@ def _repetitions(rows: pd.DataFrame) -> str:
 
 def _precision(dataset: Dataset) -> str:
     """Return which precision was asked for and how many configurations have it; nothing where none was."""
-    plan = dataset.plan
+    plan, reached = dataset.plan, reached_precisions(dataset)
     if plan.precision is None:
         return ""
-    throughputs = throughputs_of(dataset.runs, plan)
-    reached = [precision for entry in plan.runnable if (precision := widest(entry, throughputs))]
     aim = f"$\\pm${100 * plan.precision:g}\\,\\%"
-    count = sum(not precision.is_wider_than(plan.precision) for precision in reached)
-    sentence = f"The {aim} aimed for was reached by {count or 'none'} of {counted(len(reached), 'configuration')}."
-    if any(precision.has_ended(plan.precision) for precision in reached):
-        sentence += " As many runs again as were precise enough confirmed them, and the error is that of these alone."
+    count = len(reached) - len(missed_precisions(dataset))
+    total = counted(len(reached), "configuration")
+    sentence = f"The {aim} aimed for was reached by {count or 'none'} of {total}{_limit(dataset)}."
+    if ended := len(ended_configurations(dataset)):
+        sentence += (
+            f" In {ended} of {total} the rate or a ratio was precise enough after half of the runs, and the error "
+            f"is that of the later half alone: {_confirmed(ended, _not_confirmed(dataset))}."
+        )
     return sentence
+
+
+def _confirmed(ended: int, missed: int) -> str:
+    """Return of how many configurations the later half of the runs is as precise as the first one was."""
+    if not missed:
+        return "that half confirmed it"
+    if missed == ended:
+        return "that half was less precise than asked"
+    return f"that half confirmed it in {ended - missed} of them, and in {missed} it was less precise than asked"
+
+
+def _not_confirmed(dataset: Dataset) -> int:
+    """Return how many configurations ended measuring and have an interval of that wider than the study asks for."""
+    plan, throughputs = dataset.plan, throughputs_of(dataset.runs, dataset.plan)
+    wanted = plan.precision or 0.0
+    return sum(
+        any(each.has_ended(wanted) and each.is_wider_than(wanted) for each in precisions(entry, throughputs))
+        for entry in plan.runnable
+    )
+
+
+def _limit(dataset: Dataset) -> str:
+    """Return what ended measuring before all intervals were narrow enough; empty where nothing of the study did."""
+    plan = dataset.plan
+    is_too_wide = dataset.runs["identity"].isin(too_wide(plan, throughputs_of(dataset.runs, plan)))
+    rounds = dataset.runs[is_too_wide].groupby("identity")["repetition"].max()
+    if rounds.empty:
+        return ""
+    if plan.max_repeats and (rounds >= plan.max_repeats).all():
+        return f" within the {plan.max_repeats} runs of each that the study allows"
+    minutes = plan.time_budget_minutes
+    return f" within the time budget of {minutes:g}\\,min" if minutes is not None else ""
 
 
 def _disturbances(dataset: Dataset) -> str:
@@ -160,6 +245,28 @@ def _windows(rows: pd.DataFrame) -> str:
     over = f", over windows of at least {listed(filter(None, lengths))}" if any(lengths) else ""
     after = f", after a warm-up of at least {warmup}" if warmup else ""
     return f"Throughput is that of the whole job, until its slowest rank was done{over}{after}."
+
+
+def _steadiness(dataset: Dataset) -> str:
+    """Return of how many runs the window is shown to be steady, and what that is; nothing where it is not known."""
+    answers = context.completed_runs(dataset)["steadiness"].dropna()
+    if answers.empty:
+        return ""
+    counts = answers.value_counts()
+    steady, total = counts.get(Answer.STEADY, 0), counted(len(answers), "run")
+    shown = f"For {steady} of {total} it is shown" if steady else f"For none of {total} can it be shown"
+    criterion = "the means of its halves, and of its first and of its last quarter against the rest, within "
+    tolerance = f"{100 * steadiness_tolerance(dataset.plan.precision):g}\\,\\%"
+    return f"{shown} that the window is steady ({criterion}{tolerance}){_not_shown(counts)}."
+
+
+def _not_shown(counts: pd.Series) -> str:
+    """Return of how many of the other runs which answer is known; without a number where all have the same."""
+    remaining = {answer: words for answer, words in _NOT_SHOWN.items() if answer in counts}
+    if len(remaining) == len(counts) == 1:
+        return f": {next(iter(remaining.values()))}"
+    parts = [f"for {counts[answer]} {words}" for answer, words in remaining.items()]
+    return f"; {listed(parts)}" if parts else ""
 
 
 def _levels(rows: pd.DataFrame, name: str, unit: str) -> str:

@@ -7,6 +7,7 @@ A page is one file, with its style and figures in it; a small script sorts and s
 import json
 import re
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,12 +18,15 @@ from typing import Any
 from dlperf_study import __version__
 from dlperf_study.core.errors import ReportError
 from dlperf_study.core.paths import REPORT_VARIABLE, SELFTEST, StudyPaths
-from dlperf_study.core.resources import NOTEBOOKS
+from dlperf_study.core.progress import Progress, Say
+from dlperf_study.core.resources import NOTEBOOKS, workspace
 from dlperf_study.core.writing import write_atomically
+from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import measurements_of
 from dlperf_study.dataset.inputs import record_report, report_digest
 from dlperf_study.machines.supervision.locks import lock
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
+from dlperf_study.report.context import measured_when
 from dlperf_study.report.section import RUNS_FILE
 from dlperf_study.report.tables.compliance_tables import PAGE as COMPLIANCE
 from dlperf_study.report.tables.table import Page
@@ -35,6 +39,9 @@ TEMPLATE = "study"
 #: How many notebooks are executed at once, and how long all of them together may take.
 PARALLEL = 2
 TIMEOUT_SECONDS = 900.0
+#: An element of a picture, in whose attributes ``<`` and ``>`` are escaped, and a drawing in it. The same in a text
+#: between elements is no drawing: what becomes of its escapes there would be an element.
+_PICTURE = re.compile(r"<(?:img|source) [^<>]*>")
 _DRAWING = re.compile(r'src(?:set)?="data:image/svg\+xml,[^"]*"')
 
 SUMMARY = Page("summary", "Summary", "index.html")
@@ -46,17 +53,36 @@ SELFTEST_TITLE = "The instrument tested with known answers"
 
 @dataclass(frozen=True)
 class Masthead:
-    """The head of every page of one study."""
+    """The head of every page of one study; the first page has ``about``, and when it was ``made`` and by whom."""
 
     name: str
     title: str
     quick: bool
+    about: str = ""
+    made: str = ""
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> "Masthead":
+        """Return the head of the pages of a study."""
+        plan = dataset.plan
+        full = "The full study: " if plan.quick and plan.about else ""
+        made = filter(None, [measured_when(dataset), _author()])
+        return cls(plan.study, plan.title, plan.quick, f"{full}{plan.about}", " · ".join(made))
 
 
-def build(study: str, say: Callable[[str], object] = print) -> Path:
+def _author() -> str:
+    """Return who builds the report: the name that git gives commits in the workspace; empty where it has none."""
+    command = ["git", "-C", str(workspace()), "config", "user.name"]
+    with suppress(OSError, subprocess.TimeoutExpired):
+        name = subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
+        return f"report built by {name}" if name else ""
+    return ""
+
+
+def build(study: str, say: Say = print) -> Path:
     """Bring the datasets of ``study`` and its earlier dates up to date and write its report; return its first page.
 
-    ``say`` is called once the study is known to have a plan.
+    ``say`` is called once the study is known to have a plan, and every few seconds with the pages that are built.
 
     Raises :class:`ReportError` with the cell and its error when a notebook fails; the executed notebooks
     then stay in a folder next to the report, and the last good report is left as it was. Raises BusyError
@@ -68,12 +94,13 @@ def build(study: str, say: Callable[[str], object] = print) -> Path:
     say("building the report …")
     with lock(paths.report_lock, f"building the report of study {study}", "would mix their pages"):
         inputs = report_digest(paths)
-        plan = measurements_of(study)[-1].dataset.plan
+        dataset = measurements_of(study, say)[-1].dataset
+        plan = dataset.plan
         pages = [SUMMARY, *(Page.answering(question) for question in QUESTIONS if question in plan.questions)]
         if paths.earlier_measurements():
             pages.append(HISTORY)
         pages += [COMPLIANCE, RUNS]
-        _write_pages(paths, pages, Masthead(study, plan.title, plan.quick))
+        _write_pages(paths, pages, Masthead.of(dataset), Progress("building the report", "page", len(pages), say))
         record_report(paths, inputs)
     return paths.report_page
 
@@ -82,18 +109,24 @@ def build_selftest() -> Path:
     """Write the page on the last self-test of this outputs folder, and return it; raises as ``build`` does."""
     paths = StudyPaths.of(SELFTEST)
     with lock(paths.report_lock, "building the page of the self-test", "would mix their pages"):
-        _write_pages(paths, [SELFTEST_PAGE], Masthead(SELFTEST, SELFTEST_TITLE, last_result().quick))
+        masthead = Masthead(SELFTEST, SELFTEST_TITLE, last_result().quick)
+        _write_pages(paths, [SELFTEST_PAGE], masthead, Progress("building the report", "page", 1, print))
     return paths.report_page
 
 
-def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead) -> None:
+def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead, progress: Progress) -> None:
     """Execute the notebooks of pages, and put the pages in the place of the last ones."""
     with _new_report(paths) as folder:
         notebooks = folder / "notebooks"
         notebooks.mkdir()
-        executed = execute_notebooks([page.notebook for page in pages], paths, notebooks)
-        for page, notebook in zip(pages, executed, strict=True):
+        by_notebook = {page.notebook: page for page in pages}
+
+        def write_page(notebook: Path) -> None:
+            page = by_notebook[notebook.stem]
             write_atomically(folder / page.file, page_html(notebook, page, pages, masthead))
+            progress.end(page.title.lower())
+
+        execute_notebooks(list(by_notebook), paths, notebooks, write_page)
         for part in (paths.tables, paths.figures):
             # With its own copies the folder of the pages can be sent alone.
             written = paths.report_unfinished / part.name
@@ -128,8 +161,8 @@ def _new_report(paths: StudyPaths) -> Iterator[Path]:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def execute_notebooks(names: list[str], paths: StudyPaths, folder: Path) -> list[Path]:
-    """Execute the report notebooks of a study into ``folder``, two at a time; return the copies, in order.
+def execute_notebooks(names: list[str], paths: StudyPaths, folder: Path, use: Callable[[Path], None]) -> None:
+    """Execute the report notebooks of a study into ``folder``, two at a time; ``use`` each copy once it is executed.
 
     Raises :class:`ReportError` with the cell and its error; what was executed stays in ``folder``.
     """
@@ -138,27 +171,36 @@ def execute_notebooks(names: list[str], paths: StudyPaths, folder: Path) -> list
     for name in names:
         source, errors = NOTEBOOKS / f"{name}.ipynb", folder / f"{name}.errors"
         executions.append(Execution(source, folder / source.name, {"study": study}, errors, environment))
-    execute(executions)
-    return [execution.output for execution in executions]
+    execute(executions, use)
 
 
-def execute(executions: list[Execution]) -> None:
-    """Execute notebooks, at most ``PARALLEL`` at a time; raises ReportError at the first that fails."""
+def execute(executions: list[Execution], use: Callable[[Path], None]) -> None:
+    """Execute notebooks, at most ``PARALLEL`` at a time; raises ReportError at the first that fails.
+
+    ``use`` is called with each executed copy, while others are being executed.
+    """
     waiting, running = list(executions), list[NotebookProcess]()
     deadline = time.monotonic() + TIMEOUT_SECONDS
     try:
-        while waiting or running:
-            while waiting and len(running) < PARALLEL:
-                running.append(NotebookProcess(waiting.pop(0)))
+        _start(waiting, running)
+        while running:
             done = first_done(running, deadline - time.monotonic())
             if done is None:
                 name = running[0].execution.source.name
                 raise ReportError(f"{name}: not done after {TIMEOUT_SECONDS:.0f} s; stopped")
             running.remove(done)
             _close(done)
+            _start(waiting, running)
+            use(done.execution.output)
     finally:
         for process in running:
             process.end()
+
+
+def _start(waiting: list[Execution], running: list[NotebookProcess]) -> None:
+    """Start notebooks that wait, as many as may be executed at once."""
+    while waiting and len(running) < PARALLEL:
+        running.append(NotebookProcess(waiting.pop(0)))
 
 
 def _close(process: NotebookProcess) -> None:
@@ -216,4 +258,8 @@ def unescape_drawings(html: str) -> str:
 
     HTML needs no escape for them in an attribute, and they are an eighth of a drawing, of which a page may have ten.
     """
-    return _DRAWING.sub(lambda drawing: drawing[0].replace("&lt;", "<").replace("&gt;", ">"), html)
+
+    def unescape(drawing: re.Match[str]) -> str:
+        return drawing[0].replace("&lt;", "<").replace("&gt;", ">")
+
+    return _PICTURE.sub(lambda picture: _DRAWING.sub(unescape, picture[0]), html)

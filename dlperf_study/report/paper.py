@@ -1,26 +1,29 @@
 r"""The folder of a study for a paper: figures, tables, macros, methods, references, and a document that shows them.
 
-Every number of a configuration is a macro; sentences on results and methods are those of the report.
+Every number of a configuration is a macro, and what is counted over several is typed. Sentences on results and methods
+are those of the report.
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dlperf_study import __version__
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset, up_to_date
 from dlperf_study.report import context, figures, tables
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import COLUMN, WIDTHS
+from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.macros import macros
 from dlperf_study.report.methods import methods
-from dlperf_study.report.paper_tables import for_paper, has_numbers
 from dlperf_study.report.results import results
 from dlperf_study.report.tables.latex import latex_escaped, latex_table
-from dlperf_study.report.tables.table import Table
+from dlperf_study.report.tables.table import Cell, Table
 
 #: Half a page: a drawing for a column that is higher has its drawing for a page in the document.
 _COLUMN_INCHES = 4.5
@@ -38,6 +41,23 @@ FIGURES: dict[str, Callable[[Dataset], Iterator[Figure]]] = {
     "communication": figures.communication,
     "comparison": figures.comparison,
 }
+#: What a column is where its heading does not say it, by that heading.
+_EXPLANATIONS = {
+    "Speedup": "Speedup: throughput over that of the baseline.",
+    "Efficiency": "Efficiency: the speedup as a share of the ideal one.",
+    "Communication factor": (
+        "A factor below 1 is what a configuration loses by one cause. Factors are of the runs that measured the parts "
+        "of a step: their product may differ from the efficiency, which is of all runs."
+    ),
+    "Exposed communication": "Exposed communication: what a step takes longer than its computation and input wait.",
+    "Pure communication": "Pure communication: the same exchange alone.",
+    "Overlap": "Overlap: the share of the exchange that computation hides.",
+    "Relative throughput": "Relative throughput: throughput over that of the reference.",
+    "Step in parts, difference": "Differences are those to the reference: negative takes less time.",
+}
+_BRACKETS = "Brackets: 95 % intervals over runs."
+#: What is printed where a configuration is compared with itself, and tells nothing.
+_OF_ITSELF = "1"
 
 
 def write_paper(paths: StudyPaths) -> Path:
@@ -45,20 +65,26 @@ def write_paper(paths: StudyPaths) -> Path:
 
     Raises EvidenceError for a study without a plan, or without a completed run.
     """
-    dataset = up_to_date(paths)
+    dataset = _without_messages(up_to_date(paths))
     if context.completed_runs(dataset).empty:
         raise EvidenceError(f"{paths.folder}: no run completed, so there is nothing to publish")
     unfinished = paths.paper.with_name(".paper")
     shutil.rmtree(unfinished, ignore_errors=True)
     floats = [*_write_figures(dataset, unfinished), *_write_tables(dataset, unfinished)]
     write_atomically(unfinished / "macros.tex", macros(dataset))
-    write_atomically(unfinished / "methods.tex", methods(dataset))
-    write_atomically(unfinished / "results.tex", results(dataset))
-    write_atomically(unfinished / "references.bib", _references(dataset))
+    prose = {"methods.tex": methods(dataset), "results.tex": results(dataset)}
+    for name, paragraph in prose.items():
+        write_atomically(unfinished / name, paragraph)
+    write_atomically(unfinished / "references.bib", _references(dataset, "".join(prose.values())))
     write_atomically(unfinished / "paper.tex", _document(dataset, floats))
     shutil.rmtree(paths.paper, ignore_errors=True)
     unfinished.rename(paths.paper)
     return paths.paper
+
+
+def _without_messages(dataset: Dataset) -> Dataset:
+    """Return a dataset whose failed runs say how they ended, and not with which messages of libraries."""
+    return replace(dataset, runs=dataset.runs.assign(reason=None))
 
 
 def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
@@ -71,6 +97,55 @@ def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
                 write_atomically(folder / name, latex_table(table))
                 if table.name not in _included_elsewhere(dataset):
                     yield f"\\input{{{name}}}"
+
+
+def for_paper(dataset: Dataset, table: Table) -> Table:
+    """Return a table without columns of dashes, with one note on all diagnostics, and a caption that explains it.
+
+    Under which conditions it was measured is said once, by the methods.
+    """
+    rows = [tuple(map(_without_diagnostics, row)) for row in table.rows]
+    kept = [position for position in range(len(table.headings)) if _says_something(table, position)]
+    return replace(
+        table,
+        caption=_table_caption(dataset, table, [table.headings[position].label for position in kept]),
+        headings=tuple(table.headings[position] for position in kept),
+        rows=tuple(tuple(row[position] for position in kept) for row in rows),
+        notes=tuple(_table_notes(table)),
+    )
+
+
+def has_numbers(table: Table) -> bool:
+    """Return whether a column has measured numbers."""
+    return any(heading.interval for heading in table.headings) and not table.is_empty
+
+
+def _without_diagnostics(cell: Cell) -> Cell:
+    """Return a cell with the reason why something is missing, and no other footnote."""
+    return cell if cell.text == MISSING else replace(cell, footnote=cell.reason, further=())
+
+
+def _says_something(table: Table, position: int) -> bool:
+    """Return whether a column has more than dashes, and ratios of configurations to themselves."""
+    printed = {row[position].text for row in table.rows}
+    return not (printed <= {MISSING} or (table.headings[position].interval and printed == {MISSING, _OF_ITSELF}))
+
+
+def _table_notes(table: Table) -> Sequence[str]:
+    """Return how many numbers have diagnostics, in one note; nothing where none has."""
+    cells = [cell for row in table.rows for cell in row if cell.text != MISSING]
+    concerned = sum(cell.footnotes != _without_diagnostics(cell).footnotes for cell in cells)
+    if not concerned:
+        return []
+    verb = "has" if concerned == 1 else "have"
+    return [f"{counted(concerned, 'number')} of this table {verb} diagnostics, which the report of the study lists."]
+
+
+def _table_caption(dataset: Dataset, table: Table, labels: Sequence[str]) -> str:
+    """Return what the columns of these labels are, and what brackets are where there are some."""
+    explanations = filter(None, map(_EXPLANATIONS.get, labels))
+    brackets = _BRACKETS if any(cell.interval for row in table.rows for cell in row) else ""
+    return " ".join(filter(None, (*explanations, brackets, context.quick_label(dataset).strip())))
 
 
 def _included_elsewhere(dataset: Dataset) -> tuple[str, ...]:
@@ -104,15 +179,20 @@ def _figure_float(dataset: Dataset, figure: Figure, for_page: str, for_column: s
     return "\n".join([*lines, f"\\label{{fig:{figure.name}}}", f"\\end{{{kind}}}"])
 
 
-def _references(dataset: Dataset) -> str:
-    """Return what to cite: this package, in the version that made the numbers, and the sources of its statistics."""
+def _references(dataset: Dataset, prose: str) -> str:
+    """Return the entries that the prose cites: this package, in the version that made the numbers, and statistics."""
     begun = context.completed_runs(dataset)["started"].dropna()
     year = str(begun.max())[:4] if len(begun) else ""
-    return _filled("references.bib", VERSION=__version__, YEAR=year)
+    entries = _filled("references.bib", VERSION=__version__, YEAR=year).split("\n\n")
+    return "\n\n".join(entry.strip() for entry in entries if f"\\cite{{{_key(entry)}}}" in prose) + "\n"
+
+
+def _key(entry: str) -> str:
+    return entry.partition("{")[2].partition(",")[0]
 
 
 def _document(dataset: Dataset, floats: list[str]) -> str:
-    """Return a document of two columns with everything in it."""
+    """Return a document of two columns that shows methods, results, figures and tables."""
     return _filled(
         "paper.tex",
         TITLE=latex_escaped(dataset.plan.title),

@@ -1,6 +1,6 @@
 """The paragraph on results of a paper: the sentences of the report, whose numbers are macros."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dlperf_study.dataset.dataset import Dataset
@@ -16,6 +16,7 @@ from dlperf_study.report.sentences.ratio_sentences import (
     claim_sentences,
     reference_claims,
     speedup_claims,
+    undecided_sentences,
 )
 from dlperf_study.report.tables.latex import latex_escaped
 
@@ -34,26 +35,29 @@ def results(dataset: Dataset) -> str:
 
 def _answers(dataset: Dataset) -> Iterator[str]:
     if nothing := no_conclusion_reason(dataset):
-        yield from _plain(dataset, [nothing])
-    claims = [
-        claim for question, make in _CLAIMS.items() if question in dataset.plan.questions for claim in make(dataset)
-    ]
-    if nothing or not claims:
+        yield from _plain([nothing])
+    claims_of = [_CLAIMS[question](dataset) for question in dataset.plan.questions if question in _CLAIMS]
+    if nothing or not any(claims_of):
         yield from _rates(dataset)
         return
     macros = _Macros(dataset)
+    for claims in claims_of:
+        yield from _of_question(macros, claims)
+
+
+def _of_question(macros: "_Macros", claims: Sequence[Claim]) -> Iterator[str]:
+    """Yield what the page of a question says; the ratios of one have other denominators than those of another."""
     decided = [claim for claim in claims if claim.word]
-    if len(decided) > 2 * MOST_CLAIMS:
-        yield from _plain(dataset, list(claim_sentences(claims)))
+    if len(decided) > MOST_CLAIMS:
+        yield from _plain(claim_sentences(claims))
         return
     yield from (macros.sentence(claim) for claim in decided)
-    undecided = [claim for claim in claims if not claim.word]
-    yield from _plain(dataset, list(claim_sentences(undecided)))
+    yield from _plain(undecided_sentences(claims))
 
 
-def _plain(dataset: Dataset, sentences: list[str]) -> Iterator[str]:
+def _plain(sentences: Iterable[str]) -> Iterator[str]:
     """Yield sentences of the report as LaTeX, without the marks of what a page shows in bold."""
-    yield from map(latex_escaped, PageSentences.of(dataset, sentences).sentences)
+    yield from map(latex_escaped, PageSentences(tuple(sentences)).sentences)
 
 
 def _rates(dataset: Dataset) -> Iterator[str]:
@@ -77,7 +81,7 @@ class _Macros:
     def sentence(self, claim: Claim) -> str:
         """Return what may be said of a ratio; one that can't be right has the words of the report."""
         if claim.error_message:
-            [sentence] = _plain(self._dataset, [claim.sentence])
+            [sentence] = _plain([claim.sentence])
             return sentence
         name, comparison = latex_escaped(claim.name), latex_escaped(claim.comparison)
         ratio = f"{self._times(claim)}{self._efficiency(claim)}"
@@ -86,7 +90,11 @@ class _Macros:
             return f"{name} trained as fast {comparison} ({latex_escaped(claim.verdict)}): {ratio}, {rates}."
         if claim.word == NOT_DISTINGUISHABLE:
             both = f"{name} {comparison.replace('as ', 'and ', 1)}"
-            return f"{both} can't be distinguished with these runs{claim.adjusted_for_others}: {ratio}, {rates}."
+            ratio = "" if claim.is_vague else f"{ratio}, "
+            return f"{both} can't be distinguished with these runs{claim.adjusted_for_others}: {ratio}{rates}."
+        if claim.is_vague:
+            [verdict] = _plain([claim.only_verdict])
+            return f"{verdict}, {rates}."
         return f"{name} trained {self._times(claim)} as fast {comparison}{self._efficiency(claim)}, {rates}."
 
     def _times(self, claim: Claim) -> str:

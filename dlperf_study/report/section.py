@@ -28,9 +28,13 @@ _NOTEBOOK_STYLE = """<style>
 :is(.jp-RenderedHTMLCommon, body) figure.table :is(td.number, td.interval) { white-space: nowrap; }
 :is(.jp-RenderedHTMLCommon, body) figure.table td.interval { padding-left: 0; }
 :is(.jp-RenderedHTMLCommon, body) figure.table tr.group th { font-style: italic; font-weight: normal; max-width: none; }
+:is(.jp-RenderedHTMLCommon, body) figure.table .pad::after { content: attr(data-pad); visibility: hidden;
+  font-style: normal; }
 :is(.jp-RenderedHTMLCommon, body) figure.table .unit { display: block; font-weight: normal; opacity: .7; }
 :is(.jp-RenderedHTMLCommon, body) figure.table ul.notes { list-style: none; margin: 0; padding: 0; font-size: .9em;
   opacity: .8; }
+:is(.jp-RenderedHTMLCommon, body) figure.table sup { position: static; vertical-align: super; line-height: 0;
+  margin-left: .1em; font-size: .75em; }
 </style>"""
 
 

@@ -4,7 +4,7 @@ A series differs only in its number of devices. A group is a reference with what
 published points are named here too: by what distinguishes them from the others of their table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import filterfalse
@@ -17,7 +17,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.scaling import series_factors
-from dlperf_study.report.formatting import display_name, is_missing, level_name, model_name
+from dlperf_study.report.formatting import display_name, is_missing, is_named_default, level_with_unit, model_name
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.exchange import COLLECTIVES, STRATEGIES
 from dlperf_study.study.parallel_parameters import ParallelParameters
@@ -29,14 +29,21 @@ _COUNTED = (("nodes", "node"), ("servers", "server"))
 _LABEL_COLUMNS = ["identity", "world_size", "nodes", "servers"]
 #: The columns that name a group and its members, besides the varying factors.
 _GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "servers", "world_size", "is_reference")
+#: What trains, and how: named of each series.
+_WHAT_TRAINS = ("framework", "model", "own_program")
+#: Of fewer series no level is the usual one.
+LEAST_USUAL = 2
 #: What the level ``none`` of a parameter is called.
 _NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "image_set": "made-up images"}
 #: Parameters whose levels say nothing alone.
-_WITH_LABEL = ("cudnn_autotune", "fused_optimizer", "recompute")
+_WITH_LABEL = ("loss_scaling", "cudnn_autotune", "fused_optimizer", "recompute")
 #: Parameters of how devices divide a model: where they divide nothing, nothing is said of it.
 _OF_DIVISION = tuple(field.name for field in fields(ParallelParameters))
 #: Parameters whose default goes without saying where others have another level.
-_UNSAID_DEFAULTS = ("nodes", "servers", "loss_scaling", "compiler", "image_set", *_WITH_LABEL, *_OF_DIVISION)
+_UNSAID_DEFAULTS = (
+    *("nodes", "servers", "compiler", "image_set", "memory_limit_mib", "cpu_limit"),
+    *(*_WITH_LABEL, *_OF_DIVISION),
+)
 #: What may distinguish the published lines of one table.
 _OF_PUBLISHED_LINES = (
     *("program", "mode", "servers", "batch_per_device", "precision"),
@@ -54,13 +61,16 @@ class Series:
     """Configurations that differ only in how many devices they use, in the order of that number.
 
     The position is the same in every figure and for every model, so that a colour means one thing on all pages.
-    ``rate``: the column of the rates that are compared.
+    ``label``: its levels but the usual ones, which the conditions name; ``full_label``: all. ``unusual``: those of its
+    levels that differ from a usual one. ``rate``: the column of the rates that are compared.
     """
 
     label: str
     position: int
     rows: pd.DataFrame
     rate: str = "throughput"
+    full_label: str = ""
+    unusual: frozenset[str] = frozenset()
 
     @cached_property
     def measured(self) -> pd.DataFrame:
@@ -74,32 +84,46 @@ def all_series(dataset: Dataset) -> list[Series]:
 
     A series shares its position with those of other models that differ in nothing else.
     """
-    factors = varying_factors(dataset)
-    rows = dataset.configurations
-    parts = [part for _, part in rows.groupby(factors, sort=False, dropna=False)] if factors else [rows]
+    factors, parts = varying_factors(dataset), _parts_of_series(dataset)
+    firsts, usual = [part.iloc[0] for part in parts], usual_levels(dataset.whole or dataset)
+    labels, full_labels = (_series_labels(firsts, factors, levels) for levels in (usual, {}))
     positions: dict[tuple[str, ...], int] = {}
     series = []
-    for part, label in zip(parts, _series_labels([part.iloc[0] for part in parts], factors), strict=True):
-        first = part.iloc[0]
+    for part, first, label, full_label in zip(parts, firsts, labels, full_labels, strict=True):
         levels = tuple(level_label(factor, first[factor]) for factor in factors if factor != "model")
         position = positions.setdefault(levels, len(positions))
-        series.append(Series(label, position, part.sort_values("world_size", kind="stable"), dataset.rate))
+        rows = part.sort_values("world_size", kind="stable")
+        unusual = frozenset(level_label(name, first[name]) for name in usual if first[name] != usual[name])
+        series.append(Series(label, position, rows, dataset.rate, full_label, unusual))
     return series
 
 
-def _series_labels(rows: Sequence[pd.Series], factors: Sequence[str]) -> list[str]:
-    """Return the labels of series, given a row of each, without the levels that go without saying.
+def _parts_of_series(dataset: Dataset) -> list[pd.DataFrame]:
+    """Return the configurations of each series, in the order of the plan."""
+    factors, rows = varying_factors(dataset), dataset.configurations
+    return [part for _, part in rows.groupby(factors, sort=False, dropna=False)] if factors else [rows]
 
-    Unless a label would then have nothing that distinguishes it: there all have all levels.
+
+def _series_labels(rows: Sequence[pd.Series], factors: Sequence[str], usual: Mapping[str, Any]) -> list[str]:
+    """Return the labels of series, given a row of each, without the levels that need not be named.
+
+    Unless a label would then have nothing that distinguishes it: there all have the usual levels too, or all levels.
     """
-    every, unusual = [], []
-    for row in rows:
-        levels = {factor: level_label(factor, row[factor]) for factor in factors}
-        every.append(list(levels.values()))
-        unusual.append([text for factor, text in levels.items() if not goes_without_saying(factor, row[factor])])
-    shared = set.intersection(*map(set, unusual)) if unusual else set()
-    is_distinct = all(set(label) - shared for label in unusual)
-    return [SEPARATOR.join(label) for label in (unusual if is_distinct else every)]
+    for left_out in (usual, {}):
+        labels = [
+            [level_label(name, row[name]) for name in factors if is_named(name, row[name], left_out)] for row in rows
+        ]
+        shared = set.intersection(*map(set, labels)) if labels else set()
+        if all(set(label) - shared for label in labels):
+            return [SEPARATOR.join(label) for label in labels]
+    return [SEPARATOR.join(level_label(name, row[name]) for name in factors) for row in rows]
+
+
+def is_named(factor: str, level: Any, usual: Mapping[str, Any]) -> bool:
+    """Return whether names have a level: not the usual one, and where none is usual, none that goes without saying."""
+    if factor in usual:
+        return bool(level != usual[factor]) and not (factor == "strategy" and goes_without_saying(factor, level))
+    return not goes_without_saying(factor, level)
 
 
 def goes_without_saying(factor: str, level: Any) -> bool:
@@ -125,10 +149,26 @@ def varying_factors(dataset: Dataset) -> list[str]:
     return factors
 
 
+@kept_with_dataset
+def usual_levels(dataset: Dataset) -> dict[str, Any]:
+    """Return the levels that most series have, by factor; none of a factor of which no level is that of most.
+
+    What trains is always named.
+    """
+    firsts = pd.DataFrame([part.iloc[0] for part in _parts_of_series(dataset)])
+    usual = {}
+    for factor in varying_factors(dataset):
+        counts = firsts[factor].value_counts()
+        if factor not in _WHAT_TRAINS and counts.iloc[0] > len(firsts) / 2 and len(firsts) > LEAST_USUAL:
+            usual[factor] = counts.index[0]
+    return usual
+
+
 def short_labels(series: list[Series]) -> list[str]:
-    """Return the labels of series without the parts that they all have in common."""
+    """Return the labels of series without the parts that they all have in common, but for what is unusual."""
     labels = [line.label.split(SEPARATOR) for line in series]
     common = set.intersection(*map(set, labels)) if len(labels) > 1 else set()
+    common -= frozenset().union(*(line.unusual for line in series))
     return [SEPARATOR.join(filterfalse(common.__contains__, label)) for label in labels]
 
 
@@ -136,10 +176,20 @@ def short_labels(series: list[Series]) -> list[str]:
 def configuration_labels(dataset: Dataset) -> dict[str, str]:
     """Return what each configuration is called, by identity: its series and its devices."""
     series = all_series(dataset)
+    return _with_devices(series, short_labels(series))
+
+
+def full_configuration_labels(dataset: Dataset) -> dict[str, str]:
+    """Return the same with all levels that vary, also those that most series have."""
+    series = all_series(dataset)
+    return _with_devices(series, [line.full_label for line in series])
+
+
+def _with_devices(series: Sequence[Series], names: Sequence[str]) -> dict[str, str]:
     labels = {}
-    for line, label in zip(series, short_labels(series), strict=True):
+    for line, name in zip(series, names, strict=True):
         for row in line.rows[_LABEL_COLUMNS].itertuples():
-            labels[str(row.identity)] = joined(label, devices_label(row))
+            labels[str(row.identity)] = joined(name, devices_label(row))
     return labels
 
 
@@ -161,19 +211,19 @@ def level_label(factor: str, value: Any) -> str:
         return "global batch that can't be shared equally"
     if is_missing(value):
         return f"{column_named(factor).label} not stated"
-    if factor == "cpu_limit":
-        return f"CPU limit {value:g}" if value else "no CPU limit"
+    if is_named_default(factor, value) and PARAMETERS[factor].default_name == "no limit":
+        return f"no {column_named(factor).words}"
     if factor == "gradient_compression":
         return "uncompressed gradients" if value == "none" else f"{display_name(value)} gradients"
     if value == "none" and factor in _NONE_OF:
         return _NONE_OF[factor]
     if factor not in COLUMNS:
-        return f"{factor} {level_name(factor, value)}"
+        return f"{factor} {level_with_unit(factor, value)}"
     if factor in PARAMETERS and PARAMETERS[factor].type is bool and value:
         return column_named(factor).label
     if isinstance(value, str) and value not in {"none", "replicated"} and factor not in _WITH_LABEL:
         return display_name(value)
-    return f"{column_named(factor).label} {level_name(factor, value)}"
+    return f"{column_named(factor).label} {level_with_unit(factor, value)}"
 
 
 @dataclass(frozen=True)
@@ -222,11 +272,15 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     order = {identity: position for position, identity in enumerate(references)}
     rows = rows.assign(position=rows["identity"].map(positions), group=rows["reference_identity"].map(order))
     rows = rows.dropna(subset="group").sort_values(["group", "is_reference"], ascending=[True, False], kind="stable")
-    return _groups(rows, [name for name in varying_factors(dataset) if name != "model"])
+    factors = [name for name in varying_factors(dataset) if name != "model"]
+    return _groups(rows, factors, usual_levels(dataset.whole or dataset))
 
 
-def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
-    """Return the groups of rows that are in the order of their number in ``group``, each reference first."""
+def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any]) -> list[Group]:
+    """Return the groups of rows that are in the order of their number in ``group``, each reference first.
+
+    ``usual``: the levels that most series have, which no name of a group or of its reference has.
+    """
     # A tuple of all columns takes long: all are made at once, and only of the needed ones before the labels are known.
     needed = list(rows[[*dict.fromkeys((*factors, *_GROUP_COLUMNS))]].itertuples())
     ends = rows["group"].value_counts(sort=False).cumsum()
@@ -236,25 +290,23 @@ def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
         shared = [name for name in factors if len(needed[part]) > 1 and rows[name].iloc[part].nunique() == 1]
         reference = needed[part][0]
         levels = {name: getattr(reference, name) for name in shared}
-        named_levels = (
-            level_label(name, level) for name, level in levels.items() if not goes_without_saying(name, level)
-        )
+        named_levels = (level_label(name, level) for name, level in levels.items() if is_named(name, level, usual))
         settings.append(joined(*named_levels, devices_label(reference)))
         differing = [name for name in factors if name not in shared]
-        labels += _member_labels(needed[part], differing)
+        labels += _member_labels(needed[part], differing, usual)
         other_factors = [name for name in differing if name not in ("framework", "strategy")]
-        other_differences += [_differences(row, reference, other_factors) for row in needed[part]]
+        other_differences += [_differences(row, reference, other_factors, usual) for row in needed[part]]
     rows = rows.drop(columns="group").assign(label=labels, other_differences=other_differences)
     members = tuple(rows.itertuples())
     return [Group(setting, rows.iloc[part], members[part]) for part, setting in zip(parts, settings, strict=True)]
 
 
-def _member_labels(members: Sequence[Any], differing: list[str]) -> list[str]:
+def _member_labels(members: Sequence[Any], differing: list[str], usual: Mapping[str, Any]) -> list[str]:
     """Return in what each member of a group differs from the first, its reference."""
     labels = []
     for row in members:
         devices = counted(row.world_size, "device") if row.world_size != members[0].world_size else ""
-        labels.append(joined(_differences(row, members[0], differing), devices) or _program_name(row))
+        labels.append(joined(_differences(row, members[0], differing, usual), devices) or _program_name(row))
     return labels
 
 
@@ -263,10 +315,12 @@ def _program_name(row: Any) -> str:
     return display_name(row.framework) if is_missing(row.own_program) else model_name(row)
 
 
-def _differences(row: Any, reference: Any, factors: list[str]) -> str:
-    """Return in what a row differs from its reference; of the reference, in what the other rows do."""
+def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[str, Any]) -> str:
+    """Return in what a row differs from its reference; of the reference, in what the others do, but what is usual."""
     levels = {name: getattr(row, name) for name in factors}
-    if not row.is_reference:
+    if row.is_reference:
+        levels = {name: level for name, level in levels.items() if name not in usual or level != usual[name]}
+    else:
         levels = {name: level for name, level in levels.items() if level != getattr(reference, name)}
     of_parts = ("strategy", *_OF_DIVISION)
     needed = [name for name in levels if name not in of_parts or not goes_without_saying(name, levels[name])]

@@ -9,6 +9,7 @@ import pandas as pd
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
+from dlperf_study.core.wording import per_cent
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics.comparison import FASTER, SLOWER
@@ -52,19 +53,19 @@ REQUIREMENTS = {
     SLOWDOWNS: (
         "Slowdowns of known size: at most one in ten has the wrong sign, at most one in ten has the true ratio outside "
         f"its interval ({_ROUNDED_UP}), none is called faster, and half of the intervals reach at most "
-        f"{WIDEST_MEDIAN:.0%} of the ratio to each side"
+        f"{per_cent(WIDEST_MEDIAN)} of the ratio to each side"
     ),
     INTERVALS: (
         "The distances of the measured ratios from the true ones, in units of their intervals, are no larger than "
-        f"those of right intervals are in {1 - NARROW_BY_CHANCE:.1%} of self-tests"
+        f"those of right intervals are in {per_cent(1 - NARROW_BY_CHANCE, 1)} of self-tests"
     ),
     STEPS: (
         "Steps that sleep for a known time: throughput and time of a step are what follows from it, and with a slower "
-        f"second rank what follows from that one, within {STEP_TOLERANCE:.0%}"
+        f"second rank what follows from that one, within {per_cent(STEP_TOLERANCE)}"
     ),
     LINK: (
         "Over a link of known rate an exchange takes what the link allows, and the bandwidth fitted to exchanges of "
-        f"several sizes is its rate, within {LINK_TOLERANCE:.0%}"
+        f"several sizes is its rate, within {per_cent(LINK_TOLERANCE)}"
     ),
     STRAGGLER: (
         "A slowed rank is named as the straggler in every run, and one of two equal ranks in at most one run in ten "
@@ -81,8 +82,8 @@ def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
     seen, tenth = seen_share(cases, allowed), passing_probability(cases, allowed, 0.1)
     observation = (
         f"{len(distinguished)} of {cases} told apart{_listed(distinguished)}. With so many pairs an instrument that is "
-        f"wrong in {seen:.0%} of its verdicts fails in {SEEN:.0%} of self-tests, one that is wrong in 10% "
-        f"fails in {1 - tenth:.0%}"
+        f"wrong in {per_cent(seen)} of its verdicts fails in {per_cent(SEEN)} of self-tests, one that is wrong in "
+        f"{per_cent(0.1)} fails in {per_cent(1 - tenth)}"
     )
     return check_result(SAME, len(distinguished) <= allowed, observation, comparisons)
 
@@ -106,7 +107,7 @@ def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
     observation = (
         f"right sign: {right_sign} of {cases}; truth inside the interval: {holding} of {cases}; called slower: "
         f"{_called_slower(slowdowns, comparisons)}; called faster: {len(called_faster)}{_listed(called_faster)}; "
-        f"median half-width of the intervals: {half_width:.1%}"
+        f"median half-width of the intervals: {per_cent(half_width, 1)}"
     )
     is_passed = min(right_sign, holding) >= required and not called_faster and half_width <= WIDEST_MEDIAN
     return check_result(SLOWDOWNS, is_passed, observation, comparisons)
@@ -127,7 +128,7 @@ def check_intervals(datasets: Sequence[Dataset]) -> CheckResult:
     half, most = (seen_intervals(len(datasets), common, width) for width in (0.5, 0.8))
     observation = (
         f"the score of the distances is {score:.2f}, and at most {limit:.2f} passes. With so many pairs intervals of "
-        f"half the right width fail in {half:.0%} of self-tests, those of four fifths in {most:.0%}"
+        f"half the right width fail in {per_cent(half)} of self-tests, those of four fifths in {per_cent(most)}"
     )
     return check_result(INTERVALS, bool(score <= limit), observation, [])
 
@@ -146,11 +147,11 @@ def _labels_of(comparisons: Sequence[Comparison], *verdicts: str) -> list[str]:
 
 
 def _called_slower(slowdowns: Sequence[float], comparisons: Sequence[Comparison]) -> str:
-    """Return how many slowdowns of each size are called slower, the largest first: ``10%: 2 of 7, 5%: 1 of 7``."""
+    """Return how many slowdowns of each size are called slower, the largest first: ``10 %: 2 of 7, 5 %: 1 of 7``."""
     is_slower = [comparison.verdict == SLOWER for comparison in comparisons]
     cases_by_size = pd.DataFrame({"slowdown": slowdowns, "is_slower": is_slower}).groupby("slowdown")["is_slower"]
     counts = cases_by_size.agg(["sum", "size"]).sort_index(ascending=False)
-    return ", ".join(f"{size:.0%}: {called} of {cases}" for size, called, cases in counts.itertuples())
+    return ", ".join(f"{per_cent(size)}: {called} of {cases}" for size, called, cases in counts.itertuples())
 
 
 def _half_width(comparison: Comparison) -> float:
@@ -186,7 +187,7 @@ def _comparison(dataset: Dataset, kind: str, planted_slowdown: float) -> Compari
     reference = measured_row(dataset, rows["is_reference"].astype(bool))
     true_ratio = (1 + _planted_share(reference)) / (1 + _planted_share(row))
     name = study.removeprefix(f"{SELFTEST}_")
-    label = name if kind == SAME else f"{name}, {planted_slowdown:.0%}"
+    label = name if kind == SAME else f"{name}, {per_cent(planted_slowdown)}"
     measured, low, high = map(float, values)
     equal_within = number_or_none(row["relative_throughput_equal_within"])
     return Comparison(kind, label, true_ratio, measured, low, high, str(row["verdict"]), equal_within)
@@ -207,8 +208,8 @@ def _planted_share(row: "pd.Series") -> float:
             shares.append(planted["waited_seconds"] / planted["step_seconds"])
     share = float(np.mean(shares))
     if not abs(share - row["planted_slowdown"]) <= WAIT_TOLERANCE:
-        requested = f"{row['planted_slowdown']:.2%} of the step were to be added"
-        raise EvidenceError(f"study {row['study']}: {requested}, and the processes added {share:.2%}")
+        requested = f"{per_cent(row['planted_slowdown'], 2)} of the step were to be added"
+        raise EvidenceError(f"study {row['study']}: {requested}, and the processes added {per_cent(share, 2)}")
     return share
 
 

@@ -105,7 +105,12 @@ class PassedVariables:
 
 
 #: Parts of the names of options and variables whose values are secrets, as in ``--api-key``; ``--tokenizer`` has none.
-_SECRET_WORDS = {"token", "secret", "password", "passwd", "passphrase", "credential", "credentials", "apikey"}
+_SECRET_WORDS = {
+    *("token", "secret", "password", "passwd", "pwd", "passphrase", "credential", "credentials", "apikey"),
+    *("auth", "bearer", "cookie", "cookies"),
+}
+#: The folder in which a shell is, and none.
+_NO_SECRETS = {"PWD", "OLDPWD"}
 _KEYS = {"api", "access", "secret", "private", "auth", "license"}
 
 
@@ -114,7 +119,7 @@ def names_secret(name: str) -> bool:
     parts = re.findall("[a-z]+", name.lower())
     # Of variables, each that ends so: the key of whatever service it is.
     is_key = "key" in parts[-1:] and (bool(_KEYS & set(parts[:-1])) or name.isupper())
-    return is_key or bool(_SECRET_WORDS & set(parts[-1:]))
+    return name not in _NO_SECRETS and (is_key or bool(_SECRET_WORDS & set(parts[-1:])))
 
 
 def secrets_in(arguments: Sequence[str]) -> list[str]:
@@ -123,7 +128,7 @@ def secrets_in(arguments: Sequence[str]) -> list[str]:
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
         name, _, value = argument.partition("=")
         given = value or ("" if following.startswith("-") else following)
-        if names_secret(name) and len(given) >= SHORTEST_SECRET and not given.isdigit():
+        if names_secret(name) and len(given) >= SHORTEST_SECRET and not (given.isdigit() or _SWITCH.fullmatch(given)):
             secrets.append(name)
         elif _SECRET_VALUE.search(argument):
             secrets.append("a URL with a password")

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from dlperf_study.core.wording import level
+from dlperf_study.core.wording import as_yaml, level
 from dlperf_study.study.parameter import Scalar
 
 Point = dict[str, Scalar]
@@ -64,3 +64,15 @@ def format_values(values: Mapping[str, object]) -> str:
 def format_condition(where: Levels) -> str:
     """Return a condition as messages show it: ``nodes 3 or 5, servers 0``."""
     return format_values({name: " or ".join(map(level, values)) for name, values in where.items()})
+
+
+def baseline_example(content: Mapping[str, Any]) -> str:
+    """Return a baseline that fits the factors of a file, as it is written; empty where they have no level."""
+    factors = content.get("factors")
+    if not isinstance(factors, dict):
+        return ""
+    levels = {name: given for name, given in factors.items() if isinstance(given, list) and given}
+    for name in [*filter(levels.__contains__, ("nodes", "devices_per_node")), *levels]:
+        first = min(levels[name]) if all(isinstance(given, int) for given in levels[name]) else levels[name][0]
+        return f"; add e.g. `baseline: {{{name}: {as_yaml(first)}}}`: what speedups are relative to"
+    return ""

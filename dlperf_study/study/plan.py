@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.user_commands import command_line
-from dlperf_study.core.wording import counted
+from dlperf_study.core.wording import all_reasons, counted
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
 from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
@@ -226,7 +226,7 @@ def _unsupported_reason(
     obstacles = [*misfits, *cluster.obstacles(configuration), unsupported(configuration)]
     if not configuration.batch_per_device and not configuration.own_program and not misfits:
         obstacles.insert(0, f"global_batch {point['global_batch']} {_not_shared(configuration)}")
-    return "; ".join(filter(None, obstacles)) or None
+    return all_reasons(obstacles) or None
 
 
 def _not_shared(configuration: Configuration) -> str:

@@ -7,12 +7,12 @@ from statistics import fmean
 from types import MappingProxyType
 
 from dlperf_study.core.terminal import text_table
-from dlperf_study.core.wording import counted, duration, level
+from dlperf_study.core.wording import counted, duration, level, single_reasons
 from dlperf_study.study.batch_search import BatchSearch
-from dlperf_study.study.configuration import GLOBAL_BATCH
+from dlperf_study.study.configuration import GLOBAL_BATCH, Configuration
 from dlperf_study.study.grid import DENOMINATORS, Denominator
 from dlperf_study.study.job import BLOCKS
-from dlperf_study.study.plan import Entry, Plan
+from dlperf_study.study.plan import Entry, Plan, varying
 
 #: A longer list is shortened to so many of its first and of its last rows.
 LONGEST_LIST, ENDS = 200, 10
@@ -114,7 +114,9 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
     ]
     if extras := sum(entry.is_extra for entry in plan.entries):
         of_source = len(plan.entries) - extras
-        lines.append(f"{of_source} of them are in the published tables; {counted(extras, 'extra')} are not.")
+        lines.append(
+            f"Of the {len(plan.entries)}, {of_source} are in the published tables; {counted(extras, 'extra')} are not."
+        )
     if fitting:
         is_begun = any(earlier_runs.done.values())
         lines.append(describe_reuse(plan, earlier_runs) if is_begun else _time(fitting, earlier_runs.run_seconds))
@@ -128,22 +130,32 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
 def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
     """Return a row for each configuration that can run: its levels, its global batch, and what it is compared with.
 
-    Where any of the runs is done, a row says how many of its own are.
+    A factor that has one level in all of them is named once, below. Where any of the runs is done, a row says how many
+    of its own are.
     """
     kinds = [kind for kind in DENOMINATORS if plan.declares(kind)]
-    headings = ["#", *plan.factors, GLOBAL_BATCH.name, *kinds]
     entries, row_numbers = plan.runnable, _row_numbers(plan)
+    factors = varying(entries, plan.factors) or plan.factors
+    headings = ["#", *factors, GLOBAL_BATCH.name, *kinds]
     is_whole = complete or len(entries) <= LONGEST_LIST
     listed = entries if is_whole else (*entries[:ENDS], *entries[-ENDS:])
-    rows = [_row(plan, entry, kinds, row_numbers) for entry in listed]
+    rows = [_row(entry, factors, kinds, row_numbers) for entry in listed]
     if any(earlier_runs.done.values()):
         headings.append("done")
         rows = [(*row, _done_of(entry, earlier_runs)) for row, entry in zip(rows, listed, strict=True)]
-    if is_whole:
-        return text_table(headings, rows)
-    rows.insert(ENDS, ("…",) * len(headings))
-    omitted = f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them."
-    return "\n".join([text_table(headings, rows), omitted, *_missing_ratios(entries, kinds, row_numbers)])
+    notes = [*_common_levels(entries[0], [name for name in plan.factors if name not in factors])]
+    if not is_whole:
+        rows.insert(ENDS, ("…",) * len(headings))
+        notes.append(f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them.")
+        notes += _missing_ratios(entries, kinds, row_numbers)
+    return "\n".join([text_table(headings, rows), *notes])
+
+
+def _common_levels(entry: Entry, factors: Sequence[str]) -> Iterator[str]:
+    """Yield the levels that all configurations that can run share with this one, if there are any."""
+    if factors:
+        levels = map(" ".join, zip(factors, _levels(entry, factors), strict=True))
+        yield f"The same in all: {', '.join(levels)}."
 
 
 def _done_of(entry: Entry, earlier_runs: EarlierRuns) -> str:
@@ -162,16 +174,16 @@ def _row_numbers(plan: Plan) -> dict[str | None, int]:
 
 
 def _row(
-    plan: Plan, entry: Entry, kinds: Sequence[Denominator], row_numbers: Mapping[str | None, int]
+    entry: Entry, factors: Sequence[str], kinds: Sequence[Denominator], row_numbers: Mapping[str | None, int]
 ) -> tuple[str, ...]:
     configuration = entry.configuration
     denominators = [_denominator(entry, kind, row_numbers) for kind in kinds]
     row_number = str(row_numbers[configuration.identity])
-    return (row_number, *_levels(plan, entry), str(configuration.global_batch), *denominators)
+    return (row_number, *_levels(entry, factors), str(configuration.global_batch), *denominators)
 
 
-def _levels(plan: Plan, entry: Entry) -> tuple[str, ...]:
-    return tuple(level(entry.configuration.value_of(name)) for name in plan.factors)
+def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
+    return tuple(level(entry.configuration.value_of(name)) for name in factors)
 
 
 def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | None, int]) -> str:
@@ -193,19 +205,19 @@ def _missing_ratios(
 
 
 def _unsupported(plan: Plan, complete: bool) -> str:
-    """Return a row for each configuration that can't run, or for each reason how many there are."""
+    """Return a row for each configuration that can't run, or for each single reason how many have it."""
     entries = plan.unsupported
     if complete or len(entries) <= MOST_UNSUPPORTED:
-        rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in entries]
+        rows = [(*_levels(entry, plan.factors), str(entry.unsupported)) for entry in entries]
         return text_table((*plan.factors, "reason"), rows)
-    counts = Counter(str(entry.unsupported) for entry in entries)
+    counts = Counter(reason for entry in entries for reason in single_reasons(str(entry.unsupported)))
     listed = counts.most_common(2 * ENDS)
     rows = [(str(count), reason) for reason, count in listed]
     if len(counts) > len(listed):
-        count_of_others = len(entries) - sum(dict(listed).values())
-        rows.append((str(count_of_others), f"{len(counts) - len(listed)} other reasons"))
+        rows.append(("…", f"{len(counts) - len(listed)} other reasons"))
+    several = "; some have several reasons" if counts.total() > len(entries) else ""
     table = text_table(("configurations", "reason"), rows)
-    return f"{table}\nplan with --all lists the {len(entries)} configurations."
+    return f"{table}\nplan with --all lists the {len(entries)} configurations{several}."
 
 
 def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
@@ -228,10 +240,20 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
             f"The runs of {len(timed)} of the {counted(len(entries), 'configuration')} take about {duration(seconds)}, "
             "as long as earlier ones took here; how long the others take is unknown."
         )
-    limits = [entry.configuration.timeout_seconds * entry.configuration.repeats for entry in entries]
+    return _unknown_time([entry.configuration for entry in entries])
+
+
+def _unknown_time(configurations: Sequence[Configuration]) -> str:
+    """Return between which times runs take that nothing was measured of, and when it will be known."""
+    least = sum(each.measured_seconds * each.repeats for each in configurations)
+    most = sum(each.timeout_seconds * each.repeats for each in configurations)
+    limits = {each.timeout_seconds for each in configurations}
+    each_limit = f" of {duration(max(limits))} each" if len(limits) == 1 else ""
+    bounds = f"at least {duration(least)} for their measured steps, " if least else ""
+    bounds += f"at most {duration(most)} by their timeouts{each_limit}"
     return (
-        "How long the runs take is unknown, because none was measured here before; "
-        f"with their timeouts, at most {duration(sum(limits))}."
+        f"How long the runs take is unknown, because none was measured here before: {bounds}. "
+        "From its first run on, the study says how much time is left."
     )
 
 

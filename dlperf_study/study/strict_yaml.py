@@ -7,6 +7,7 @@ leading zero, which the two versions read differently, are refused.
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import yaml
 
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.large_files import require_end
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.resources import FOLDERS, folders_of, named_files, workspace
 from dlperf_study.core.wording import as_yaml, closest
 
@@ -72,6 +74,8 @@ def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
             problem = "a tab; YAML is indented with spaces"
         elif isinstance(error, yaml.constructor.ConstructorError):
             problem = str(error.problem)
+        elif line := _line_without_colon(error, data.decode().splitlines()):
+            raise StudyFileError(f"{file}, {line}") from None
         else:
             problem = f"not YAML: {', '.join(filter(None, (error.context, error.problem)))}; {NEEDS_QUOTES}"
         raise StudyFileError(f"{file}{position}: {problem}") from None
@@ -82,6 +86,21 @@ def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
         kind = kinds.get(type(content), as_yaml(content))
         raise StudyFileError(f"{file}: holds {kind}; it must be a mapping of keys to values")
     return content
+
+
+def _line_without_colon(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> str:
+    """Return which line of a file has a key without its colon, if that is what a parser stumbled over further on."""
+    mark = error.problem_mark
+    if mark and (key := re.match(r"\s*(\w+)\s+[\[{]", lines[mark.line] if mark.line < len(lines) else "")):
+        return f"line {mark.line + 1}: {key[1]} has no colon"
+    if error.context_mark and "could not find expected ':'" in str(error.problem):
+        index = error.context_mark.line
+    elif mark and "mapping values are not allowed" in str(error.problem):
+        index = mark.line - 1
+    else:
+        return ""
+    line = lines[index].strip() if 0 <= index < len(lines) else ""
+    return f"line {index + 1}: {line} has no colon" if re.fullmatch(r"\w+( .*)?", line) and ":" not in line else ""
 
 
 def find_file(kind: str, name_or_path: str | Path) -> Path:
@@ -111,6 +130,9 @@ def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
     names = sorted(named_files(kind))
     [other_kind] = FOLDERS.keys() - {kind}
     suggestion = f"it is a {other_kind}; " if name_of_file in named_files(other_kind) else closest(name_of_file, names)
+    if kind == "study" and StudyPaths.of(name_of_file).plan_file.exists():
+        folder = display_path(StudyPaths.of(name_of_file).folder)
+        suggestion = f"{folder} is of a study file in a different folder, or of logs: give the path of the file; "
     has = "have" if len(_folders(kind)) > 1 else "has"
     return f"there is no {kind} {name_of_file!r}; {suggestion}{_shown(kind)} {has} {', '.join(names) or 'none'}"
 

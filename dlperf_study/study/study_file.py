@@ -24,7 +24,7 @@ from dlperf_study.core.paths import SELFTEST, is_selftest
 from dlperf_study.core.resources import PARAMS
 from dlperf_study.core.wording import closest
 from dlperf_study.study.configuration import parameters_of, study_parameters
-from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules
+from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules, baseline_example
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.program import Program
@@ -323,7 +323,12 @@ def _check_name(path: Path) -> None:
 def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick: bool) -> Study:
     settings = declared_settings(content)
     valid_keys = {section: (*keys, *settings) if section in _WITH_SETTINGS else keys for section, keys in KEYS.items()}
-    file = validate(StudyFile, content, source, valid_keys, {SETTINGS: settings})
+    try:
+        file = validate(StudyFile, content, source, valid_keys, {SETTINGS: settings})
+    except StudyFileError as error:
+        missing = f"{source}: baseline is missing"
+        lines = [f"{line}{baseline_example(content)}" if line == missing else line for line in str(error).splitlines()]
+        raise StudyFileError("\n".join(lines)) from None
     _require_no_secret(file, settings, source)
     return Study(
         name=name,

@@ -16,7 +16,6 @@ from dlperf_study.metrics.communication import (
     link_bandwidth,
     negative_communication,
     overlap,
-    shared_cores,
     unexplained_waiting_seconds,
 )
 from dlperf_study.metrics.computation import (
@@ -28,6 +27,7 @@ from dlperf_study.metrics.computation import (
     rank_computations,
     rank_waiting_seconds,
 )
+from dlperf_study.metrics.process_resources import shared_cores
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training, sum_of_rank_rates, throughput
 from tests.evidence_factory import GRADIENT_BYTES, Recipe
 from tests.run_fixtures import computation

@@ -54,6 +54,8 @@ def test_the_drift_of_a_machine_is_the_effect_of_its_rounds():
     assert {effect.configurations for effect in effects} == {CONFIGURATIONS}
     assert [effect.log_rate.mean for effect in effects] == pytest.approx(planted, abs=0.008)
     assert [effect.is_different for effect in effects] == [True, True, False, True, True]
+    percent = [effect.percent_change[0] for effect in effects]
+    assert percent == pytest.approx(100 * np.expm1([effect.log_rate.mean for effect in effects]), abs=1e-9)
     assert effects[1].begun == pd.Timestamp("2024-05-01T09:00:00Z")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlperf_study.metrics.pipeline_bubble import bubble_columns, bubbles, even_share
+from dlperf_study.metrics.pipeline_bubble import bubble_columns, bubble_seconds, bubbles, even_share
 from tests.evidence_factory import configuration
 
 COUNTS = (4, 8, 16)
@@ -56,14 +56,41 @@ def test_intervals_hold_the_bubble_as_often_as_they_claim(runs):
     assert inside / trials == pytest.approx(np.full(3, 0.95), abs=0.02)
 
 
+def test_the_interval_of_a_share_is_within_nothing_and_the_whole():
+    """Three runs that differ so much tell nothing: the line could fall, and its bubble be many times the step."""
+    steps = {4: np.array([0.5, 1.0, 3.0]), 8: np.array([2.0, 1.0, 0.5]), 16: np.array([1.0, 3.0, 4.0])}
+    columns = [bubble.columns() for bubble in bubbles(steps).values()]
+    assert len(columns) == 3
+    for bounds in columns:
+        assert 0 <= bounds["bubble_share_low"] <= bounds["bubble_share"] <= bounds["bubble_share_high"] <= 1
+    assert any(bounds["bubble_share_low"] == 0 for bounds in columns)
+
+
 def columns_of(configurations: list[Any], runs: int = 3) -> dict[str, dict[str, float]]:
-    rows = [
-        {"identity": requested.identity, "step_seconds": step(requested.micro_batches)}
-        for requested in configurations
-        for _ in range(runs)
-    ]
     entries = [SimpleNamespace(configuration=requested) for requested in configurations]
-    return bubble_columns(entries, pd.DataFrame(rows))
+    return bubble_columns(entries, completed_runs(configurations, runs))
+
+
+def completed_runs(configurations: list[Any], runs: int) -> pd.DataFrame:
+    names = ("identity", "pipeline_parallel")
+    rows = [
+        {**{name: getattr(requested, name) for name in names}, "step_seconds": step(requested.micro_batches)}
+        for _ in range(runs)
+        for requested in configurations
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("counts", [COUNTS, COUNTS[:2]])
+def test_the_seconds_of_a_run_need_three_numbers_of_micro_batches_in_its_round(counts):
+    lines = [replace(STAGES, micro_batches=count, batch_per_device=2 * count) for count in counts]
+    entries, runs = [SimpleNamespace(configuration=requested) for requested in lines], completed_runs(lines, runs=2)
+    seconds = bubble_seconds(entries, runs, pd.Series(np.repeat([1, 2], len(lines))))
+    if counts == COUNTS:
+        assert seconds.to_numpy() == pytest.approx(0.12 * 3)
+        assert bubble_seconds(entries, runs, pd.Series([1, *[2] * 5])).isna().tolist() == [True, *[False] * 5]
+    else:
+        assert seconds.isna().all()
 
 
 def test_only_micro_batches_of_one_size_are_on_one_line():

@@ -38,3 +38,10 @@ def test_a_window_that_is_not_full_says_so():
 def test_a_log_without_step_numbers_ends_at_no_step(unnumbered, snapshot):
     window = fixed_window(np.array(unnumbered, dtype=int), np.ones(len(unnumbered)), 20, 120)
     assert window.reasons == snapshot
+
+
+def test_a_window_is_full_with_the_last_line_that_it_can_have():
+    """Lines are ten steps apart: after that of step 110 the next is outside the window."""
+    steps, rates = np.arange(10, 120, 10), np.full(11, 1000.0)
+    assert fixed_window(steps, rates, 20, 120).is_full
+    assert not fixed_window(steps[:-1], rates[:-1], 20, 120).is_full

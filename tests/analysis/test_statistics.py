@@ -284,3 +284,11 @@ def test_studies_of_runs_that_are_alike_seldom_have_an_odd_one(configurations, r
         rates = np.exp(generator.normal(4.0, 0.2, (configurations, runs)))
         wrong += bool(odd_runs([Sample(of_configuration) for of_configuration in rates]))
     assert wrong / studies < 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
+
+
+def test_what_only_later_runs_have_is_all_of_the_later_half():
+    """Parts of a step that are measured from the fourth of six runs on, of rates that ended measuring."""
+    values, rounds = np.array([1.0, 1.2, 1.1]), np.array([6.0, 4.0, 5.0])
+    sample = Sample(values, rounds, has_ended=True, run_rounds=np.arange(1.0, 7.0))
+    assert sample.estimate.error == pytest.approx(Estimate.of(values).error)
+    assert replace(sample, run_rounds=None).estimate.error is None

@@ -1,5 +1,7 @@
 """Constructed logs of 120 samples per line: printed rates, and the times at which the lines were printed."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -17,14 +19,13 @@ PRINTED = BATCH * STEPS_PER_LINE / SECONDS
 FROM_START_UP_ON = 120.0 * (LINES - 4) / (SECONDS[4:] + VALIDATION[4:]).sum()
 
 
-def wall(times: Floats, printed: Floats = PRINTED) -> WallRate | None:
+def wall(times: Floats, printed: Floats = PRINTED) -> WallRate:
     return wall_rate(STEPS, times, steady_part(STEPS, printed), BATCH)
 
 
 def rate(times: Floats, printed: Floats = PRINTED) -> float:
     by_clock = wall(times, printed)
-    assert by_clock
-    assert not by_clock.misfit
+    assert not by_clock.obstacle
     return by_clock.rate
 
 
@@ -44,18 +45,21 @@ def test_missing_and_whole_seconds_and_midnight_are_no_matter():
     assert rate(times) == pytest.approx(FROM_START_UP_ON, rel=0.03)
 
 
-@pytest.mark.parametrize("known", [0, 8])
-def test_without_times_there_is_no_rate_by_the_clock(known):
-    assert wall(np.where(np.arange(LINES) >= LINES - known, 1.6e9 + np.cumsum(SECONDS), np.nan)) is None
+@pytest.mark.parametrize(("timed", "obstacle"), [(0, "its lines have no times"), (8, "fewer than 9 of its lines")])
+def test_without_times_there_is_no_rate_by_the_clock(timed, obstacle):
+    by_clock = wall(np.where(np.arange(LINES) >= LINES - timed, 1.6e9 + np.cumsum(SECONDS), np.nan))
+    assert by_clock.obstacle.startswith(obstacle)
+    assert (np.isnan(by_clock.rate), by_clock.misfit) == (True, "")
 
 
-def test_times_that_are_too_coarse_say_nothing():
-    assert wall(np.floor(np.cumsum(SECONDS) / 5)) is None
+def test_times_that_are_too_coarse_say_nothing_of_the_rate():
+    by_clock = wall(np.floor(np.cumsum(SECONDS) / 5))
+    assert re.search(r"too coarse: 4\d(\.\d)? s between .* needs 100 s", by_clock.obstacle)
+    assert (np.isnan(by_clock.rate), by_clock.misfit) == (True, "")
 
 
 def test_times_that_contradict_the_printed_rates_give_none_and_say_so(snapshot):
     by_clock = wall(np.cumsum(SECONDS), PRINTED / 8)
-    assert by_clock
     assert np.isnan(by_clock.rate)
     assert by_clock.misfit == snapshot
     assert "12.4945 samples/s are printed" in by_clock.misfit
@@ -65,7 +69,6 @@ def test_times_that_go_backwards_say_so():
     times = 1.6e9 + np.cumsum(SECONDS)
     times[100:] -= 50
     by_clock = wall(times)
-    assert by_clock
     assert by_clock.misfit == "times go backwards"
 
 

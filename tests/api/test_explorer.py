@@ -17,8 +17,14 @@ import pandas as pd
 import pytest
 from ipywidgets import Checkbox, Dropdown, Textarea
 
-from dlperf_study.api.explorer import data_names, explore, independent_factor, rows_of
-from dlperf_study.api.plot import known_metrics, varying_columns
+from dlperf_study.api.explorer import data_names, explore, rows_of
+from dlperf_study.api.plot import (
+    independent_factor,
+    known_metrics,
+    separating_factors,
+    settings_in_words,
+    varying_columns,
+)
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.core.resources import NOTEBOOKS
@@ -78,6 +84,34 @@ def test_what_colours_leave_over_is_offered_as_panels() -> None:
     panels = independent_factor(rows, "world_size", colours)
     assert {colours, panels} == {"framework", "model"}
     assert independent_factor(rows, "world_size", colours, panels) == ""
+    assert separating_factors(rows, "world_size") == (colours, panels)
+
+
+def test_models_that_were_measured_on_different_devices_are_told_apart() -> None:
+    rows = pd.DataFrame({"world_size": [1, 2], "nodes": [1, 2], "model": ["resnet50", "mobilenet_v2"]})
+    assert separating_factors(rows, "world_size") == ("model", "")
+
+
+def test_of_two_batches_the_one_per_device_names_a_line() -> None:
+    points = list(product((1, 2), (4, 8), ("fp32", "amp_bf16"), ("files", "zmq")))
+    rows = pd.DataFrame(points, columns=["world_size", "batch_per_device", "precision", "data_source"])
+    rows["global_batch"] = rows["world_size"] * rows["batch_per_device"]
+    assert settings_in_words(rows, "world_size")[0] == "Batch per device 4 · fp32 · files"
+
+
+def test_what_two_factors_leave_over_is_a_colour_of_its_own() -> None:
+    """As in the first study: two models, and a second framework with two strategies."""
+    points = [
+        *product((1, 2), ("paddle_collective",), ("all_reduce",), ("resnet50", "mobilenet_v2")),
+        *product((1,), ("paddle_ps",), ("local", "async"), ("mobilenet_v2",)),
+    ]
+    rows = pd.DataFrame(points, columns=["world_size", "framework", "strategy", "model"])
+    assert separating_factors(rows, "world_size") == ("setting", "model")
+    assert separating_factors(rows, "world_size", has_panels=False) == ("setting", "")
+    names = settings_in_words(rows, "world_size", "model")
+    alike = pd.concat([rows, names.rename("setting")], axis="columns").groupby(["world_size", "model", "setting"])
+    assert (alike.size() == 1).all()
+    assert names[0] == names[2] == "PaddlePaddle collective · all-reduce"
 
 
 def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 import dlperf_study
+from dlperf_study.api.studies import Studies, StudySummary
 from dlperf_study.api.study_results import StudyResults
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
@@ -227,3 +228,10 @@ def test_the_studies_of_a_workspace_are_listed_with_links_to_their_reports(
     assert 0 < counts["completed"] < counts["runs"]
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     assert len(dlperf_study.studies()) == 0
+
+
+def test_the_name_of_a_folder_is_no_element_of_the_list_of_studies() -> None:
+    name = "<img src=x onerror='x()'>"
+    shown = BeautifulSoup(Studies([StudySummary(name, name, None, 1, 1, None)])._repr_html_(), "html.parser")
+    assert not shown.find_all("img")
+    assert shown.find_all("code")[0].get_text() == f"dlperf_study.open_study({name!r})"

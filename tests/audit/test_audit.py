@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from dlperf_study.audit.audit import audit, content, describe
+from dlperf_study.audit.audit import audit, content, describe, verdict
 from dlperf_study.audit.checks import load, names
 from dlperf_study.core.errors import Severity
 from tests.audit.tables import moved, number, rate, ratio, results
@@ -44,6 +44,25 @@ def test_the_heaviest_comes_first_and_then_what_was_examined(snapshot):
     *_, line, idle = [line for line in examined.splitlines() if line.startswith(("ratios ", "nothing to examine: "))]
     assert re.split(" {2,}", line)[2:] == ["2", "ratios", "1 error"]
     assert "interval" in idle
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([rate("100"), rate("190", 2)], "no number contradicts the others"),
+        (WRONG, "1 error, about speedup; 1 note"),
+        (
+            [
+                *moved([rate("100"), ratio("speedup", "3", 2), rate("190", 2)], "row 1"),
+                *moved([rate("0")], "row 2"),
+            ],
+            "2 errors about row 2/table/throughput, row 1/table/speedup",
+        ),
+    ],
+)
+def test_the_last_line_counts_and_names_rows(rows, line):
+    # A further check may add a note.
+    assert verdict(audit(results(rows)), "table").startswith(f"table: {line}")
 
 
 @pytest.mark.parametrize(("each_number", "count"), [(False, 1), (True, 40)])

@@ -56,6 +56,7 @@ FILES = {
     "a page without tables": ("table.md", b"# Results\n"),
     "a row of a page that is too long": ("table.md", b"| GPUs | img/s |\n|---|---|\n| 1 | 100 | 3 |\n"),
     "compressed": ("table.csv", gzip.compress(b"world_size,throughput\n1,100\n")),
+    "LaTeX": ("table.tex", b"\\begin{tabular}{lr}\n8 & 100 \\\\\n"),
     "no workbook": ("table.xlsx", b"GPUs,Images/sec\n"),
 }
 

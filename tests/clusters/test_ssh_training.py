@@ -145,7 +145,7 @@ def check_link(place: Workplace, names: list[str]) -> None:
     assert place.command("report").returncode == 0
     page = (place.study.report / "communication.html").read_text()
     assert "link 50 Mbit/s" in page
-    assert printed_seconds(page, "communication", "Pure communication") == [pytest.approx(GRADIENTS / LINK, rel=0.25)]
+    assert printed_seconds(page, "exchange", "Pure communication") == [pytest.approx(GRADIENTS / LINK, rel=0.25)]
 
 
 def check_secrets(place: Workplace) -> None:

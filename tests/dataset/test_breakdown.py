@@ -100,9 +100,9 @@ def test_an_interrupted_study_says_from_which_run_on_parts_are_measured(tmp_path
 
 def test_a_table_of_parts_says_of_how_many_runs_it_is(dataset):
     [note] = context.breakdown_notes(dataset)
-    # Three of the six runs of each of the two configurations.
-    assert "6 of 12 runs" in note
-    assert "from run 4 of each configuration on" in note
+    # Three of the six runs on two devices, and all six on one, where nothing is exchanged.
+    assert "the 9 of 12 runs" in note
+    assert "from run 4 of a configuration on" in note
     assert context.breakdown_notes(dataset.only(dataset.configurations.iloc[:0])) == ()
 
 

@@ -86,6 +86,32 @@ def test_a_positive_quantity_has_the_mean_over_the_runs_with_an_interval_of_its_
     )
 
 
+@pytest.mark.parametrize(
+    ("column", "runs", "expected"),
+    [
+        ("mfu", (0.4, 0.95, 0.9), 1.0),
+        ("hfu", (0.4, 0.95, 0.9), 1.0),
+        ("overlap", (0.2, 0.9, 1.1), 1.0),
+        ("gpu_utilisation", (0.5, 1.0, 0.9), 1.0),
+    ],
+)
+def test_no_share_and_no_end_of_its_interval_is_above_one(column, runs, expected):
+    summary = _summary_columns(COLUMNS[column], np.array(runs), None)
+    assert summary[f"{column}_low"] < summary[column] < summary[f"{column}_high"] == expected
+
+
+def test_a_wait_for_batches_is_never_negative():
+    summary = _summary_columns(COLUMNS["input_seconds"], np.array([-0.002, 0.004, 0.001]), None)
+    assert (summary["input_seconds"], summary["input_seconds_low"]) == (pytest.approx(0.001), 0.0)
+    assert summary["input_seconds_high"] > 0.004
+    assert _summary_columns(COLUMNS["input_seconds"], np.array([-0.002, 0.001, -0.002]), None)["input_seconds"] == 0
+
+
+def test_a_utilisation_above_one_is_an_error_and_is_shown_as_it_is():
+    summary = _summary_columns(COLUMNS["mfu"], np.array([1.2, 1.3, 1.25]), None)
+    assert 1.2 < summary["mfu"] < summary["mfu_high"] < 1.4
+
+
 def test_every_measured_column_has_columns_for_its_interval():
     assert {f"{name}_{bound}" for name in (*RATES, *SIGNED, *POSITIVE) for bound in ("low", "high")} <= COLUMNS.keys()
 

@@ -8,7 +8,7 @@ import pytest
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.dataset import measured_runs, tables
+from dlperf_study.dataset import run_table, tables
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics.columns import DATASET_TABLES, Summary, TableName, columns_of, summarised
@@ -55,7 +55,7 @@ def test_many_processes_read_what_one_reads(paths, monkeypatch):
     assert len(alone.runs) == 8
     assert set(alone.runs["outcome"]) == {"completed", "failed"}
     alone_steps = alone.steps
-    monkeypatch.setattr(measured_runs, "WORTH_A_POOL_RUNS", 1)
+    monkeypatch.setattr(run_table, "WORTH_A_POOL_RUNS", 1)
     monkeypatch.setattr(tables, "ROWS_THAT_WAIT", 3)
     together = collect(paths)
     for table in DATASET_TABLES:

@@ -1,5 +1,6 @@
 """What a report says of a precision that was not reached."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,8 @@ from dlperf_study.audit.result_frames import results_of_dataset
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.wanted_precision import configurations_too_wide
+from dlperf_study.report.sentences import quality_sentences
+from dlperf_study.study.plan import Plan
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_run, write_study
 
 ONE, TWO, THREE = (configuration(devices_per_node=devices) for devices in (1, 2, 4))
@@ -89,6 +92,18 @@ def test_a_round_that_was_not_shared_does_not_count_for_the_precision(paths):
     assert THREE.identity in configurations_too_wide(plan)
 
 
+def test_what_was_reached_has_the_digits_that_set_it_apart_from_what_was_asked_for(paths):
+    write_study(paths, [Planned(ONE, recipe=Recipe(noise=0.05), runs=6)])
+    [reached] = [row.throughput_high / row.throughput - 1 for row in collect(paths).configurations.itertuples()]
+    write_plan_with(
+        paths, Plan.read(paths.plan_file), round(reached, 2) if round(reached, 2) < reached else reached - 1e-4
+    )
+    [message] = messages_on_precision(paths)
+    shown, wanted = (float(number) for number in re.findall(r"± ([0-9.]+) %", message))
+    assert shown > wanted
+    assert shown == pytest.approx(100 * reached, abs=0.1)
+
+
 def test_the_error_is_that_of_the_later_half_once_the_first_ended_measuring(paths):
     """Three runs that are near each other, then three that are not: rate, step and ratio alike."""
     two = configuration(optimizer="momentum")
@@ -115,7 +130,14 @@ def test_the_error_is_that_of_the_later_half_once_the_first_ended_measuring(path
     results = results_of_dataset(dataset)
     audited = [results.rate(cell) for cell in results.of("throughput") if cell.value == row["throughput"]]
     assert [rate.logarithm.interval().high for rate in audited] == [pytest.approx(np.log(row["throughput_high"]))]
-    assert "ask for less" in dataset.diagnostics.set_index("identity").loc[two.identity, "message"]
+    message = dataset.diagnostics.set_index("identity").loc[two.identity, "message"]
+    assert "no run is added after it" in message
+    assert message.endswith("precision: 2.5 %")
+    # Said at the top of the page, and no further diagnostic there.
+    first, *others = quality_sentences.remedy_sentence(dataset), *quality_sentences.warning_sentences(dataset)
+    assert "as precise as the ±5" in first
+    assert "10 rounds" in first
+    assert not any("throughput" in sentence or "speedup" in sentence for sentence in others)
     # Without a precision the number of runs was not decided by them.
     replace(plan, precision=None, max_repeats=None).write(paths.plan_file)
     row = collect(paths).configurations.set_index("identity").loc[two.identity]

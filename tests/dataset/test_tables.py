@@ -1,5 +1,7 @@
 """Tables as files: what is written is read again, whole or piece by piece, and no CSV is longer than can be opened."""
 
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.dataset import tables
 from dlperf_study.metrics.columns import TableName
+from dlperf_study.report.tables.table import Cell, Heading, Table
 
 PIECE = 4
 
@@ -72,6 +75,33 @@ def test_no_cell_of_a_csv_is_a_formula(tmp_path):
     read = pd.read_csv(tmp_path / "diagnostics.csv")
     assert (read["subject"].tolist(), read["message"].tolist()) == (["'@SUM(A1)", "'-1+cmd"], ["'=1+1", "a = b"])
     assert tables.read(TableName.STEPS, tmp_path)["identity"][0] == '=HYPERLINK("http://x")'
+
+
+#: Texts, and whether a spreadsheet would run them.
+FORMULAS = {
+    **dict.fromkeys(('=HYPERLINK("http://x")', "=1", "@SUM(A1)", "-1+cmd", "+cmd", "-x", "\t=1", "\r=1", "\n=1"), True),
+    **dict.fromkeys(("-1\n", "-\n1", "-1 x\n=1", "- 1", "+", "-1 2", "=", "--1", "-1 GB x", "-1e5e5", "-.5"), True),
+    **dict.fromkeys(("-", "", "x", "a = b", "1-1", "-1", "+1.5", "-1e-5", "-1,234.5 %", "+3.2×", "-20 ms"), False),
+    **dict.fromkeys(("-5 µs", "-3 samples/s", "-2GB", "'=1", "−1", "ü", " =1", "x\r=1", "x\n=1"), False),
+}
+
+
+@pytest.mark.parametrize(("text", "is_formula"), FORMULAS.items())
+@pytest.mark.parametrize("kind", ["page", "dataset", "dictionary"])
+def test_every_table_has_one_rule_of_what_a_spreadsheet_runs(tmp_path, text, is_formula, kind):
+    if kind == "page":
+        content = Table("x", "", "", (Heading("subject"),), ((Cell(text),),)).csv()
+    elif kind == "dataset":
+        row = dict.fromkeys(("subject", "message"), text)
+        tables.write(TableName.DIAGNOSTICS, tables.frame_of_rows(TableName.DIAGNOSTICS, [row]), tmp_path)
+        content = (tmp_path / "diagnostics.csv").read_bytes().decode()
+    else:
+        with tables.growing_table(TableName.STEPS, tmp_path) as growing:
+            growing.add(piece(text, ("training",)))
+        content = (tmp_path / "steps.csv").read_bytes().decode().replace("identity", "subject")
+    [written, *_] = csv.DictReader(io.StringIO(content, newline=""))
+    expected = "'" + text if is_formula else text
+    assert written["subject"] == (expected.replace("\r", "\n") if kind == "page" else expected)
 
 
 def test_a_table_without_rows_is_a_table_too(tmp_path):

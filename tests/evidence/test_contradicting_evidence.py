@@ -15,7 +15,7 @@ from dlperf_study.evidence.lines import TRAINING
 from dlperf_study.evidence.run import read_run
 from dlperf_study.evidence.run_record import write
 from dlperf_study.study.job import Outcome
-from tests.evidence_factory import Recipe, change, configuration, write_lines, write_run
+from tests.evidence_factory import FLOPS_PER_SAMPLE, Recipe, change, configuration, write_lines, write_run
 from tests.telemetry_factory import gpu, sample, with_telemetry
 
 ASKED = configuration(devices_per_node=2)
@@ -102,7 +102,7 @@ def test_windows_count_in_the_order_in_which_they_are_measured_only(paths):
         ({"exit_codes": {"server-0": None}}, "not every trainer has an exit code (those of none)"),
         ({"exit_codes": {"rank-0": 0}}, "not every trainer has an exit code (those of rank-0)"),
         ({"exit_codes": {"rank-0": 0, "rank-1": None}}, "exit codes of trainers are not 0 (rank-1: None)"),
-        ({"seconds": 1e9}, "it lasted 1e+09 s since 2024-05-01T10:01:00+00:00, which is not over yet"),
+        ({"seconds": 1e9}, "it lasted 1e+09 s, longer than the timeout of 600 s and 300 s to start and to end"),
         ({"reason": "rank-1 exited with code 1"}, "outcome is completed in run.json, but reason is 'rank-1 exited"),
         ({"round": 7}, "round is 7 in run.json, but round 1 measures repetition 1"),
     ],
@@ -116,6 +116,22 @@ def test_the_configuration_that_the_ranks_read_is_the_recorded_one(paths):
     paths.configuration_file.write_text(json.dumps(ASKED.as_dict() | {"batch_per_device": 999}))
     recorded = ASKED.batch_per_device
     assert f"batch_per_device is 999 in configuration.json, but {recorded} in run.json" in reason(paths)
+
+
+@pytest.mark.parametrize("name", ["batch_per_device", "new"])
+@pytest.mark.parametrize("is_of_this_version", [True, False])
+def test_a_parameter_is_missing_in_neither_file_of_one_version(paths, name, is_of_this_version):
+    """An earlier version may have left no digest, and not have written all parameters."""
+    requested = ASKED.as_dict() | {"new": 1}
+    if name != "new":
+        requested = {key: value for key, value in ASKED.as_dict().items() if key != name}
+    paths.configuration_file.write_text(json.dumps(requested))
+    if is_of_this_version:
+        write(json.loads(paths.run_file.read_text()), paths)
+        missing_in = "run.json" if name == "new" else "configuration.json"
+        assert f"{name} is missing in {missing_in}" in reason(paths)
+    else:
+        assert read_run(paths).completed
 
 
 def recorded(paths: RunPaths) -> RunPaths:
@@ -166,6 +182,26 @@ def test_clocks_may_be_a_minute_apart_and_no_more(paths, seconds_ahead, counts):
     started = datetime.now(UTC) - timedelta(seconds=700)
     change(paths, started=started.isoformat(), seconds=700.0 + seconds_ahead)
     assert read_run(paths).completed == counts
+    assert counts or "which is not over yet: set the clock" in read_run(paths).reason
+
+
+@pytest.mark.parametrize(("seconds", "counts"), [(900, True), (901, False)])
+@pytest.mark.parametrize("started", ["2001-01-01T00:00:00+00:00", "2024-05-01T00:00:00+00:00"])
+def test_a_run_lasts_as_long_as_it_may_however_long_ago_it_was(paths, started, seconds, counts):
+    """The processes of a run are ended after its timeout."""
+    change(paths, started=started, seconds=float(seconds))
+    assert ASKED.timeout_seconds == 600
+    assert read_run(paths).completed == counts
+
+
+@pytest.mark.parametrize(("factor", "counts"), [(1, True), (1 + 1e-12, True), (1.001, False), (1000, False)])
+def test_the_work_of_a_sample_is_that_of_the_model_however_slow_the_machine(paths, factor, counts):
+    """A thousand times the work is possible where a step takes long."""
+    change(paths, flops_per_sample=FLOPS_PER_SAMPLE)
+    edit_logs(paths, set_value("flops_per_sample", FLOPS_PER_SAMPLE * factor), 0)
+    run = read_run(paths)
+    assert run.completed == counts
+    assert counts or "flops_per_sample of rank 0 is" in run.reason
 
 
 def test_a_record_of_an_earlier_version_counts_without_digests(paths):

@@ -15,6 +15,7 @@ from dlperf_study.evidence.run import different_nodes, read_run
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
 from dlperf_study.execution.repetitions import driver_facts
 from dlperf_study.machines.cluster import Cluster
+from dlperf_study.programs import models
 from dlperf_study.study.job import JobResult, Outcome, Turn
 from tests.evidence_factory import CODE, configuration, write_run
 
@@ -55,6 +56,22 @@ def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 
     lines = [json.loads(line) for line in run.rank_log(rank).read_text().splitlines()]
     changed = [line | alter(line) if line["kind"] == kind else line for line in lines]
     run.rank_log(rank).write_text("".join(json.dumps(line) + "\n" for line in changed))
+
+
+def test_a_rank_that_counts_other_work_than_its_model_is_no_run_that_counts(run):
+    """The driver knows the model: so a program of a rank that counts wrongly is found on any machine."""
+    cluster = Cluster("local", 1, 2, device="cpu", device_name="a device", launcher="local")
+    requested = RequestedRun(ASKED, 1, "f" * 64, run, MeasuringCode(digest=CODE))
+    driver = driver_facts(cluster, ASKED)
+    by_formula = models.load("resnet50").flops(ASKED)
+    assert driver.flops_per_sample == by_formula
+    assert "flops_per_sample of rank 0 is 2e+09, but 2.4" in record(requested, WELL, driver)["reason"]
+    for rank in range(2):
+        change(run, "rank", lambda _: {"flops_per_sample": by_formula}, rank)
+    facts = record(requested, WELL, driver)
+    assert (facts["outcome"], facts["flops_per_sample"]) == (Outcome.COMPLETED, by_formula)
+    write(facts, run)
+    assert read_run(run).completed
 
 
 def test_what_is_written_is_what_is_read(run):

@@ -12,6 +12,7 @@ from dlperf_study.machines import launchers
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.launchers import local
 from dlperf_study.machines.supervision import locks
+from dlperf_study.programs import models
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.study.plan import Entry, Plan
@@ -39,7 +40,8 @@ def constructed_runs(three_runs: Configuration, monkeypatch: pytest.MonkeyPatch)
             paths.folder.mkdir(parents=True)
             trained = Configuration.from_mapping(json.loads(submission.files[paths.configuration_file.name]))
             for rank in range(trained.world_size):
-                lines = rank_lines(trained, rank, int(paths.folder.name), Recipe())
+                flops = models.load(trained.model).flops(trained)
+                lines = rank_lines(trained, rank, int(paths.folder.name), Recipe(flops_per_sample=flops))
                 write_lines(paths.rank_log(rank), [lines[0] | {"code": submission.code}, *lines[1:]])
             yield JobResult(Outcome.COMPLETED, "", 600.0, {"node-0": 0}, started="2024-05-01T00:00:00+00:00")
 

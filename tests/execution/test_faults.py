@@ -15,7 +15,7 @@ from dlperf_study.execution.repetitions import missing_runs
 from dlperf_study.machines.supervision.processes import DRIVER_MARK, GUARD, marked
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
-from tests.conftest import left_over
+from tests.conftest import changed_signals, left_over
 from tests.small_disk import fill, mounted_disk
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
@@ -46,18 +46,19 @@ def assert_completed(place: Workplace, part: str, done: "subprocess.CompletedPro
             assert missing_runs(measured, load_cluster(measured.cluster)) == []
 
 
-@pytest.mark.usefixtures("hangup_is_not_ignored")
+@pytest.mark.usefixtures("signals_are_not_ignored")
 def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(measured, tmp_path):
     place = measured.copy(tmp_path / "one", without=ONE)
     before = evidence(place, TWO, SERVED)
     at_once = (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
-    for numbers in ((signal.SIGKILL,), (signal.SIGTERM,), (signal.SIGHUP,), at_once):
+    for numbers in ((signal.SIGKILL,), (signal.SIGQUIT,), (signal.SIGTERM,), (signal.SIGHUP,), at_once):
         driver = place.start("run")
         place.first_rank()
         for number in numbers:
             driver.send_signal(number)
         ended = finish(driver)
-        if numbers == (signal.SIGKILL,):
+        if numbers in ((signal.SIGKILL,), (signal.SIGQUIT,)):
+            assert ended.returncode == -numbers[0]
             wait_for(lambda: not left_over(), "everything to end", 20)
         else:
             assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
@@ -68,7 +69,7 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
     assert place.run_facts(ONE)["load"]["survivors_ended"] == []
     assert evidence(place, TWO, SERVED) == before
     kept = sorted((place.configuration(ONE).folder / "interrupted").iterdir())
-    assert [folder.name for folder in kept] == ["1", "2", "3", "4"]
+    assert [folder.name for folder in kept] == ["1", "2", "3", "4", "5"]
     assert not any((folder / "run.json").exists() for folder in kept)
 
 
@@ -81,6 +82,21 @@ def assert_refused_meanwhile(driver: "subprocess.Popen[str]", place: Workplace, 
         f"error: process {driver.pid} is measuring study tiny on this machine; "
         "two at once would spoil each other. Wait for it to end, as --wait does (WAIT=1 with make), or end it.\n"
     )
+
+
+def test_a_background_job_is_ended_by_sigint_and_outlives_its_terminal(measured, tmp_path):
+    """A shell lets it ignore SIGINT, which only who means it sends then, and ``nohup`` lets it ignore SIGHUP."""
+    place = measured.copy(tmp_path, without=ONE)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        with changed_signals(signal.SIG_IGN, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            driver = place.start("run")
+        place.first_rank()
+        driver.send_signal(number)
+        ended = finish(driver)
+        if number == signal.SIGINT:
+            assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
+            assert not left_over()
+    assert_completed(place, ONE, ended)
 
 
 def test_an_impatient_user_at_a_terminal_leaves_nothing_either(measured, tmp_path):

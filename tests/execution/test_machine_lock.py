@@ -1,6 +1,7 @@
 """Who may measure, and what is ended first."""
 
 import os
+import shutil
 import subprocess
 import sys
 from socket import gethostname
@@ -9,10 +10,12 @@ import psutil
 import pytest
 
 from dlperf_study.core.errors import BusyError
+from dlperf_study.core.paths import PROJECT
 from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.machines.supervision.processes import DRIVER_MARK, GUARD, RUN_MARK, end_survivors, new_mark
 from tests.command_line import LIMIT_SECONDS, PATIENCE_SECONDS, machine_is_free, wait_for
 from tests.requirements import ROOT, need
+from tests.shell_program import program
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
@@ -44,6 +47,25 @@ def test_the_lock_goes_when_its_holder_is_killed():
             machine_lock("another").__enter__()
         holder.kill()
     wait_for(machine_is_free, "the lock to go", PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize(("arguments", "is_set_up"), [((), False), (("WAIT=1",), True), (("CLUSTER=hosts",), True)])
+def test_a_refusal_comes_before_the_minutes_of_a_set_up(machine, tmp_path, arguments, is_set_up):
+    """The set-up itself ends at once, with a Python that makes no environment."""
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(PROJECT / name, tmp_path)
+    shutil.copytree(PROJECT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    python = program(tmp_path, f'case "$*" in "-m venv"*) exit 1;; esac; exec {sys.executable} "$@"', "python")
+    environment = {name: text for name, text in os.environ.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")}
+    done = subprocess.run(
+        ["make", "study", *arguments],
+        cwd=tmp_path,
+        env={**environment, "PYTHON_FOR_SETUP": python},
+        capture_output=True,
+        text=True,
+    )
+    holder = f"process {os.getpid()} is measuring the tests of dlperf_study"
+    assert (holder in done.stderr, "set-up 1/4" in done.stdout) == (not is_set_up, is_set_up)
 
 
 @pytest.mark.parametrize("variable", [RUN_MARK, DRIVER_MARK])

@@ -131,7 +131,7 @@ def test_a_python_that_is_not_usable_does_not_hide_other_reasons(tmp_path):
     cluster = replace(CLUSTER, python={"paddle_collective": unusable})
     reason = str(unsupported_here(replace(configuration(), strategy="async"), cluster))
     assert reason.startswith("the Python for paddle_collective can't be used: ")
-    assert reason.endswith("; strategy async is not built for paddle_collective (built: all_reduce)")
+    assert reason.endswith("; and strategy async is not built for paddle_collective (built: all_reduce)")
     assert "not installed" not in reason
 
 

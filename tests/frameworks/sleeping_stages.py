@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
-from dlperf_study.programs.frameworks._torch_mesh import device_mesh
+from dlperf_study.programs.frameworks._torch_divided import device_mesh
 from dlperf_study.programs.frameworks.torch_ddp import _join
 from dlperf_study.programs.frameworks.torch_pipeline import Pipeline
 from dlperf_study.study.configuration import Configuration

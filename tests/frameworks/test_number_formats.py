@@ -12,7 +12,7 @@ import pytest
 from dlperf_study.core.errors import RunError
 from dlperf_study.machines.cluster.hardware import CPU_INFO
 from dlperf_study.programs import frameworks
-from dlperf_study.programs.frameworks import _paddle, _torch
+from dlperf_study.programs.frameworks import _paddle, _paddle_obstacles, _torch
 from dlperf_study.programs.frameworks._training import (
     FIRST_LOSS_SCALE,
     STATIC_LOSS_SCALE,
@@ -26,7 +26,7 @@ from dlperf_study.study.precision import LossScaling
 from tests.frameworks.launching import configuration
 from tests.frameworks.test_jobs import GPUS
 
-CPU_REASON = _paddle.CPU_REASON
+CPU_REASON = _paddle_obstacles.CPU_REASON
 LIBRARIES = [pytest.param("torch", marks=pytest.mark.needs("torch")), "paddle"]
 HALF = {"precision": "amp_fp16", "loss_scaling": "dynamic"}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dlperf_study.evidence.rank_log import RankLog
-from dlperf_study.evidence.time_agreement import contradictory_times
+from dlperf_study.evidence.run_agreement import contradictory_times
 from tests.command_line import LIMIT_SECONDS
 from tests.frameworks.launching import tell
 from tests.frameworks.one_process import TOLERANCE, Logs, train_once, whole

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlperf_study.evidence.model_agreement import contradictory_parameters, different_beginnings, different_losses
-from dlperf_study.evidence.time_agreement import contradictory_times
+from dlperf_study.evidence.run_agreement import (
+    contradictory_parameters,
+    contradictory_times,
+    different_beginnings,
+    different_losses,
+)
 from dlperf_study.metrics.pipeline_bubble import bubbles, even_share
 from dlperf_study.programs import models
 from dlperf_study.programs.frameworks.torch_pipeline import schedule_obstacles, undivided_layers
@@ -32,8 +36,8 @@ INTERLEAVED = "interleaved_1f1b"
 RECOMPUTED = (("bert_tiny", INTERLEAVED), ("llama_tiny", "gpipe"))
 #: Model, schedule, stages, ranks, and how many of these divide each matrix, and sequences between matrices.
 CASES = [
-    *(("gpt_tiny", "gpipe", 2, 2, 1), ("gpt_tiny", "1f1b", 2, 2, 1), ("gpt_tiny", INTERLEAVED, 2, 2, 1)),
-    *(("bert_tiny", INTERLEAVED, 2, 2, 1), ("bert_tiny", "1f1b", 2, 2, 1), ("llama_tiny", "gpipe", 2, 2, 1)),
+    *(("gpt_tiny", "gpipe", 2, 2, 1), ("gpt_tiny", "1f1b", 2, 2, 1)),
+    *(("bert_tiny", INTERLEAVED, 2, 2, 1), ("llama_tiny", "gpipe", 2, 2, 1)),
     *(("gpt_tiny", "1f1b", 2, 4, 1), ("gpt_tiny", "gpipe", 4, 4, 1), ("gpt_tiny", INTERLEAVED, 2, 4, 2)),
 ]
 
@@ -129,7 +133,7 @@ def test_ends_that_do_not_add_their_gradients_train_another_model(logs_of, tmp_p
     assert not np.allclose(results[1]["losses"][1:], warmup, rtol=TOLERANCE, atol=0)
 
 
-@pytest.mark.parametrize(("schedule", "stages"), [("gpipe", 2), ("1f1b", 2), (INTERLEAVED, 2), ("1f1b", 4)])
+@pytest.mark.parametrize(("schedule", "stages"), [("gpipe", 2), (INTERLEAVED, 2), ("1f1b", 4)])
 def test_the_measured_bubble_of_sleeping_stages_is_that_of_even_ones(tmp_path, schedule, stages):
     requested = divided("gpt_tiny", schedule, stages, stages)
     results = tell(requested, tmp_path, script=SLEEPING)

@@ -10,7 +10,7 @@ import pytest
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
-from dlperf_study.evidence.time_agreement import contradictory_times
+from dlperf_study.evidence.run_agreement import contradictory_times
 from dlperf_study.programs.frameworks._torch_training import TorchTrainer
 from dlperf_study.study.configuration import DEFAULTS
 from tests.command_line import LIMIT_SECONDS

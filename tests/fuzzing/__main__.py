@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-TARGETS = ("logs", "tables", "study_files", "ingest_files", "evidence", "pages")
+TARGETS = ("logs", "trackers", "tables", "study_files", "ingest_files", "evidence", "pages")
 #: Where inputs that failed are kept.
 FAILURES = Path(".fuzz")
 #: What libFuzzer needs to start, and the longest input.

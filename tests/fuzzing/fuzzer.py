@@ -17,14 +17,18 @@ HANGING_SECONDS = 30 * LONGEST_SECONDS
 LONGEST_BYTES = 1 << 14
 
 
-def fuzz(target: Callable[[bytes], None], seeds: Mapping[str, bytes]) -> None:
-    """Fuzz until the time of libFuzzer's options has passed, or an input fails; that input is kept as a file."""
+def fuzz(target: Callable[[bytes], None], seeds: Mapping[str, bytes], *further: str) -> None:
+    """Fuzz until the time of libFuzzer's options has passed, or an input fails; that input is kept as a file.
+
+    ``further``: options of libFuzzer that a target needs.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for seed, content in seeds.items():
             (folder / seed).write_bytes(content[:LONGEST_BYTES])
         # libFuzzer's own limit of memory is no use: what atheris itself needs grows from input to input.
-        options = [f"-max_len={LONGEST_BYTES}", f"-timeout={HANGING_SECONDS}", "-rss_limit_mb=0", *sys.argv[1:]]
+        limits = (f"-max_len={LONGEST_BYTES}", f"-timeout={HANGING_SECONDS}", "-rss_limit_mb=0")
+        options = [*limits, *further, *sys.argv[1:]]
         atheris.Setup([sys.argv[0], *options, str(folder)], _limited(target))
         atheris.Fuzz()
 

@@ -2,18 +2,25 @@
 
 import csv
 import io
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pytest
 
 from dlperf_study.metrics.columns import Summary, summarised
+from dlperf_study.metrics.metric import WITH_INTERVAL
 
 #: Tables with a row for each configuration: in files, on a page and in a paper.
 TABLES = {"measured": "summary", "scaling": "scaling", "factors": "communication", "communication": "communication"}
 #: Of what is 1 or 0 by definition tables print nothing else, and pages have the marks of footnotes.
 _MARKS = re.compile(r"(?<![a-z])(?<![a-z] )[a-z]{1,2}(?:,[a-z]{1,2})*$")
+#: The limits of what may be negative.
+SIGNED = (-math.inf, math.inf)
 _MACRO = re.compile(r"\\@namedef\{dlperf@[^}/]*/[^}/]*/\w+\}\{(.*)\} % (.*)")
+#: As in ``4 of 14 configurations train slower than their reference``.
+_COUNTS = re.compile(r"(\d+|none) of (\d+) (configurations? [a-z' ]+|can be told from its \w+)")
 _IN_ALT = re.compile(r"([\d.,\u202f\u2212]+(?: \[[^\]]*\])?)")
 
 Cells = dict[tuple[str, str], str]
@@ -56,6 +63,11 @@ def without_dashes(cells: Iterable[str]) -> tuple[str, ...]:
 def is_of(label: str, group: str, devices: str) -> bool:
     """Return whether a label is that of the row of a table."""
     return bool(re.fullmatch(rf"{re.escape(group)} · {devices} devices?( \+ \d+ servers?)?", label))
+
+
+def opening(page: str) -> str:
+    """Return the sentences before the conditions of a page."""
+    return page.partition("\nMeasured on ")[0]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -111,20 +123,41 @@ def test_an_alternative_text_prints_what_macros_print(golden):
     assert compared > 50
 
 
-def test_no_interval_of_a_positive_quantity_reaches_zero_and_no_share_of_a_step_the_whole(golden):
-    positive = {metric.label for metric in summarised(Summary.GEOMETRIC, Summary.POSITIVE_MEAN).values()}
-    compared = 0
-    for text in golden["tables"].values():
-        for table_row in csv.DictReader(io.StringIO(text)):
-            for heading, interval in table_row.items():
-                label, is_interval, _ = heading.partition(", interval")
-                if is_interval and label in positive and interval:
-                    low, high = (
-                        float(end.replace("\u202f", "").replace("\u2212", "-")) for end in interval[1:-1].split(", ")
-                    )
-                    assert 0 < low <= high
-                    compared += 1
-    assert compared > 200
-    for page in golden["pages"].values():
-        for high in re.findall(r"% \[[^,]*, ([^\]]*)\] of a step", page):
-            assert float(high) <= 100
+def test_the_results_of_a_paper_count_what_the_pages_count(golden):
+    in_paper = _COUNTS.findall(golden["paper"]["results"])
+    on_pages = [
+        counts for page in ("comparison", "scaling") for counts in _COUNTS.findall(opening(golden["pages"][page]))
+    ]
+    assert len(on_pages) >= 4
+    assert in_paper == on_pages
+
+
+def test_no_interval_is_outside_what_its_quantity_can_be(golden):
+    """That of a rate or a time is above 0, that of a share within 0 and 1."""
+    metrics = summarised(*WITH_INTERVAL).values()
+    positive = {metric.label for metric in metrics if metric.summary not in (Summary.MEAN, Summary.SHARE)}
+    limits = {metric.label: metric.limits for metric in metrics if metric.limits != SIGNED}
+    compared: Counter[str] = Counter()
+    # What a cause adds to a step is a difference.
+    for text in (text for name, text in golden["tables"].items() if name != "causes"):
+        for label, low, high in intervals_in(text):
+            assert low <= high
+            if label in positive:
+                assert low > 0
+            if label in limits:
+                assert limits[label][0] <= low <= high <= limits[label][1]
+            compared[label] += label in positive or label in limits
+    assert compared.total() > 200
+    assert all(
+        compared[label] for label in ("MFU", "Input wait", "Exposed share", "Exchange latency", "Step", "Throughput")
+    )
+
+
+def intervals_in(text: str) -> Iterator[tuple[str, float, float]]:
+    """Yield the intervals of a table with the label of their column."""
+    for row in csv.DictReader(io.StringIO(text)):
+        for heading, interval in row.items():
+            label, is_interval, _ = heading.partition(", interval")
+            if is_interval and interval:
+                low, high = interval.replace("\u202f", "").replace("\u2212", "-")[1:-1].split(", ")
+                yield label, float(low), float(high)

@@ -1,11 +1,15 @@
 """Messages of a guard arrive whatever else is printed into the same pipe, and that fills no memory."""
 
 import os
+import sys
 import tracemalloc
 
 import pytest
 
+from dlperf_study.machines.guard import messages
+from dlperf_study.machines.guard.guards import Guards, RunFailed
 from dlperf_study.machines.guard.messages import CHUNK_BYTES, Inbox, line
+from dlperf_study.machines.guard.submission import Node
 
 MARK = "a-run"
 
@@ -20,17 +24,17 @@ def pipe():
 
 def received(inbox: Inbox, writing: int, data: bytes) -> list[dict[str, object]]:
     """Return the messages that arrive while data is written, a part at a time, as a pipe passes it on."""
-    messages = []
+    arrived = []
     for begin in range(0, len(data), 4096):
         os.write(writing, data[begin : begin + 4096])
-        messages += inbox.receive()
-    return messages
+        arrived += inbox.receive()
+    return arrived
 
 
 def test_a_message_arrives_among_what_others_print(pipe):
     reading, writing = pipe
-    messages = line(MARK, "ready", {"cores": 2}) + b"Last login: today\n" + line(MARK, "done", {"text": "x" * 9000})
-    data = b"a banner\n" + messages + b"another-run {}\n" + line(MARK, "report", {})
+    lines = line(MARK, "ready", {"cores": 2}) + b"Last login: today\n" + line(MARK, "done", {"text": "x" * 9000})
+    data = b"a banner\n" + lines + b"another-run {}\n" + line(MARK, "report", {})
     kinds = [message["kind"] for message in received(Inbox(reading, MARK), writing, data)]
     assert kinds == ["ready", "done", "report"]
 
@@ -47,6 +51,37 @@ def test_a_line_without_an_end_fills_no_memory(pipe):
         tracemalloc.stop()
     assert kept < CHUNK_BYTES
     assert [message["kind"] for message in received(inbox, writing, b"\n" + line(MARK, "done", {}))] == ["done"]
+
+
+@pytest.mark.parametrize(
+    "text", [b"{", b"[]", b"1", b"null", b"{}", b'{"kind": 1}', b"\xff", b"[" * 5000, b"", b"{} {}"], ids=repr
+)
+def test_a_line_with_the_mark_that_is_no_message_closes_the_inbox(pipe, text):
+    reading, writing = pipe
+    inbox = Inbox(reading, MARK)
+    data = line(MARK, "ready", {}) + f"{MARK} ".encode() + text + b"\n" + line(MARK, "done", {})
+    assert [message["kind"] for message in received(inbox, writing, data)] == ["ready"]
+    assert (inbox.closed, inbox.problem) == (True, "a line with its mark that is no message")
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(10_000, True), (10_001, False)])
+def test_a_message_has_a_longest_line(pipe, monkeypatch, size, is_read):
+    monkeypatch.setattr(messages, "LONGEST_BYTES", 10_000)
+    reading, writing = pipe
+    inbox = Inbox(reading, MARK)
+    assert received(inbox, writing, f"{MARK} ".ljust(size, "x").encode()) == []
+    assert inbox.closed != is_read
+    assert inbox.problem == ("" if is_read else "a line of more than 10000 bytes")
+
+
+def test_a_run_fails_where_its_guard_sends_what_is_no_message(tmp_path):
+    """The guard of this node prints its mark, as whoever reads the arguments of its process can."""
+    program = "import sys, time; print(sys.argv[-1], 'no JSON', flush=True); sys.stdin.read()"
+    with Guards(MARK) as guards:
+        guards.open(0, Node("node3", reach=(sys.executable, "-c", program)))
+        with pytest.raises(RunFailed, match="node3: the guard of the run sent a line with its mark that is no message"):
+            guards.gather("ready", [0], 20)
+        assert guards.end(1) == {}
 
 
 @pytest.mark.parametrize("beginning", [b"", b"a", b"a-run", b"a-run {"])

@@ -71,6 +71,17 @@ def test_put_aside_evidence_is_an_earlier_measurement(paths, tmp_path):
     assert find_measurement(str(tmp_path / "example")).throughputs.keys() == {ONE.identity, TWO.identity}
 
 
+def test_what_has_no_completed_run_is_kept_and_no_measurement(paths):
+    failed = Recipe(outcome=Outcome.FAILED)
+    plan = write_study(paths, [Planned(ONE, failed), Planned(TWO, failed)])
+    kept = put_aside(plan, cluster())
+    assert kept == StudyPaths(paths.folder / "without-result" / "1")
+    assert kept.configuration(ONE.identity).run(1).run_file.exists()
+    measure(paths, SOONER)
+    assert list(measurement_names()) == ["example"]
+    assert put_aside(plan, cluster()) == paths.earlier_measurement(1)
+
+
 def test_what_a_process_measures_now_is_not_put_aside(paths, tmp_path, monkeypatch):
     """Its next run would be written where nothing is, and its earlier ones would be of an earlier date."""
     plan = measure(paths, SOONER)

@@ -50,10 +50,16 @@ def test_two_ingestions_of_the_same_configurations_are_compared(logs, snapshot):
         ({}, {"precision": "tf32"}, "precision (fp32 and tf32)"),
         # 224 is also what a configuration has where nothing states it.
         ({}, {"image_size": 224}, "image_size (not stated and 224)"),
+        (
+            {},
+            {"image_size": 224, "precision": "tf32"},
+            "precision (fp32 and tf32) and 1 parameter that only one of them states",
+        ),
     ],
 )
 def test_ingestions_that_differ_are_not_compared_and_the_difference_is_named(logs, before, after, difference, snapshot):
     (sentence,) = change_sentences(compared(logs, before, after))
+    assert sentence.endswith(f" differ in {difference}.")
     assert sentence == snapshot
 
 

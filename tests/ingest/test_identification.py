@@ -181,7 +181,7 @@ def test_a_configuration_file_that_is_damaged_in_its_archive_is_named(tmp_path):
     with zipfile.ZipFile(archive, "w") as opened:
         opened.writestr("one/configuration.json", text)
     archive.write_bytes(archive.read_bytes().replace(text.encode(), text.replace("1", "2").encode()))
-    with pytest.raises(MetadataError, match=r"configuration\.json: .*Bad CRC-32"):
+    with pytest.raises(LogError, match=r"configuration\.json: .*Bad CRC-32"):
         identify_logs(archive)
 
 

@@ -1,12 +1,13 @@
 """Formats that users declare for their own logs: the example of the docs, and what is wrong with a declaration."""
 
+import json
 import pickle
 import re
 import zipfile
 
 import pytest
 
-from dlperf_study.core.errors import DlperfStudyError
+from dlperf_study.core.errors import DlperfStudyError, MetadataError
 from dlperf_study.readers.blocks import LogSource
 from dlperf_study.readers.identification import identify_logs
 from dlperf_study.readers.log_reader import read_log
@@ -89,10 +90,10 @@ def test_two_formats_of_one_name_are_refused(folder, refused):
     [
         ("name: our_trainer", "name: timm"),
         ("name: our_trainer", "name: our-trainer"),
-        ("unit: samples/s, of: rank}", "unit: img/s, of: rank}"),
+        ("unit: samples/s, of: rank}", "unit: img, of: rank}"),
         ("unit: samples/s, of: rank}", "unit: s/step, of: device}"),
         ("unit: samples/s, of: rank}", "unit: s since start, of: job, mean_since: start}"),
-        ("of: rank}", "of: all}"),
+        ("of: rank}", "of: every}"),
         ("of: rank}", "off: rank}"),
         ("  rate:", "  rat:"),
         ("{mean}", "{rate}"),
@@ -190,3 +191,41 @@ def test_a_table_without_a_declared_column_is_refused_with_its_columns(folder, r
     log.write_text(text)
     with refused(DlperfStudyError):
         read_as(log, declaration)
+
+
+@pytest.mark.parametrize(("unit", "scope"), [("img/s", "all"), ("images/sec", "job")])
+def test_what_programs_print_for_samples_and_people_write_for_the_job_is_understood(unit, scope):
+    declaration = "name: t\nlines: ['step={step} speed={speed}']\nnumbers: {speed: {unit: %s, of: %s}}\n"
+    formats = [read_own_format((declaration % words).encode(), "f") for words in ((unit, scope), ("samples/s", "job"))]
+    assert formats[0] == formats[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "factor"),
+    [
+        ("step={step} loss={loss:.2f} speed={rate:.1f} img/s", 1),
+        (
+            "2024-05-01 10:00:{step:02d} iter {step} | loss {loss:.3f} | lr 0.1 | {rate:.1f} samples/sec | 9 GB",
+            1,
+        ),
+        ("Epoch 1 [{step}/100] it's at throughput: {rate:.1f}", 1),
+        ("iteration {step} took {rate:.2f} ms", None),
+    ],
+)
+def test_for_an_unknown_program_the_files_to_write_are_in_the_message_and_are_right(folder, ingested, line, factor):
+    lines = [line.format(step=step, loss=7 - step / 100, rate=245 + step % 3) for step in range(1, 60)]
+    (folder / "run.log").write_text("\n".join(["started", *lines]) + "\n")
+    with pytest.raises(MetadataError) as error:
+        identify_logs(folder)
+    declaration, configuration = re.search(r"(name: .*?)\n\n.*?(\{\".*\})$", str(error.value), re.DOTALL).groups()
+    (folder / "log_format.yaml").write_text(declaration)
+    (folder / "configuration.json").write_text(configuration)
+    [run] = ingested().runs.itertuples()
+    expected = 246 if factor else json.loads(configuration)["batch_per_device"] * 8 / 0.246
+    assert run.throughput == pytest.approx(expected, rel=0.01)
+
+
+def test_logs_without_a_rate_get_no_proposal(folder):
+    (folder / "run.log").write_text("".join(f"read file {number} of 100\n" for number in range(50)))
+    with pytest.raises(MetadataError, match=r"docs/ingest\.md shows$"):
+        identify_logs(folder)

@@ -16,7 +16,7 @@ from dlperf_study.dataset.history import Measurement, compare_measurements
 from dlperf_study.report import figures
 from dlperf_study.report.figures.line_charts import IDEAL
 from dlperf_study.report.sentences import scaling
-from dlperf_study.report.sentences.quality_sentences import missing_configuration_sentences
+from dlperf_study.report.sentences.quality_sentences import rate_sentences, run_sentences
 from dlperf_study.report.tables import history_tables, study_tables
 from dlperf_study.report.tables.missing import explain_missing
 from dlperf_study.report.tables.page_tables import stability
@@ -71,7 +71,7 @@ def test_tokens_alone_can_be_explored(tokens_alone):
 
 def test_pages_show_tokens_without_columns_of_samples(tokens_alone, snapshot):
     dataset = tokens_alone()
-    assert list(missing_configuration_sentences(dataset)) == snapshot
+    assert [*run_sentences(dataset), *rate_sentences(dataset)] == snapshot
     for table in (study_tables.measured(dataset), study_tables.scaling(dataset), stability(dataset)):
         units = {heading.unit for heading in table.headings}
         assert len({(heading.label, heading.unit) for heading in table.headings}) == len(table.headings)
@@ -118,7 +118,7 @@ def test_tokens_are_not_compared_with_samples(token_logs, ingested, snapshot):
     write(token_logs / "four", 4, 9_000)
     dataset = ingested()
     four = dataset.configurations.set_index("devices_per_node").loc[4]
-    assert list(missing_configuration_sentences(dataset)) == snapshot
+    assert [*run_sentences(dataset), *rate_sentences(dataset)] == snapshot
     assert np.isnan(four["speedup"])
     assert four["token_throughput"] > 0
 

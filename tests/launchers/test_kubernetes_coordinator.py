@@ -19,8 +19,8 @@ import pytest
 from dlperf_study.machines.cluster.software import software
 from dlperf_study.machines.guard.run_folder import encoded
 from dlperf_study.machines.guard.submission import Submission
-from dlperf_study.machines.kubernetes.certificate import run_certificate
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest, coordinate_pods, write_archive
+from dlperf_study.machines.kubernetes.kubernetes_run import run_certificate
 from dlperf_study.machines.kubernetes.remote_exec import BACKLOG, MOST_UNPROVED, NOT_STARTED, PORT, PROOF_SECONDS
 from dlperf_study.programs.questions import packages, packages_of_libraries
 from tests.command_line import wait_for

@@ -18,8 +18,8 @@ def epochs(*steps):
     return "".join(IMAGENET.format(epoch, step) for epoch, of_epoch in enumerate(steps) for step in of_epoch)
 
 
-def unusable(count):
-    return "".join(elapse(step, "nan18" if 10 <= step < 10 + count else "0.2500") for step in range(100))
+def unusable(count, lines=100):
+    return "".join(elapse(step, "nan18" if 10 <= step < 10 + count else "0.2500") for step in range(lines))
 
 
 COMPLETE = {
@@ -42,8 +42,10 @@ def test_a_complete_log_has_no_diagnostics(tmp_path, text):
 
 
 INCOMPLETE = {
-    "as many unusable lines as chance loses": (unusable(4), Severity.WARNING),
-    "more unusable lines": (unusable(8), Severity.ERROR),
+    "as many unusable lines as chance loses": (unusable(5), Severity.WARNING),
+    "more unusable lines": (unusable(6), Severity.ERROR),
+    "as many of few lines as chance loses": (unusable(3, lines=20), Severity.WARNING),
+    "more of few lines": (unusable(4, lines=20), Severity.ERROR),
     "four missing": ("".join(elapse(step) for step in range(120) if not 40 <= step < 44), Severity.WARNING),
     "thirty missing": ("".join(elapse(step) for step in range(120) if not 40 <= step < 70), Severity.ERROR),
     "an epoch begins later": (epochs(range(0, 500, 10), range(40, 500, 10)), Severity.WARNING),

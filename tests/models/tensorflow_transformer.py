@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy
 
 from dlperf_study.programs import models
-from dlperf_study.programs.frameworks._tensorflow_optimizers import Optimizer
 from dlperf_study.programs.frameworks._tensorflow_training import loss_and_gradients
+from dlperf_study.programs.frameworks._tensorflow_updates import Optimizer
 from tests.models.test_transformers import configuration
 
 UPDATES = 3

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from dlperf_study.core.errors import UnsupportedError
-from dlperf_study.programs.models._base import replicated_parameters
+from dlperf_study.programs.models._paddle_layers import replicated_parameters
 from dlperf_study.programs.models.arcface_resnet50 import MARGIN, SCALE, Shard, sample_rows
 from tests.models.networks import LIBRARIES, batch, build, gradients, tensor
 from tests.models.sharded_ranks import CLASSES, RANKS, SAMPLES_PER_RANK, reproducible

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from dlperf_study.programs import models
-from dlperf_study.programs.models._base import replicated_parameters, trainable_parameters
+from dlperf_study.programs.models._paddle_layers import replicated_parameters, trainable_parameters
 from tests.models.networks import (
     after_forward,
     batch,

@@ -147,6 +147,17 @@ def test_many_that_can_not_run_are_counted_by_reason(snapshot):
     lines = describe(plan).split("Can't run here:\n")[1].splitlines()
     assert lines[0].split() == ["configurations", "reason"]
     assert lines[1].split(maxsplit=1) == snapshot
-    assert lines[-2].split(maxsplit=1) == [str(9 * 10), "9 other reasons"]
+    assert lines[-2].split(maxsplit=1) == ["…", "9 other reasons"]
     assert lines[-1] == snapshot
     assert describe(plan, complete=True).count("is not built") == 290
+
+
+def test_a_configuration_with_two_reasons_counts_for_each(snapshot):
+    def refuse(configuration: Configuration) -> str | None:
+        return "xla is not built; `make xla` builds it" if configuration.compiler == "xla" else None
+
+    batches = list(range(1, 9))
+    example = study(factors={"batch_per_device": batches, "compiler": ["none", "xla"], "devices_per_node": [1, 4]})
+    lines = describe(build_plan(example, cluster(1, 2), refuse)).split("Can't run here:\n")[1].splitlines()
+    assert [int(line.split()[0]) for line in lines[1:3]] == [16, 16]
+    assert lines == snapshot

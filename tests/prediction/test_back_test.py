@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from dlperf_study.prediction import methods
+from dlperf_study.prediction import back_test
 from dlperf_study.prediction.back_test import errors_of, held_shares, is_of_dlperf, largest_left_out
 from dlperf_study.prediction.curves import Unit, published_curves
 from tests.prediction.curve_factory import curve
@@ -15,12 +15,12 @@ from tools.prediction_page import DOCS_PAGE, FIGURE, page, write_figure
 @pytest.mark.parametrize(
     ("method", "rate"),
     [
-        (methods.same_rate, lambda n: 3.0 * n),
-        (methods.power_law, lambda n: 3.0 * n**0.9),
-        (methods.log_linear, lambda n: n / (1 + 0.1 * np.log2(n))),
-        (methods.amdahl, lambda n: n / (0.95 + 0.05 * n)),
-        (methods.gustafson, lambda n: 0.1 + 0.9 * n),
-        (methods.universal_scalability, lambda n: n / (1 + 0.05 * (n - 1) + 0.002 * n * (n - 1))),
+        (back_test.same_rate, lambda n: 3.0 * n),
+        (back_test.power_law, lambda n: 3.0 * n**0.9),
+        (back_test.log_linear, lambda n: n / (1 + 0.1 * np.log2(n))),
+        (back_test.amdahl, lambda n: n / (0.95 + 0.05 * n)),
+        (back_test.gustafson, lambda n: 0.1 + 0.9 * n),
+        (back_test.universal_scalability, lambda n: n / (1 + 0.05 * (n - 1) + 0.002 * n * (n - 1))),
     ],
 )
 def test_a_law_continues_a_curve_that_follows_it(method, rate):
@@ -32,7 +32,7 @@ def test_a_law_continues_a_curve_that_follows_it(method, rate):
 def test_laws_are_fitted_to_what_is_inside_a_node_too():
     inside = tuple((count, 3.0 * count**0.9) for count in (1, 2, 4))
     over_nodes = curve({1: 3.0 * 8**0.9, 2: 3.0 * 16**0.9}, within_node=inside)
-    assert methods.power_law(over_nodes, 4) == pytest.approx(3.0 * 32**0.9)
+    assert back_test.power_law(over_nodes, 4) == pytest.approx(3.0 * 32**0.9)
 
 
 def test_the_largest_of_three_sizes_is_left_out():

@@ -8,6 +8,7 @@ import pytest
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import figures
 from dlperf_study.report.figures.style import COLUMN, PAGE
+from dlperf_study.report.series import configuration_labels
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import study
 
@@ -66,6 +67,11 @@ def test_without_what_ranks_hold_there_is_no_figure():
     [figure] = figures.memory(measured())
     assert figure.is_empty
     only_one = {name: [values[0], None] for name, values in HELD.items()}
-    [figure] = figures.memory(with_memory(**only_one))
+    dataset = with_memory(**only_one, peak_allocated_bytes=[9 * GB, 5 * GB])
+    [figure] = figures.memory(dataset)
     assert figure.drawing is not None
     assert len(figure.drawing.axes[0].containers[0]) == 1
+    drawn, left_out = configuration_labels(dataset).values()
+    reason = figure.page_caption.partition("Without a bar")[2]
+    assert left_out in reason
+    assert drawn not in reason

@@ -12,8 +12,7 @@ from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import tables
 from dlperf_study.report.macros import configuration_keys, short_names
-from dlperf_study.report.paper import write_paper
-from dlperf_study.report.paper_tables import for_paper, has_numbers
+from dlperf_study.report.paper import for_paper, has_numbers, write_paper
 from dlperf_study.report.tables.latex import COLUMN_POINTS, PAGE_POINTS, latex_table
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
@@ -94,7 +93,7 @@ def test_the_command_names_the_folder(tmp_path, monkeypatch, capsys):
     paths = StudyPaths.of("quickstart")
     write_study(paths, [Planned(configuration())])
     assert main(["paper", "quickstart"]) == 0
-    assert capsys.readouterr().out == f"paper: {paths.paper}; paper.tex shows all of it\n"
+    assert capsys.readouterr().out == f"paper: {paths.paper}; paper.tex shows how each file is used\n"
     assert main(["paper", "quickstart", "--quick"]) == 1
 
 
@@ -111,7 +110,7 @@ def test_what_the_methods_cite_is_among_the_references(tmp_path):
     write_study(paths, [Planned(configuration()), Planned(configuration(devices_per_node=2))])
     cited = set(re.findall(r"\\cite\{(\w+)\}", (write_paper(paths) / "methods.tex").read_text(encoding="utf-8")))
     assert cited
-    assert cited <= set(re.findall(r"@\w+\{(\w+),", (paths.paper / "references.bib").read_text(encoding="utf-8")))
+    assert cited == set(re.findall(r"@\w+\{(\w+),", (paths.paper / "references.bib").read_text(encoding="utf-8")))
 
 
 def test_a_paper_has_prose_with_macros_and_names_that_a_person_would_type(tmp_path):
@@ -123,6 +122,20 @@ def test_a_paper_has_prose_with_macros_and_names_that_a_person_would_type(tmp_pa
     for of_study, name, column in re.findall(r"\\measured\w*\{(.*?)\}\{(.*?)\}\{(.*?)\}", sentences):
         [full_name] = re.findall(rf"\{{dlperf@{of_study}@{re.escape(name)}\}}\{{(.*)\}}", macros)
         assert f"dlperf@{of_study}/{full_name}/{column}/value" in macros
+
+
+def test_what_is_not_decided_takes_nothing_back_of_what_is(tmp_path):
+    """Of two series the one has a verdict, and both have their own baseline."""
+    horovod = {"framework": "horovod_torch", "strategy": "all_reduce"}
+    other, others = (configuration(devices_per_node=count, **horovod) for count in (1, 2))
+    planned = [Planned(configuration(), ALONE), Planned(configuration(devices_per_node=2), TOGETHER)]
+    paths = StudyPaths(tmp_path / "example")
+    write_titled(paths, [*planned, Planned(other, ALONE, baseline=other), Planned(others, TOGETHER, 2, baseline=other)])
+    _, decided, undecided = (write_paper(paths) / "results.tex").read_text(encoding="utf-8").splitlines()
+    assert "{speedup} times" in decided
+    assert "on scaling" not in undecided
+    assert "Nothing can be concluded" in undecided
+    assert "Horovod" in undecided
 
 
 def test_the_ends_of_an_interval_are_those_of_the_number(tmp_path):
@@ -154,6 +167,13 @@ def test_a_table_has_one_note_on_its_diagnostics_and_no_column_of_dashes():
         ("2 numbers of this table have diagnostics, which the report of the study lists.",),
         {},
     )
+
+
+def test_no_line_breaks_between_a_number_and_its_percent_sign(tmp_path):
+    paper = _paper_of_two_devices(tmp_path)
+    written = "".join(file.read_text(encoding="utf-8") for file in paper.rglob("*.tex"))
+    assert "95\\,\\%" in written
+    assert re.findall(r".{0,30}[\d\]]\s+\\%", written) == []
 
 
 def test_a_table_without_a_number_is_not_written():

@@ -1,6 +1,9 @@
+from types import SimpleNamespace
+
+import pandas as pd
 import pytest
 
-from dlperf_study.report.series import all_groups, all_series, level_label
+from dlperf_study.report.series import all_groups, all_series, level_label, titled_published_labels
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import ALONE, study
 
@@ -59,7 +62,7 @@ def test_groups_that_differ_in_a_factor_say_so():
 
 
 def test_a_share_of_a_core_is_named_and_so_is_none():
-    assert [level_label("cpu_limit", limit) for limit in (0.0, 0.3)] == ["no CPU limit", "CPU limit 0.3"]
+    assert [level_label("cpu_limit", limit) for limit in (0.0, 0.3)] == ["no CPU limit", "CPU limit 0.3 cores"]
 
 
 def test_a_reference_alone_is_called_by_its_framework():
@@ -71,7 +74,7 @@ def test_other_differences_are_those_without_framework_and_strategy():
     spread = named(framework="torch_ddp", nodes=2, precision="amp_fp16")
     planned = [Planned(configuration(**one), ALONE, reference=configuration(**ours)) for one in (ours, served, spread)]
     [group] = all_groups(study(*planned))
-    assert list(group.rows["other_differences"]) == ["fp32", "1 server", "amp fp16 · 2 nodes"]
+    assert list(group.rows["other_differences"]) == ["", "1 server", "amp fp16 · 2 nodes"]
 
 
 def test_devices_of_several_nodes_differ_from_those_of_one():
@@ -100,12 +103,33 @@ def test_without_references_there_is_no_group():
         ("data_workers", -1, "Data workers by default"),
         ("data_workers", 0, "Data workers 0"),
         ("cycle_time_ms", -1.0, "Cycle time by default"),
-        ("cycle_time_ms", 2.5, "Cycle time 2.5"),
+        ("cycle_time_ms", 2.5, "Cycle time 2.5 ms"),
+        ("memory_limit_mib", 640, "Memory limit 640 MiB"),
+        ("memory_limit_mib", 0, "no memory limit"),
         ("compiler", "torch_compile", "torch.compile"),
         ("loss_scaling", "none", "loss not scaled"),
-        ("loss_scaling", "static", "static"),
+        ("loss_scaling", "static", "Loss scaling static"),
         ("precision", "amp_fp16_o2", "amp fp16 O2"),
     ],
 )
 def test_a_level_is_understood_alone(factor, value, label):
     assert level_label(factor, value) == label
+
+
+def test_the_line_of_a_published_table_has_its_title_and_what_sets_it_apart_in_the_table():
+    tables = {name: SimpleNamespace(title=f"Table {name}") for name in "AB"}
+    others = dict.fromkeys(("mode", "servers", "loss_scaling", "compiler", "data_source", "extra"))
+    lines = [("A", "x", 32, "fp32"), ("B", "y", 32, "fp32"), ("B", "y", 64, "fp32"), ("B", "z", 64, "amp_fp16")]
+    points = [
+        {"source": "s", "table": table, "series": position, "program": program, **others}
+        | {"batch_per_device": batch, "precision": precision}
+        for position, (table, program, batch, precision) in enumerate(lines)
+    ]
+    published = SimpleNamespace(sources={"s": SimpleNamespace(tables=tables)})
+    labels = titled_published_labels(published, pd.DataFrame(points))
+    assert labels[0] == "Table A"
+    assert all(label.startswith("Table B · ") for label in labels[1:])
+    assert labels.is_unique
+    # In one table alone no title sets a line apart.
+    [*of_b] = titled_published_labels(published, pd.DataFrame(points[1:]))
+    assert not any("Table" in label for label in of_b)

@@ -6,6 +6,7 @@ import pytest
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.core.wording import per_cent
 from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.selftest import checks, known_truths
 from dlperf_study.selftest.result import Status
@@ -38,7 +39,7 @@ def test_the_truth_of_a_slowdown_is_what_the_processes_waited():
     [comparison] = checks.check_slowdowns([pair_dataset(1, slowdown=0.25, waited=0.2505)]).comparisons
     assert comparison.true == pytest.approx(1 / 1.2505)
     assert comparison.measured == pytest.approx(0.8, rel=0.01)
-    assert comparison.label == "pairs_01, 25%"
+    assert comparison.label == f"pairs_01, {per_cent(0.25)}"
 
 
 @pytest.mark.parametrize(("wrong", "status"), [(0, Status.PASSED), (1, Status.PASSED), (2, Status.FAILED)])
@@ -58,7 +59,7 @@ def test_slowdowns_that_are_called_slower_are_counted_by_size(snapshot):
 def test_the_half_width_is_that_of_the_intervals():
     [comparison] = (result := checks.check_slowdowns([pair_dataset(1, 0.1, noise=0.05)])).comparisons
     half_width = (comparison.high - comparison.low) / 2 / comparison.measured
-    assert result.seen.endswith(f"median half-width of the intervals: {half_width:.1%}")
+    assert result.seen.endswith(f"median half-width of the intervals: {per_cent(half_width, 1)}")
 
 
 def test_intervals_that_hold_everything_fail_the_check(snapshot):

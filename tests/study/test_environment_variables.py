@@ -106,6 +106,17 @@ def test_names_of_keys(name):
     assert secrets_in([f"{name}=abcdef"]) == [name]
 
 
+@pytest.mark.parametrize("name", ["--db-pwd", "REDIS_AUTH", "--auth", "GLOO_BEARER", "--session_cookie", "--cookies"])
+def test_names_of_secrets_by_their_last_word(name):
+    assert secrets_in([f"{name}=abcdef"]) == [name]
+    assert secrets_in([f"{name}=true"]) == secrets_in([name, "none"]) == []
+
+
+@pytest.mark.parametrize("name", ["--author", "--authors", "--auth-mode", "--cookie-policy", "PWD", "--forward"])
+def test_names_that_contain_a_word_of_secrets_are_none(name):
+    assert secrets_in([f"{name}=/home/abcdef"]) == []
+
+
 @pytest.mark.parametrize(
     "word",
     [

@@ -79,6 +79,24 @@ def test_a_value_that_is_none_of_a_study_is_refused(tmp_path, text, refused):
         read(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("title: T\nfixed\n  model: a\n", "line 2: fixed has no colon"),
+        ("title: T\nfixed:\n  model resnet50\n  batch: 4\n", "line 3: model resnet50 has no colon"),
+        ("title: T\nfixed:\n  model: a\n  batch 4\nfactors: {}\n", "line 4: batch 4 has no colon"),
+    ],
+)
+def test_a_key_without_its_colon_is_named_with_its_own_line(tmp_path, text, line):
+    with pytest.raises(StudyFileError, match=f", {line}$"):
+        read(tmp_path, text)
+
+
+def test_a_text_with_a_colon_is_not_taken_for_a_key_without_one(tmp_path):
+    with pytest.raises(StudyFileError, match="line 2, column 11: not YAML"):
+        read(tmp_path, "title: T\nabout: one: two\n")
+
+
 @pytest.mark.timeout(20)
 def test_a_file_of_many_bytes_is_not_parsed(tmp_path, refused):
     with refused(StudyFileError):

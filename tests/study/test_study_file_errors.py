@@ -17,6 +17,8 @@ MEASUREMENT = ", ".join(parameters_of(Scope.MEASUREMENT))
 ERRORS = {
     "syntax error": ("[scaling]", "[scaling"),
     "tab": ("  model:", "\tmodel:"),
+    "a key without its colon": ("fixed:", "fixed"),
+    "no baseline": ("baseline: {devices_per_node: 1}\n", ""),
     "duplicate key": ("scaling: weak", "scaling: weak\nscaling: strong"),
     "not a mapping": (STUDY, "- a\n- b\n"),
     "one value": (STUDY, "true\n"),

@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.errors import BusyError
-from dlperf_study.machines.supervision.locks import lock, runtime_folder
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.slurm.script import SlurmSettings
+from dlperf_study.machines.supervision.locks import lock, runtime_folder, study_lock
+from dlperf_study.machines.supervision.processes import DRIVER_MARK
+from dlperf_study.report.pages import build
+from tests.evidence_factory import example_study
 
 HOLD = "import sys; from pathlib import Path; from dlperf_study.machines.supervision.locks import lock\n"
 HOLD += "with lock(Path(sys.argv[1]), 'measuring', 'would mix'): print('held', flush=True); sys.stdin.read()"
@@ -30,6 +36,26 @@ def test_only_this_user_can_read_and_write_it(tmp_path):
     with lock(tmp_path / "lock", "measuring", "would mix"):
         assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
     assert runtime_folder().stat().st_mode & 0o077 == 0
+
+
+def test_a_study_on_a_queue_is_measured_by_one_command(tmp_path, monkeypatch):
+    """Nodes are of each run alone: another study may be measured at the same time."""
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    monkeypatch.delenv(DRIVER_MARK, raising=False)
+    cluster = Cluster("queue", 1, 1, device="cpu", device_name="a CPU", launcher="slurm", settings=SlurmSettings())
+    refusal = pytest.raises(BusyError, match=f"process {os.getpid()} is measuring study mine")
+    with study_lock("mine", cluster), study_lock("another", cluster), refusal:
+        study_lock("mine", cluster).__enter__()
+
+
+def test_a_report_is_built_by_one_process(tmp_path, monkeypatch):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    example_study(paths := StudyPaths.of("example"), devices=(1,))
+    purpose = "building the report of study example"
+    refusal = pytest.raises(BusyError, match=f"process {os.getpid()} is {purpose}")
+    with lock(paths.report_lock, purpose, "would mix their pages"), refusal:
+        build("example")
+    assert not paths.report.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"pid": 1}', b"\x00\xff"])

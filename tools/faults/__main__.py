@@ -6,6 +6,7 @@ performed stay as they are.
 
 import argparse
 import fcntl
+import signal
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,6 +28,9 @@ def main() -> None:
     parser.add_argument("--title", default="", help="only faults whose title contains this")
     parser.add_argument("--missing", action="store_true", help="only faults that have no row yet")
     options = parser.parse_args()
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        # What was started by nohup, or in the background, ignores them.
+        signal.signal(number, signal.SIG_DFL)
     for name in options.clusters or CLUSTERS:
         faults = [fault for fault in FAULTS if fault.cluster == name and options.title in fault.title]
         if options.missing:

@@ -177,6 +177,9 @@ def lose_node(scene: Scene) -> None:
 
 def _local_faults() -> Iterator[Fault]:
     signals = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        for role in ("driver", "guard", "rank"):
+            yield Fault("local", f"{number.name} to the {role}", send(role, number))
     for role in ("driver", "notebook", "kernel", "guard", "rank"):
         for number in signals:
             yield Fault("local", f"{number.name} to the {role}", send(role, number))

@@ -16,7 +16,7 @@ from dlperf_study.core.wording import counted
 
 #: The name of the column with the names of the columns of a table that is read across.
 COLUMN_NAME = "column of the table"
-MARKDOWN, EXCEL = (".md", ".markdown"), (".xlsx",)
+MARKDOWN, EXCEL, LATEX = (".md", ".markdown"), (".xlsx",), (".tex", ".ltx")
 #: Separators other than the comma, as people call them.
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 #: Far above what anybody publishes.
@@ -96,6 +96,8 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     _require_readable(path)
     if path.suffix.lower() in EXCEL:
         return _require_rows(_excel_grids(path), "sheet with a table", errors)
+    if path.suffix.lower() in LATEX:
+        raise TableError("LaTeX is not read; export the table as CSV, Markdown or Excel")
     stored = path.read_bytes()
     if stored.startswith(_GZIP):
         raise TableError("is compressed with gzip: unpack it, and audit what is in it")

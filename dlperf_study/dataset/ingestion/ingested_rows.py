@@ -77,13 +77,14 @@ def _rate_columns(metadata: LogMetadata, rates: Rates, is_refused: bool) -> dict
     }
 
 
-def _sample_columns(global_batch: int, rates: Rates) -> dict[str, float | None]:
+def _sample_columns(global_batch: int, rates: Rates) -> dict[str, Any]:
     """Return the columns of a run whose samples are counted."""
     window = rates.steady.window
     return {
         "throughput": window.wall_rate,
         "mean_of_rates": window.mean_of_rates,
-        "wall_throughput": rates.wall.rate if rates.wall and not rates.wall.misfit else None,
+        "wall_throughput": rates.wall.rate if rates.wall and not rates.wall.obstacle else None,
+        "wall_obstacle": (rates.wall.obstacle or None) if rates.wall else None,
         "fixed_window_throughput": rates.fixed.wall_rate if rates.fixed else None,
         "fixed_window_clock_throughput": rates.fixed_clock_rate,
         "fixed_window_mean_of_rates": rates.fixed.mean_of_rates if rates.fixed else None,

@@ -43,9 +43,9 @@ class Rates:
     ``unit``: of the rate, ``samples/s``, or ``tokens/s`` where the tokens of a sample are not known.
     ``tokens``: how many tokens a sample, or a token, has; NaN if that is not known.
     ``printed``: what the program prints; ``rule``: how the rate was computed from it. ``steady``: which of them count.
-    ``wall``: the rate by the times of the lines, if they have any. ``fixed``: those that DLPerf took, from the first of
-    ``fixed_steps`` to before the second; None where it read no such logs. ``fixed_clock_rate``: by the times of the
-    first and the last of these; NaN where that is not known.
+    ``wall``: the rate by the times of the lines, or why there is none; None where only tokens are counted. ``fixed``:
+    those that DLPerf took, from the first of ``fixed_steps`` to before the second; None where it read no such logs.
+    ``fixed_clock_rate``: by the times of the first and the last of these; NaN where that is not known.
     """
 
     unit: str

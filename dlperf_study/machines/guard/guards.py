@@ -166,6 +166,8 @@ class Channel:
 
     def loss(self) -> Message:
         """Return why the guard is lost, as a message."""
+        if problem := self.inbox.problem:
+            return {"kind": "lost", "outcome": Outcome.FAILED, "reason": f"the guard of the run sent {problem}"}
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(CLOSING_SECONDS)
         code = self._process.poll()

@@ -18,6 +18,8 @@ from dlperf_study.study.job import Outcome
 
 Message = dict[str, Any]
 CHUNK_BYTES = 2**20
+#: A longer line is no message: those with the files of a node, compressed, have less.
+LONGEST_BYTES = 2**30
 #: A coordinator sends something this often; a guard that receives nothing for longer than the second ends its run.
 HEARTBEAT_SECONDS, SILENCE_SECONDS = 5.0, 20.0
 #: The reason of such an end. A coordinator reads it if its process goes on later.
@@ -33,13 +35,17 @@ def line(mark: str, kind: str, values: Message) -> bytes:
 
 
 class Inbox:
-    """The messages that arrive at a file descriptor; ``closed`` once nobody can send any more."""
+    """The messages that arrive at a file descriptor; ``closed`` once nobody can send any more.
+
+    It closes itself at a line that has the mark and is no message: then ``problem`` says what was received.
+    """
 
     def __init__(self, descriptor: int, mark: str) -> None:
         self._descriptor = descriptor
         self._prefix = f"{mark} ".encode()
         self._unfinished = bytearray()
         self.closed = False
+        self.problem = ""
         self.last_received = time.monotonic()
 
     def fileno(self) -> int:
@@ -56,6 +62,8 @@ class Inbox:
         self._unfinished += data
         if b"\n" not in data:
             self._forget_noise()
+            if len(self._unfinished) > LONGEST_BYTES:
+                self._refuse(f"a line of more than {LONGEST_BYTES} bytes")
             return []
         *lines, rest = bytes(self._unfinished).split(b"\n")
         self._unfinished = bytearray(rest)
@@ -63,14 +71,31 @@ class Inbox:
         messages = []
         for received_line in lines:
             if received_line.startswith(self._prefix):
-                messages.append(json.loads(received_line.removeprefix(self._prefix)))
+                try:
+                    messages.append(_parsed(received_line.removeprefix(self._prefix)))
+                except (ValueError, RecursionError):
+                    self._refuse("a line with its mark that is no message")
+                    break
         return messages
+
+    def _refuse(self, problem: str) -> None:
+        """Receive nothing more: what else was damaged is unknown."""
+        self.closed, self.problem = True, problem
+        self._unfinished.clear()
 
     def _forget_noise(self) -> None:
         """Keep no more of an unfinished line than tells that it is no message: it may have no end."""
         size = len(self._prefix)
         if len(self._unfinished) > size and not self._unfinished.startswith(self._prefix):
             del self._unfinished[size:]
+
+
+def _parsed(text: bytes) -> Message:
+    """Return the message that a line has; raises ValueError for any other JSON."""
+    message = json.loads(text)
+    if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
+        raise ValueError("a message is an object with a kind")
+    return message
 
 
 class RunStopped(Exception):

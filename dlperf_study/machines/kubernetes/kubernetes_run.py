@@ -6,13 +6,13 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.user_commands import require_module
 from dlperf_study.machines.guard.run_folder import begin
 from dlperf_study.machines.kubernetes.api import Api, KubernetesError
-from dlperf_study.machines.kubernetes.certificate import run_certificate
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
 from dlperf_study.machines.kubernetes.manifests import COORDINATOR_LABEL, RUN_LABEL, Manifest
 from dlperf_study.machines.kubernetes.pods import (
@@ -32,6 +32,9 @@ PATIENCE_SECONDS = 60.0
 LEAVING_SECONDS = 90.0
 #: What a run takes besides waiting for its pods, for an idle machine and for the training: meeting, packing, ending.
 MARGIN_SECONDS = 300.0
+#: From how long before now the certificate of a run counts, for clocks of nodes that are late, and until how long after
+#: now: a run may wait in a queue.
+VALID_BEFORE, VALID_AFTER = timedelta(days=30), timedelta(days=365)
 #: Tells the request of one run from that of another for the same folder.
 DIGEST_ANNOTATION = "dlperf-study/request"
 
@@ -128,6 +131,35 @@ def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = N
             "environment.json": json.dumps(dict(run.request.submission.environment)),
         }
     return complete
+
+
+def run_certificate() -> str:
+    """Return a new private key and a certificate that it signed itself, in PEM.
+
+    By it the pods of a run know each other: whoever has both is of the run.
+    """
+    require_module("cryptography")
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a run of dlperf-study")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - VALID_BEFORE)
+        .not_valid_after(now + VALID_AFTER)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, SHA256())
+    )
+    private_key = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return (private_key + certificate.public_bytes(Encoding.PEM)).decode()
 
 
 def wait(run: KubernetesRun) -> Manifest:

@@ -137,7 +137,7 @@ def _take(descriptor: int, conflict: str, path: Path) -> None:
         except BlockingIOError:
             holder = _Holder.of(os.pread(descriptor, LONGEST_CONTENT, 0))
         if holder.is_known or time.monotonic() > deadline:
-            raise HeldError(f"{holder.words}; two at once {conflict}. {REMEDY}", path)
+            raise HeldError(f"{holder.words}; two at once {conflict}", REMEDY, path)
         time.sleep(POLL_SECONDS)
 
 

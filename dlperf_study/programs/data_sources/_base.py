@@ -109,3 +109,7 @@ class DataSource:
         """Return the value of one of its settings: that of the configuration, or its own choice."""
         value: Scalar = getattr(configuration, name)
         return self.settings[name] if value == PARAMETERS[name].default else value
+
+    def prefetch(self, configuration: Configuration) -> int:
+        """Return how many batches are made before a step requests them."""
+        return int(self.setting(configuration, "prefetch_batches"))

@@ -22,8 +22,7 @@ Loader = Callable[[Any, Iterator[range], int, int], Iterator[Batch]]
 
 def workers_and_prefetch(source: DataSource, configuration: Configuration) -> tuple[int, int]:
     """Return the number of worker processes of a rank, and how many batches they prepare."""
-    workers = int(source.setting(configuration, "data_workers"))
-    return workers, int(source.setting(configuration, "prefetch_batches"))
+    return int(source.setting(configuration, "data_workers")), source.prefetch(configuration)
 
 
 class BatchPositions:

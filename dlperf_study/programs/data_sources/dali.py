@@ -75,7 +75,7 @@ def _pipeline(configuration: Configuration, consumer: Consumer, device_index: in
     pipeline = Pipeline(
         batch_size=configuration.batch_per_device,
         num_threads=DATA_SOURCE.setting(configuration, "decoder_threads"),
-        prefetch_queue_depth=DATA_SOURCE.setting(configuration, "prefetch_batches"),
+        prefetch_queue_depth=DATA_SOURCE.prefetch(configuration),
         device_id=device_index,
         seed=configuration.seed * consumer.replicas + consumer.replica,
     )
@@ -156,7 +156,7 @@ def _reason(error: RuntimeError) -> str:
 
 def batches_ahead(configuration: Configuration) -> int:
     """Return how many batches the pipeline prepares."""
-    return int(DATA_SOURCE.setting(configuration, "prefetch_batches"))
+    return DATA_SOURCE.prefetch(configuration)
 
 
 DATA_SOURCE = DataSource(

@@ -13,17 +13,12 @@ PREFETCH_BATCHES = 2
 
 def open_queue(configuration: Configuration, consumer: Consumer) -> QueuedBatches:
     """Start the thread of a rank."""
-    return QueuedBatches(DATA_SOURCE.name, host_batches(configuration, consumer), depth(configuration))
-
-
-def depth(configuration: Configuration) -> int:
-    """Return how many batches the queue holds."""
-    return int(DATA_SOURCE.setting(configuration, "prefetch_batches"))
+    return QueuedBatches(DATA_SOURCE.name, host_batches(configuration, consumer), DATA_SOURCE.prefetch(configuration))
 
 
 def batches_ahead(configuration: Configuration) -> int:
     """Return how many batches are finished: those in the queue, and the one that the thread is about to put there."""
-    return depth(configuration) + 1
+    return DATA_SOURCE.prefetch(configuration) + 1
 
 
 DATA_SOURCE = DataSource(

@@ -29,7 +29,7 @@ class FixedBatch:
 
 DATA_SOURCE = DataSource(
     name="synthetic_device",
-    display_name="synthetic, on the device",
+    display_name="synthetic data on the device",
     open=FixedBatch,
     is_fixed=True,
     samples=(IMAGES, SEQUENCES),

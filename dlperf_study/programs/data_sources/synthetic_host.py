@@ -95,7 +95,7 @@ def open_batches(configuration: Configuration, consumer: Consumer) -> Batches:
 
 DATA_SOURCE = DataSource(
     name="synthetic_host",
-    display_name="synthetic, from the host",
+    display_name="synthetic data from the host",
     open=open_batches,
     libraries=tuple(MAKERS),
     samples=(IMAGES, SEQUENCES),

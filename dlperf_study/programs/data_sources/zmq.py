@@ -29,7 +29,7 @@ def open_connection(configuration: Configuration, consumer: Consumer) -> QueuedB
     context = zmq.Context()
     batches = received_batches(context, configuration, endpoint_of(consumer.rank))
     # A context that is ended ends every wait of its sockets, and then waits until they are closed.
-    return QueuedBatches(DATA_SOURCE.name, batches, depth(configuration), interrupt=context.term)
+    return QueuedBatches(DATA_SOURCE.name, batches, DATA_SOURCE.prefetch(configuration), interrupt=context.term)
 
 
 def received_batches(context: Any, configuration: Configuration, endpoint: str) -> Generator[Batch, None, None]:
@@ -65,7 +65,7 @@ def image_buffers(configuration: Configuration) -> list[Any]:
 
     size = configuration.image_size
     shape = (configuration.batch_per_device, 3, size, size)
-    return [np.empty(shape, dtype=np.float32) for _ in range(depth(configuration) + 2)]
+    return [np.empty(shape, dtype=np.float32) for _ in range(DATA_SOURCE.prefetch(configuration) + 2)]
 
 
 def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
@@ -85,14 +85,9 @@ def produce(configuration: Configuration, consumer: Consumer, endpoint: str) -> 
         socket.send_multipart([pixels, labels], copy=False)
 
 
-def depth(configuration: Configuration) -> int:
-    """Return how many batches the queue of the rank holds."""
-    return int(DATA_SOURCE.setting(configuration, "prefetch_batches"))
-
-
 def batches_ahead(configuration: Configuration) -> int:
     """Return how many are in the queue, in the hands of its thread, at both ends of ZeroMQ and in the connection."""
-    return depth(configuration) + 1 + RECEIVED_AHEAD + SENT_AHEAD + 1
+    return DATA_SOURCE.prefetch(configuration) + 1 + RECEIVED_AHEAD + SENT_AHEAD + 1
 
 
 DATA_SOURCE = DataSource(

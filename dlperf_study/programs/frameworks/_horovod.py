@@ -1,10 +1,10 @@
-"""Shared by the frameworks of Horovod: its job, its settings, and the GPUs that a rank sees."""
+"""Shared by the frameworks of Horovod: what they refuse, its job, its settings, and the GPUs that a rank sees."""
 
 import math
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 
 from dlperf_study.programs.frameworks._base import ClusterView
-from dlperf_study.programs.frameworks._processes import gpus_per_node
+from dlperf_study.programs.frameworks._processes import gpus_per_node, worker_command
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.job import Job, Task, TaskRole
@@ -22,6 +22,12 @@ DECIDED_VARIABLES = (
 RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
 
 
+def obstacles(configuration: Configuration, cluster: ClusterView) -> Iterator[str]:
+    """Yield what Horovod can't do with the devices of a cluster."""
+    if configuration.hierarchical and cluster.device != "gpu":
+        yield "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
+
+
 def job(configuration: Configuration, cluster: ClusterView, environment: dict[str, str]) -> Job:
     """Return one ``horovodrun`` on the first node; it reaches the other nodes by a command named ``ssh``.
 
@@ -36,7 +42,7 @@ def job(configuration: Configuration, cluster: ClusterView, environment: dict[st
         *("--start-timeout", str(math.ceil(cluster.meet_seconds))),
         *(("--output-filename", "{run}/scratch/ranks") if configuration.world_size > 1 else ()),
         *(("--network-interfaces", "{interface_0}", "--disable-cache") if configuration.nodes > 1 else ()),
-        *(python, "-u", "-m", "dlperf_study.programs.worker"),
+        *worker_command(configuration, cluster),
     )
     environment |= settings(configuration)
     gpus = gpus_per_node(configuration, cluster)

@@ -92,9 +92,15 @@ def sequence_obstacles(configuration: Configuration) -> Iterator[str]:
         yield f"model {configuration.model} trains on sequences, and {configuration.framework} is built for images"
 
 
+def sequence_model(configuration: Configuration) -> SequenceModel | None:
+    """Return the model of a configuration if it is a transformer; None for another one, and where there is none."""
+    model = models.load(configuration.model) if configuration.model in models.names() else None
+    return model if isinstance(model, SequenceModel) else None
+
+
 def image_obstacles(configuration: Configuration, name: str) -> Iterator[str]:
     """Yield that the model trains on images, where what has this name is for transformers only."""
-    if configuration.model in models.names() and not isinstance(models.load(configuration.model), SequenceModel):
+    if configuration.model in models.names() and not sequence_model(configuration):
         yield f"model {configuration.model} trains on images, but {name} is for transformers only"
 
 

@@ -17,7 +17,6 @@ from dlperf_study.programs.frameworks._base import (
     nccl_version,
     obstacle_of,
 )
-from dlperf_study.programs.frameworks._obstacles import device_obstacles
 from dlperf_study.programs.frameworks._training import (
     FIRST_LOSS_SCALE,
     GROWTH_STEPS,
@@ -104,16 +103,6 @@ def build_layer(configuration: Configuration) -> Any:
     return _convert_to_channels_last(layer) if configuration.memory_format == "nhwc" else layer
 
 
-def layout_obstacles(configuration: Configuration) -> Iterator[str]:
-    """Yield why a model is not trained with channels last: its linear layers would get features in another order."""
-    model = configuration.model
-    if configuration.memory_format != "nhwc" or model not in models.names():
-        return
-    if not models.load(model).pools_to_pixel:
-        reason = "it flattens features of several pixels, and Paddle's layers would put them in another order"
-        yield f"memory_format nhwc: model {model} is not built so for Paddle: {reason}"
-
-
 def in_layout(configuration: Configuration, images: Any) -> Any:
     """Return a tensor of images [N, 3, S, S] as Paddle's layers take it: with ``nhwc``, [N, S, S, 3]."""
     return images.transpose([0, 2, 3, 1]) if configuration.memory_format == "nhwc" else images
@@ -181,17 +170,6 @@ class PaddleAllocator:
             return {"allocated_bytes": paddle.base.core.host_memory_stat_peak_value(*_HOST_MEMORY)}
         cuda = paddle.device.cuda
         return {"allocated_bytes": cuda.max_memory_allocated(), "reserved_bytes": cuda.max_memory_reserved()}
-
-
-#: What Paddle 3.0 warns of where it trains on a CPU in float32 instead.
-CPU_REASON = "amp_guard can only be enabled on CUDAPlace, XPUPlace, and CustomPlace"
-
-
-def obstacles(configuration: Configuration, device: str) -> Iterator[str]:
-    """Yield each reason why Paddle does not train so on a device."""
-    yield from device_obstacles(configuration, device)
-    if configuration.precision not in FULL and device != "gpu":
-        yield f"precision {configuration.precision}: Paddle trains in it on GPUs only ({CPU_REASON!r})"
 
 
 def set_tf32(configuration: Configuration) -> None:

@@ -15,6 +15,7 @@ from dlperf_study.programs.frameworks._processes import (
     gpus_per_node,
     network_environment,
     trainer_nodes,
+    worker_command,
 )
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
@@ -27,7 +28,6 @@ HIDDEN_GPUS = {VISIBLE_DEVICES: ""}
 #: An empty list alone is one GPU without a name for the launcher; with this variable it counts the devices that Paddle
 #: sees, and starts ranks for CPUs.
 LAUNCHER_COUNTS_DEVICES = {"XPU_VISIBLE_DEVICES": "all"}
-WORKER = ("-u", "-m", "dlperf_study.programs.worker")
 
 
 def job_of_ranks(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -47,7 +47,7 @@ def job_of_launchers(configuration: Configuration, cluster: ClusterView) -> Job:
 def _ranks(configuration: Configuration, cluster: ClusterView) -> Iterator[Task]:
     """Yield the ranks. The guard does what the launcher would: it starts them, and ends all when one fails."""
     shared = _node_environment(configuration, cluster, node=0)
-    argv = (cluster.python_for(configuration.framework), *WORKER)
+    argv = worker_command(configuration, cluster)
     for rank in range(configuration.world_size):
         chosen = {"FLAGS_selected_gpus": str(rank)} if cluster.device == "gpu" else {"PADDLE_DISTRI_BACKEND": "gloo"}
         environment = shared | chosen | _rank_environment(configuration, rank)
@@ -86,7 +86,7 @@ def _launchers(configuration: Configuration, cluster: ClusterView) -> Iterator[T
             *("--nproc_per_node", str(configuration.devices_per_node)),
             *("--max_restart", "0", "--enable_gpu_log", "0"),
             *("--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
-            *(python, *WORKER),
+            *worker_command(configuration, cluster),
         )
         environment = _node_environment(configuration, cluster, node)
         if cluster.device != "gpu":

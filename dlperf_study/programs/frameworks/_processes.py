@@ -54,6 +54,11 @@ def network_environment(configuration: Configuration, cluster: ClusterView, node
     return variables
 
 
+def worker_command(configuration: Configuration, cluster: ClusterView) -> tuple[str, ...]:
+    """Return the argv of a process that trains and measures."""
+    return (cluster.python_for(configuration.framework), "-u", "-m", "dlperf_study.programs.worker")
+
+
 def gpus_per_node(configuration: Configuration, cluster: ClusterView) -> int:
     """Return how many GPUs the ranks of a node share."""
     return configuration.devices_per_node if cluster.device == "gpu" else 0

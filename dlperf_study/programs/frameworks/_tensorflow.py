@@ -1,22 +1,22 @@
-"""TensorFlow: its devices, clock, number formats and loss scaling, as asked for and as TensorFlow has them."""
+"""TensorFlow: its devices, clock and number formats, as asked for and as TensorFlow has them."""
 
 import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from dlperf_study.programs.frameworks import _training
 from dlperf_study.programs.frameworks._base import ClusterView, HostStopwatch, Peaks, Stopwatch
 from dlperf_study.programs.frameworks._processes import common_environment, gpu_environment
-from dlperf_study.programs.frameworks._training import FIRST_LOSS_SCALE, GROWTH_STEPS, STATIC_LOSS_SCALE, Output
+from dlperf_study.programs.frameworks._training import Output
 from dlperf_study.programs.models._tensorflow_layers import CHANNELS_LAST
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.gpu_support import GpuSupport
-from dlperf_study.study.precision import COMPUTED_IN, FULL, LossScaling
+from dlperf_study.study.precision import COMPUTED_IN, FULL
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 
 #: By default TensorFlow takes nearly all memory of a GPU when it starts, so that nothing could be told of its use.
@@ -177,69 +177,6 @@ def computed_in(configuration: Configuration) -> Any:
     import tensorflow as tf
 
     return tf.float32 if configuration.precision in FULL else getattr(tf, COMPUTED_IN[configuration.precision])
-
-
-class LossScaler:
-    """Scales the loss as a configuration asks, and counts the steps that updated nothing.
-
-    Its methods build graphs; its state is in ``variables``, one of each for a rank. All ranks decide alike, for they
-    decide by exchanged gradients.
-    """
-
-    def __init__(self, configuration: Configuration) -> None:
-        import tensorflow as tf
-
-        self._static, self.variables = configuration.loss_scaling == "static", list[Any]()
-        self.is_enabled = configuration.loss_scaling != "none"
-        if self.is_enabled:
-            scale = STATIC_LOSS_SCALE if self._static else FIRST_LOSS_SCALE
-            self._scale, self._skipped_steps = tf.Variable(scale, dtype=tf.float32), tf.Variable(0, dtype=tf.int64)
-            self._steps_since_change = tf.Variable(0, dtype=tf.int64)
-            self.variables = [self._scale, self._skipped_steps, self._steps_since_change]
-
-    def scaled(self, loss: Any) -> Any:
-        """Return the loss whose gradients are to be exchanged."""
-        return loss * self._scale if self.is_enabled else loss
-
-    def update(self, gradients: list[Any], update: Callable[[list[Any]], None]) -> None:
-        """Call ``update`` with the gradients of the loss itself if they are finite, and adapt the scale."""
-        import tensorflow as tf
-
-        if not self.is_enabled:
-            update(gradients)
-            return
-        unscaled = [gradient / self._scale for gradient in gradients]
-        is_finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(gradient)) for gradient in unscaled])
-
-        tf.cond(is_finite, lambda: self._updated(unscaled, update), self._skipped)
-
-    def state(self) -> LossScaling | None:
-        """Return the scale and the number of skipped steps, or None without loss scaling."""
-        if not self.is_enabled:
-            return None
-        return LossScaling(float(self._scale), int(self._skipped_steps))
-
-    def _updated(self, gradients: list[Any], update: Callable[[list[Any]], None]) -> Any:
-        """Update; double the scale after enough steps that did."""
-        import tensorflow as tf
-
-        update(gradients)
-        if not self._static:
-            steps = self._steps_since_change + 1
-            is_doubled = steps >= GROWTH_STEPS
-            self._scale.assign(tf.where(is_doubled, 2 * self._scale, self._scale))
-            self._steps_since_change.assign(tf.where(is_doubled, tf.zeros_like(steps), steps))
-        return tf.constant(True)
-
-    def _skipped(self) -> Any:
-        """Count a step that updates nothing; halve the scale."""
-        import tensorflow as tf
-
-        self._skipped_steps.assign_add(1)
-        if not self._static:
-            self._scale.assign(self._scale / 2)
-            self._steps_since_change.assign(0)
-        return tf.constant(False)
 
 
 def outputs(graph: Any) -> list[Output]:

@@ -21,8 +21,7 @@ from dlperf_study.programs.frameworks._obstacles import (
     device_obstacles,
     unsuitable_parts,
 )
-from dlperf_study.programs.frameworks._tensorflow import LossScaler
-from dlperf_study.programs.frameworks._tensorflow_optimizers import KEPT, Optimizer
+from dlperf_study.programs.frameworks._tensorflow_updates import KEPT, LossScaler, Optimizer
 from dlperf_study.programs.frameworks._training import Output
 from dlperf_study.programs.models._tensorflow_layers import CHANNELS_LAST
 from dlperf_study.study.configuration import Configuration

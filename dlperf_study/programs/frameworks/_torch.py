@@ -171,13 +171,17 @@ def products(device: Any) -> Callable[[Any, Any, str], list[Any]]:
     return computed
 
 
+def own_part(tensor: Any) -> Any:
+    """Return what this rank has of a tensor that is divided among ranks, or all of it."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
 def held_bytes(parameters: list[Any], optimizer: Any) -> dict[str, int]:
     """Return the bytes that this rank holds of parameters and their gradients, and of the optimizer's state."""
     import torch
 
     def total(tensors: Iterable[Any]) -> int:
-        parts = (tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors)
-        return sum(tensor.numel() * tensor.element_size() for tensor in parts)
+        return sum(part.numel() * part.element_size() for part in map(own_part, tensors))
 
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     values = [value for state in optimizer.state.values() for value in state.values()]

@@ -2,48 +2,23 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.evidence.lines import CollectiveLine
+from dlperf_study.programs.frameworks._collectives import Collective
 from dlperf_study.study.exchange import CollectiveKind
-from dlperf_study.study.layout import Layout
-
-
-@dataclass(frozen=True)
-class Collective:
-    """One call: ``elements`` of a number format, as nccl-tests counts its size, among the ranks of a group.
-
-    That is the buffer of an all-reduce or a broadcast, what an all-gather gathers, and what a reduce-scatter reduces.
-    ``source`` is the rank of the group that broadcasts, or the one that a tensor is sent to, or received from if it
-    ``is_received``.
-    """
-
-    kind: CollectiveKind
-    elements: int
-    element_bytes: int
-    number_format: Any
-    group: Any
-    source: int = 0
-    is_received: bool = False
-
-    @property
-    def bytes(self) -> int:
-        """Its size."""
-        return self.elements * self.element_bytes
 
 
 class _Operator(NamedTuple):
-    """Which arguments of an operator are its tensor and its group; ``source`` is its root.
+    """Which arguments of an operator are its tensor and its group; ``root`` is the argument of its root.
 
-    ``gathers``: the tensor is what a rank has of the size. ``receives``: a rank sends it, and the source is that rank.
+    ``gathers``: the tensor is what a rank has of the size. ``receives``: a rank sends it, and the root is that rank.
     """
 
     kind: CollectiveKind
     tensor: int
     group: int
-    source: int | None = None
+    root: int | None = None
     gathers: bool = False
     receives: bool = False
 
@@ -93,11 +68,13 @@ def observed_collectives() -> Iterator[list[Collective]]:
 
 
 def _observed(operator: _Operator, arguments: Sequence[Any]) -> Collective:
+    from torch.distributed import get_process_group_ranks
+
     tensor, group = arguments[operator.tensor], _group(arguments[operator.group])
     tensor = tensor[0] if isinstance(tensor, list) else tensor
-    source = 0 if operator.source is None else int(arguments[operator.source])
-    elements = tensor.numel() * (group.size() if operator.gathers else 1)
-    return Collective(operator.kind, elements, tensor.element_size(), tensor.dtype, group, source, operator.receives)
+    ranks, root = tuple(get_process_group_ranks(group)), 0 if operator.root is None else int(arguments[operator.root])
+    size = (tensor.numel() * (len(ranks) if operator.gathers else 1), tensor.element_size())
+    return Collective(operator.kind, *size, tensor.dtype, group, ranks, root, operator.receives)
 
 
 def _group(argument: Any) -> Any:
@@ -106,30 +83,6 @@ def _group(argument: Any) -> Any:
     from torch.distributed.distributed_c10d import _resolve_process_group
 
     return _resolve_process_group(argument) if isinstance(argument, str) else ProcessGroup.unbox(argument)
-
-
-def described(collectives: Sequence[Collective], layout: Layout) -> list[CollectiveLine]:
-    """Return what the rank log says of them: calls and bytes of each kind and group, in order of their first call.
-
-    Of what is sent from rank to rank a rank counts what it sends.
-    """
-    parts: dict[tuple[CollectiveKind, str], list[Collective]] = {}
-    for collective in collectives:
-        if not collective.is_received:
-            parts.setdefault((collective.kind, group_name(collective, layout)), []).append(collective)
-    return [
-        CollectiveLine(
-            kind=kind, group=group, ranks=part[0].group.size(), calls=len(part), bytes=sum(c.bytes for c in part)
-        )
-        for (kind, group), part in parts.items()
-    ]
-
-
-def group_name(collective: Collective, layout: Layout) -> str:
-    """Return the dimensions of a layout along which the ranks of a collective differ."""
-    from torch.distributed import get_process_group_ranks
-
-    return "_".join(layout.dimensions(get_process_group_ranks(collective.group)))
 
 
 def replayed(collectives: Sequence[Collective], device: Any) -> Callable[[], None]:
@@ -149,12 +102,12 @@ def _replayed(collective: Collective, device: Any) -> Callable[[], Any]:
     import torch
     import torch.distributed as dist
 
-    group, ranks = collective.group, collective.group.size()
+    group, ranks = collective.group, len(collective.ranks)
     buffer = torch.zeros(collective.elements, dtype=collective.number_format, device=device)
     part = buffer[: collective.elements // ranks].clone()
     calls: dict[str, Callable[[], Any]] = {
         "all_reduce": lambda: dist.all_reduce(buffer, group=group),
-        "broadcast": lambda: dist.broadcast(buffer, group=group, group_src=collective.source),
+        "broadcast": lambda: dist.broadcast(buffer, group=group, group_src=collective.root),
         "all_gather": lambda: dist.all_gather_into_tensor(buffer, part, group=group),
         "reduce_scatter": lambda: dist.reduce_scatter_tensor(part, buffer, group=group),
     }
@@ -170,7 +123,7 @@ def _sent_at_once(transfers: Sequence[Collective], device: Any) -> Callable[[], 
     for transfer in transfers:
         buffer = torch.zeros(transfer.elements, dtype=transfer.number_format, device=device)
         operation = dist.irecv if transfer.is_received else dist.isend
-        operations.append(dist.P2POp(operation, buffer, group=transfer.group, group_peer=transfer.source))
+        operations.append(dist.P2POp(operation, buffer, group=transfer.group, group_peer=transfer.root))
 
     def send() -> None:
         for work in dist.batch_isend_irecv(operations):

@@ -1,22 +1,23 @@
-"""A rank that divides a model, or the state of its training, with other ranks: its collectives are of several kinds."""
+"""A rank that divides a model, or the state of its training, with other ranks: its collectives are of several kinds.
 
-from collections.abc import Callable, Iterator
+The groups of ranks of a layout are, in PyTorch, a device mesh of the dimensions that have several ranks.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.programs.frameworks import _torch_training, _training
+from dlperf_study.programs.frameworks import _torch, _torch_training, _training
+from dlperf_study.programs.frameworks._collectives import Collective, StepCollectives
 from dlperf_study.programs.frameworks._obstacles import Levels
-from dlperf_study.programs.frameworks._torch_collectives import (
-    Collective,
-    described,
-    group_name,
-    observed_collectives,
-    replayed,
-)
+from dlperf_study.programs.frameworks._processes import collective_seconds
+from dlperf_study.programs.frameworks._torch_collectives import observed_collectives, replayed
 from dlperf_study.programs.frameworks.torch_ddp import DataParallelTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
+from dlperf_study.study.layout import DIMENSIONS, Dimension, Layout
 
 #: What is built of every strategy that divides a model; each has a ``strategy`` of its own.
 LEVELS: Levels = _torch_training.LEVELS | {
@@ -39,7 +40,7 @@ class DividedTrainer(DataParallelTrainer):
     computation_obstacle = ""
 
     def __init__(self, configuration: Configuration) -> None:
-        self._collectives: list[Collective] = []
+        self._collectives = StepCollectives(configuration.layout, observed_collectives, self._replayed)
         self._whole_checksum = self._first_checksum = ""
         self._whole_sizes: dict[str, Any] = {}
         super().__init__(configuration)
@@ -52,24 +53,22 @@ class DividedTrainer(DataParallelTrainer):
 
     def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step, and observe its collectives; see ``TorchTrainer``."""
-        with observed_collectives() as self._collectives:
+        with self._collectives.observed():
             return super().first_step(batch)
 
     def observations(self) -> dict[str, Any]:
         """Return what was observed of the first step: what it exchanges, and which bytes this rank holds."""
         if self.world_size == 1:
             return super().observations()
-        return super().observations() | {"exchanges": described(self._collectives, self._configuration.layout)}
+        return super().observations() | {"exchanges": self._collectives.lines()}
 
     def exchange_alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
         """Return what does the collectives of a step, of one kind, of one group, or all, with nothing to hide them."""
-        of_kind = [collective for collective in self._collectives if kind in (None, collective.kind)]
-        layout = self._configuration.layout
-        return replayed([c for c in of_kind if group in (None, group_name(c, layout))], self._device)
+        return self._collectives.alone(kind, group)
 
     def exchange(self, size: int) -> Callable[[], None]:
         """Return what does all collectives of a step; ``size`` is that of all."""
-        return self.exchange_alone()
+        return self._collectives.alone()
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
@@ -98,6 +97,45 @@ class DividedTrainer(DataParallelTrainer):
         yield
         self._first_checksum = self._checksum_of_part()
 
+    def _replayed(self, collectives: Sequence[Collective]) -> Callable[[], None]:
+        return replayed(collectives, self._device)
+
     def _checksum_of_part(self) -> str:
-        parts = (p.to_local() if hasattr(p, "to_local") else p for p in self._trained_parameters())
+        parts = map(_torch.own_part, self._trained_parameters())
         return _training.checksum([part.detach().cpu().numpy() for part in parts])
+
+
+def device_mesh(layout: Layout, device: Any) -> Any:
+    """Return the mesh of the dimensions with several ranks, by their names, the outermost first.
+
+    Every rank of the job must call it, after the ranks have met. ``mesh["tensor"].get_group()`` is the group of this
+    rank in a dimension; a dimension of one rank has none.
+    """
+    import torch
+    from torch.distributed.device_mesh import DeviceMesh
+
+    names = [name for name in DIMENSIONS if getattr(layout, name) > 1]
+    ranks = torch.arange(layout.devices).view([getattr(layout, name) for name in names])
+    groups = [_own_group(layout, name) for name in names]
+    return DeviceMesh.from_group(groups, device.type, ranks, mesh_dim_names=tuple(names))
+
+
+def forget_groups(mesh: Any) -> None:
+    """Let groups end with the training: PyTorch keeps meshes to the end of Python, where threads of gloo can abort it.
+
+    No collective of the mesh can be done after this.
+    """
+    mesh._pg_registry.clear()
+
+
+def _own_group(layout: Layout, dimension: Dimension) -> Any:
+    """Return the group of this rank in a dimension. All ranks make all groups, in one order, as PyTorch requires."""
+    import torch.distributed as dist
+
+    limit, own_group = timedelta(seconds=collective_seconds()), None
+    for ranks in layout.groups(dimension):
+        if len(ranks) == layout.devices:
+            return dist.group.WORLD
+        group = dist.new_group(ranks, timeout=limit, group_desc=dimension)
+        own_group = group if dist.get_rank() in ranks else own_group
+    return own_group

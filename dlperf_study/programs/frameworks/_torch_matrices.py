@@ -6,21 +6,19 @@ Attention is divided by heads, feed-forward networks by inner features, embeddin
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dlperf_study.programs import models
-from dlperf_study.programs.models._sequences import SequenceModel
+from dlperf_study.programs.frameworks._obstacles import sequence_model
 from dlperf_study.study.configuration import Configuration
 
 
 def undivided_sizes(configuration: Configuration) -> Iterator[str]:
     """Yield which sizes of the model can't be divided equally; an uneven vocabulary can be divided."""
-    name, degree = configuration.model, configuration.tensor_parallel
-    model = models.load(name) if name in models.names() else None
-    if not isinstance(model, SequenceModel):
+    model, degree = sequence_model(configuration), configuration.tensor_parallel
+    if not model:
         return
     sizes = {"heads": model.sizes.heads, "kv_heads": model.sizes.kv_heads, "ffn": model.sizes.inner}
     for size, count in sizes.items():
         if count % degree:
-            yield f"{size} of model {name} is {count}, which tensor_parallel {degree} does not divide"
+            yield f"{size} of model {model.name} is {count}, which tensor_parallel {degree} does not divide"
     if configuration.sequence_parallel and (length := configuration.sequence_length) % degree:
         yield f"sequence_length is {length}, which tensor_parallel {degree} does not divide for sequence_parallel"
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.core.user_commands import make_or
+from dlperf_study.core.user_commands import install_command, make_or
 from dlperf_study.core.wording import counted
 from dlperf_study.programs import models
 from dlperf_study.programs.frameworks import _torch, _training
@@ -60,19 +60,21 @@ def obstacles(
     configuration: Configuration,
     cluster: ClusterView,
     version: str | None,
-    library: str,
-    remedy: str,
     settings: tuple[str, ...],
     levels: Levels = LEVELS,
+    library: str = "torch",
 ) -> Iterator[str]:
-    """Yield each reason why PyTorch can't run the configuration; ``levels`` are those that the framework builds."""
+    """Yield each reason why PyTorch can't run the configuration; ``levels`` are those that the framework builds.
+
+    ``library``: which one has this ``version``; None: it is not installed.
+    """
     yield from server_obstacles(configuration)
     yield from device_obstacles(configuration, cluster.device)
     if configuration.compiler != "none" and configuration.classifier == "sharded":
         yield f"compiler {configuration.compiler}: a sharded classifier exchanges features inside of what is compiled"
     if configuration.recompute == BLOCKS_AGAIN:
         yield from image_obstacles(configuration, f"recompute {configuration.recompute}")
-    yield from missing_library(library, version, remedy)
+    yield from missing_library(library, version, install_command(library))
     yield from unsuitable_parts(configuration, "torch", levels, settings, REFUSED_PRECISIONS)
 
 

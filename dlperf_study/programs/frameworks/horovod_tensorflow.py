@@ -34,8 +34,7 @@ REMEDY = (
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     yield from server_obstacles(configuration)
-    if configuration.hierarchical and cluster.device != "gpu":
-        yield "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
+    yield from _horovod.obstacles(configuration, cluster)
     if obstacle := installation_obstacle(version):
         yield obstacle
     yield from _tensorflow_training.obstacles(configuration, cluster, LEVELS, _horovod.SETTINGS)

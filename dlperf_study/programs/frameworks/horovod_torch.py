@@ -26,11 +26,8 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     if configuration.classifier == "sharded":
         yield "a sharded classifier exchanges features by torch.distributed, which Horovod does not start"
-    if configuration.hierarchical and cluster.device != "gpu":
-        yield "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
-    yield from _torch_training.obstacles(
-        configuration, cluster, version, "horovod", install_command("horovod"), _horovod.SETTINGS
-    )
+    yield from _horovod.obstacles(configuration, cluster)
+    yield from _torch_training.obstacles(configuration, cluster, version, _horovod.SETTINGS, library="horovod")
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:

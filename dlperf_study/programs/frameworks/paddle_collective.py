@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dlperf_study.programs.frameworks import _paddle, _processes, _training
+from dlperf_study.programs.frameworks import _paddle, _paddle_obstacles, _processes, _training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework, Stopwatch, exchange_library
 from dlperf_study.programs.frameworks._obstacles import (
     AUTOTUNING,
@@ -18,10 +18,9 @@ from dlperf_study.programs.frameworks._obstacles import (
     server_obstacles,
     unsuitable_parts,
 )
-from dlperf_study.programs.frameworks._paddle_collectives import REFUSED_BY_NAME, parallel_obstacles
 from dlperf_study.programs.frameworks._paddle_ranks import job_of_launchers, job_of_ranks
 from dlperf_study.programs.frameworks._training import Output
-from dlperf_study.programs.models._base import replicated_parameters, trainable_parameters
+from dlperf_study.programs.models._paddle_layers import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE, NO_EXCHANGE, Drain
 from dlperf_study.study.job import Job
@@ -60,12 +59,12 @@ def collective_obstacles(
     """Yield what keeps ranks without servers from running; ``levels`` and ``settings`` are those that are built."""
     yield from server_obstacles(configuration)
     yield from missing_library("paddlepaddle", version)
-    yield from _paddle.obstacles(configuration, cluster.device)
+    yield from _paddle_obstacles.obstacles(configuration, cluster.device)
     if configuration.fused_optimizer == "fused" and (name := _paddle.WITHOUT_FUSION.get(configuration.optimizer)):
         yield f"fused_optimizer fused: Paddle's {name} has no use_multi_tensor, which its Momentum has"
-    yield from parallel_obstacles(configuration, cluster.device)
-    yield from unsuitable_parts(configuration, "paddle", levels, (*settings, *REFUSED_BY_NAME))
-    yield from _paddle.layout_obstacles(configuration)
+    yield from _paddle_obstacles.parallel_obstacles(configuration, cluster.device)
+    yield from unsuitable_parts(configuration, "paddle", levels, (*settings, *_paddle_obstacles.REFUSED_BY_NAME))
+    yield from _paddle_obstacles.memory_format_obstacles(configuration)
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.programs.frameworks import _paddle, _training
+from dlperf_study.programs.frameworks import _paddle, _paddle_obstacles, _training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework, Stopwatch
 from dlperf_study.programs.frameworks._obstacles import (
     BUILT_LEVELS,
@@ -36,6 +36,7 @@ from dlperf_study.programs.frameworks._processes import (
     network_environment,
     server_nodes,
     trainer_nodes,
+    worker_command,
 )
 from dlperf_study.study import exchange
 from dlperf_study.study.configuration import Configuration
@@ -68,9 +69,9 @@ def wrong_version(version: str) -> str:
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     yield from missing_library("paddlepaddle", version)
-    yield from _paddle.obstacles(configuration, cluster.device)
+    yield from _paddle_obstacles.obstacles(configuration, cluster.device)
     yield from unsuitable_parts(configuration, "paddle", LEVELS, refused=REFUSED_LEVELS)
-    yield from _paddle.layout_obstacles(configuration)
+    yield from _paddle_obstacles.memory_format_obstacles(configuration)
     yield from sequence_obstacles(configuration)
     if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
         yield "strategy local is one process without servers"
@@ -151,7 +152,7 @@ def _task(
     node: int,
     environment: dict[str, str],
 ) -> Task:
-    argv = (cluster.python_for("paddle_ps"), "-u", "-m", "dlperf_study.programs.worker")
+    argv = worker_command(configuration, cluster)
     # The new intermediate representation can't run the send operators of parameter servers.
     fixed = common_environment(configuration) | {"FLAGS_enable_pir_api": "0", VISIBLE_DEVICES: ""}
     return Task(name, role, node, argv, fixed | environment)

@@ -10,16 +10,11 @@ from typing import Any
 
 from dlperf_study.programs.frameworks import paddle_collective
 from dlperf_study.programs.frameworks._base import ClusterView
+from dlperf_study.programs.frameworks._collectives import StepCollectives
 from dlperf_study.programs.frameworks._obstacles import Levels
-from dlperf_study.programs.frameworks._paddle_collectives import (
-    Collective,
-    described,
-    group_name,
-    observed_collectives,
-    replayed,
-)
+from dlperf_study.programs.frameworks._paddle_collectives import observed_collectives, replayed
 from dlperf_study.programs.frameworks.paddle_collective import CollectiveTrainer
-from dlperf_study.programs.models._base import trainable_parameters
+from dlperf_study.programs.models._paddle_layers import trainable_parameters
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
 
@@ -44,7 +39,7 @@ class ZeroTrainer(CollectiveTrainer):
     """One rank that updates its part of the parameters; alone, all. Its collectives are observed in the first step."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self._collectives: list[Collective] = []
+        self._collectives = StepCollectives(configuration.layout, observed_collectives, replayed)
         self._is_local = False
         super().__init__(configuration)
         if self.world_size > 1:
@@ -52,24 +47,22 @@ class ZeroTrainer(CollectiveTrainer):
 
     def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step, and observe its collectives; see ``CollectiveTrainer``."""
-        with observed_collectives() as self._collectives:
+        with self._collectives.observed():
             return super().first_step(batch)
 
     def observations(self) -> dict[str, Any]:
         """Return what was observed of the first step: what it exchanges, and which bytes this rank holds."""
         if self.world_size == 1:
             return super().observations()
-        return super().observations() | {"exchanges": described(self._collectives, self._configuration.layout)}
+        return super().observations() | {"exchanges": self._collectives.lines()}
 
     def exchange_alone(self, kind: CollectiveKind | None = None, group: str | None = None) -> Callable[[], None]:
         """Return what does the collectives of a step, of one kind, of one group, or all, with nothing to hide them."""
-        of_kind = [collective for collective in self._collectives if kind in (None, collective.kind)]
-        layout = self._configuration.layout
-        return replayed([collective for collective in of_kind if group in (None, group_name(collective, layout))])
+        return self._collectives.alone(kind, group)
 
     def exchange(self, size: int) -> Callable[[], None]:
         """Return what does all collectives of a step; ``size`` is that of all."""
-        return self.exchange_alone()
+        return self._collectives.alone()
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:

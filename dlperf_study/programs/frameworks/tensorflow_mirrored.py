@@ -12,7 +12,13 @@ from typing import Any
 from dlperf_study.programs.frameworks import _processes, _tensorflow, _tensorflow_training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework
 from dlperf_study.programs.frameworks._obstacles import missing_library, server_obstacles
-from dlperf_study.programs.frameworks._processes import addresses, gpus_per_node, network_environment, trainer_nodes
+from dlperf_study.programs.frameworks._processes import (
+    addresses,
+    gpus_per_node,
+    network_environment,
+    trainer_nodes,
+    worker_command,
+)
 from dlperf_study.programs.frameworks._tensorflow_training import FunctionTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE
@@ -32,7 +38,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one task per rank, each with the addresses of all."""
-    argv = (cluster.python_for("tensorflow_mirrored"), "-u", "-m", "dlperf_study.programs.worker")
+    argv = worker_command(configuration, cluster)
     nodes = trainer_nodes(configuration)
     workers, tasks = addresses("host", nodes), []
     for rank, node in enumerate(nodes):

@@ -21,7 +21,13 @@ from typing import Any
 from dlperf_study.programs.frameworks import _processes, _tensorflow, _tensorflow_training, _training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework
 from dlperf_study.programs.frameworks._obstacles import missing_library, sequence_obstacles
-from dlperf_study.programs.frameworks._processes import addresses, gpus_per_node, server_nodes, trainer_nodes
+from dlperf_study.programs.frameworks._processes import (
+    addresses,
+    gpus_per_node,
+    server_nodes,
+    trainer_nodes,
+    worker_command,
+)
 from dlperf_study.programs.frameworks._tensorflow_training import TensorflowTrainer
 from dlperf_study.study import exchange
 from dlperf_study.study.configuration import Configuration
@@ -223,7 +229,7 @@ def _task(
     index: int,
     node: int,
 ) -> Task:
-    argv = (cluster.python_for("tensorflow_ps"), "-u", "-m", "dlperf_study.programs.worker")
+    argv = worker_command(configuration, cluster)
     kind, worker_role = ("ps", "PSERVER") if role is TaskRole.SERVER else ("worker", "TRAINER")
     position = {"cluster": processes, "task": {"type": kind, "index": index}}
     environment = _tensorflow.environment(configuration, cluster, node)

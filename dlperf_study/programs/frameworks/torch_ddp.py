@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs.frameworks import _processes, _torch, _torch_training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework
 from dlperf_study.programs.frameworks._obstacles import micro_batch_obstacles
@@ -28,9 +27,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     if not configuration.fusion_mib:
         yield "fusion_mib is 0, but DistributedDataParallel always fuses (any other number is its bucket_cap_mb)"
     yield from micro_batch_obstacles(configuration)
-    yield from _torch_training.obstacles(
-        configuration, cluster, version, "torch", install_command("torch"), settings=("fusion_mib", "micro_batches")
-    )
+    yield from _torch_training.obstacles(configuration, cluster, version, settings=("fusion_mib", "micro_batches"))
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:

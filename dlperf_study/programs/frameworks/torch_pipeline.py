@@ -9,16 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dlperf_study.core.user_commands import install_command
-from dlperf_study.programs import models
-from dlperf_study.programs.frameworks import _torch_divided, _torch_training, torch_ddp
+from dlperf_study.programs.frameworks import _torch, _torch_divided, _torch_training, torch_ddp
 from dlperf_study.programs.frameworks._base import ClusterView
-from dlperf_study.programs.frameworks._obstacles import image_obstacles, micro_batch_obstacles
+from dlperf_study.programs.frameworks._obstacles import image_obstacles, micro_batch_obstacles, sequence_model
 from dlperf_study.programs.frameworks._torch_matrices import divide, divide_gradients, undivided_sizes
 from dlperf_study.programs.frameworks._torch_training import TrainingStep
 from dlperf_study.programs.frameworks.torch_tensor import TensorTrainer
 from dlperf_study.programs.models._base import network_of
-from dlperf_study.programs.models._sequences import SequenceModel
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.parallel_parameters import GPIPE, INTERLEAVED, ONE_FORWARD_ONE_BACKWARD, SCHEDULES
@@ -42,9 +39,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from undivided_sizes(configuration)
     if configuration.sequence_parallel and configuration.tensor_parallel == 1:
         yield "sequence_parallel divides sequences among the devices of tensor_parallel, which is 1"
-    yield from _torch_training.obstacles(
-        configuration, cluster, version, "torch", install_command("torch"), SETTINGS, LEVELS
-    )
+    yield from _torch_training.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
 
 
 def schedule_obstacles(configuration: Configuration) -> Iterator[str]:
@@ -63,11 +58,10 @@ def schedule_obstacles(configuration: Configuration) -> Iterator[str]:
 
 def undivided_layers(configuration: Configuration) -> Iterator[str]:
     """Yield that the layers of the model can't be divided equally."""
-    name, stages = configuration.model, configuration.pipeline_parallel * configuration.virtual_stages
-    model = models.load(name) if name in models.names() else None
-    if isinstance(model, SequenceModel) and model.sizes.layers % stages:
+    model, stages = sequence_model(configuration), configuration.pipeline_parallel * configuration.virtual_stages
+    if model and model.sizes.layers % stages:
         degrees = f"pipeline_parallel {configuration.pipeline_parallel} × virtual_stages {configuration.virtual_stages}"
-        yield f"model {name} has {model.sizes.layers} layers, which {degrees} = {stages} stages do not divide"
+        yield f"model {model.name} has {model.sizes.layers} layers, which {degrees} = {stages} stages do not divide"
 
 
 class PipelineTrainer(TensorTrainer):
@@ -78,7 +72,8 @@ class PipelineTrainer(TensorTrainer):
     def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step, in which the stages agree that all know the shapes of their activations, too."""
         number_format = super().first_step(batch)
-        self._collectives = [sent for sent in self._collectives if sent.number_format.is_floating_point]
+        calls = self._collectives.calls
+        self._collectives.calls = [call for call in calls if call.number_format.is_floating_point]
         return number_format
 
     def close(self) -> None:
@@ -163,9 +158,9 @@ class Pipeline:
 
         divide_gradients(self._parameters)
         for parameters in _buffers(self._parameters) if self._data else ():
-            _average([_own_part(parameter.grad) for parameter in parameters], self._replicas, self._data)
+            _average([_torch.own_part(parameter.grad) for parameter in parameters], self._replicas, self._data)
         if self._tied:
-            dist.all_reduce(_own_part(self._tied.parameter.grad), group=self._tied.group)
+            dist.all_reduce(_torch.own_part(self._tied.parameter.grad), group=self._tied.group)
 
 
 def parts_of(layer: Any, configuration: Configuration, rank: int) -> dict[int, Any]:
@@ -232,8 +227,8 @@ def features_between(configuration: Configuration) -> Any:
     """Return a tensor without memory like those between stages: [N, T, h] of a micro-batch, T of this rank's part."""
     import torch
 
-    model = models.load(configuration.model)
-    assert isinstance(model, SequenceModel)
+    model = sequence_model(configuration)
+    assert model  # Others are refused.
     length = configuration.sequence_length // (configuration.tensor_parallel if configuration.sequence_parallel else 1)
     sizes = (configuration.batch_per_device // configuration.micro_batches, length, model.sizes.hidden)
     return torch.empty(sizes, device="meta", requires_grad=True)
@@ -294,11 +289,6 @@ def _buffers(parameters: list[Any]) -> Iterator[list[Any]]:
             taken, size = [], parameter.numel() * parameter.element_size()
         taken.append(parameter)
     yield taken
-
-
-def _own_part(gradient: Any) -> Any:
-    """Return what this rank has of a gradient that is divided among ranks, or all of it."""
-    return gradient.to_local() if hasattr(gradient, "to_local") else gradient
 
 
 def _average(gradients: list[Any], replicas: int, group: Any) -> None:

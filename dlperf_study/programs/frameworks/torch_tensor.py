@@ -9,13 +9,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs.frameworks import _torch_divided, _torch_training, torch_ddp
 from dlperf_study.programs.frameworks._base import ClusterView
 from dlperf_study.programs.frameworks._obstacles import image_obstacles, micro_batch_obstacles
-from dlperf_study.programs.frameworks._torch_divided import DividedTrainer
+from dlperf_study.programs.frameworks._torch_divided import DividedTrainer, device_mesh, forget_groups
 from dlperf_study.programs.frameworks._torch_matrices import by_placement, divide, divide_gradients, undivided_sizes
-from dlperf_study.programs.frameworks._torch_mesh import device_mesh, forget_groups
 from dlperf_study.programs.models._base import network_of
 from dlperf_study.study.configuration import Configuration
 
@@ -32,9 +30,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from micro_batch_obstacles(configuration)
     yield from image_obstacles(configuration, "torch_tensor")
     yield from undivided_sizes(configuration)
-    yield from _torch_training.obstacles(
-        configuration, cluster, version, "torch", install_command("torch"), SETTINGS, LEVELS
-    )
+    yield from _torch_training.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
 
 
 class TensorTrainer(DividedTrainer):
@@ -61,7 +57,7 @@ class TensorTrainer(DividedTrainer):
         """End the trainer, with all that has a group of ranks; see ``DataParallelTrainer``."""
         self._divided_loss.close()
         self.barrier()
-        self._collectives.clear()
+        self._collectives.calls.clear()
         self._parts.clear()
         del self._layer
         forget_groups(self._mesh)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs.frameworks import _torch_divided, _torch_training, torch_ddp
 from dlperf_study.programs.frameworks._base import ClusterView
 from dlperf_study.programs.frameworks._obstacles import micro_batch_obstacles
@@ -30,10 +29,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     if not configuration.zero_stage:
         yield "zero_stage is 0, but torch_zero divides something (stages 1 to 3); torch_ddp does not"
     yield from micro_batch_obstacles(configuration)
-    settings = ("zero_stage", "micro_batches")
-    yield from _torch_training.obstacles(
-        configuration, cluster, version, "torch", install_command("torch"), settings, LEVELS
-    )
+    yield from _torch_training.obstacles(configuration, cluster, version, ("zero_stage", "micro_batches"), LEVELS)
 
 
 class ZeroTrainer(DividedTrainer):

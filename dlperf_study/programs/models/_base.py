@@ -25,6 +25,26 @@ def composed(base: Any, forward: Callable[..., Any], **parts: Any) -> Any:
     return layer
 
 
+def norm_first(base: Any, attention: Any, feed_forward: Any, norm: Callable[[], Any]) -> Any:
+    """Return a block of a transformer that normalises what goes into its parts; ``base`` as of ``composed``."""
+
+    def forward(block: Any, features: Any) -> Any:
+        features = features + block.attn(block.n1(features))
+        return features + block.mlp(block.n2(features))
+
+    return composed(base, forward, n1=norm(), attn=attention, n2=norm(), mlp=feed_forward)
+
+
+def norm_last(base: Any, attention: Any, feed_forward: Any, norm: Callable[[], Any]) -> Any:
+    """Return a block of a transformer that normalises the sums behind its parts; ``base`` as of ``composed``."""
+
+    def forward(block: Any, features: Any) -> Any:
+        features = block.n1(features + block.attn(features))
+        return block.n2(features + block.mlp(features))
+
+    return composed(base, forward, n1=norm(), attn=attention, n2=norm(), mlp=feed_forward)
+
+
 def network_of(layer: Any) -> Any:
     """Return the part of a model's layer that takes the images: all but its loss."""
     return layer.network if hasattr(layer, "network") else layer.backbone
@@ -176,17 +196,3 @@ class Model(BuiltByLibraries):
             yield f"sample_ratio is {ratio!r}, but model {self.name} samples classes only with classifier 'sharded'"
         if size < self.smallest_image_size:
             yield f"image_size is {size!r}, but model {self.name} needs {self.smallest_image_size} or more"
-
-
-def trainable_parameters(layer: Any) -> list[Any]:
-    """Return what an optimizer updates; Paddle lists the statistics of batch norm as parameters too."""
-    return [parameter for parameter in layer.parameters() if not parameter.stop_gradient]
-
-
-def replicated_parameters(layer: Any) -> list[Any]:
-    """Return the trainable parameters every rank holds alike; a shard of a classifier is not among them.
-
-    A shard carries ``no_sync``, the attribute by which ``paddle.DataParallel`` leaves it alone. Statistics
-    of batch norm are not among them either: each rank has different ones.
-    """
-    return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]

@@ -11,7 +11,7 @@ from dlperf_study.programs.models._sequences import (
     SequenceConfiguration,
     SequenceModel,
     Sizes,
-    flops_of_blocks,
+    decoder_flops,
     recomputed_flops,
 )
 
@@ -29,8 +29,8 @@ def parameters(sizes: Sizes) -> int:
 
 
 def flops(sizes: Sizes, tokens: int, masked_positions: int) -> float:
-    """Return the FLOPs of one sequence: its blocks, and the head for each token."""
-    return flops_of_blocks(sizes, MATRICES, tokens) + 6.0 * sizes.hidden * sizes.vocabulary * tokens
+    """Return the FLOPs of one sequence, of which all tokens are predicted."""
+    return decoder_flops(sizes, MATRICES, tokens)
 
 
 def flops_again(sizes: Sizes, tokens: int) -> float:

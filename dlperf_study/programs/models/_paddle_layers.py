@@ -1,4 +1,4 @@
-"""A network and its loss as one Paddle layer, and the operations of Paddle that the ArcFace loss needs.
+"""A network and its loss as one Paddle layer, its parameters, and the operations of Paddle that the ArcFace loss needs.
 
 For these see ``Tensors`` in ``_base.py``.
 """
@@ -20,6 +20,20 @@ def cross_entropy_layer(network: Any) -> Any:
         return functional.cross_entropy(layer.network(images), labels.flatten())
 
     return composed(Layer, loss, network=network)
+
+
+def trainable_parameters(layer: Any) -> list[Any]:
+    """Return what an optimizer updates; Paddle lists the statistics of batch norm as parameters too."""
+    return [parameter for parameter in layer.parameters() if not parameter.stop_gradient]
+
+
+def replicated_parameters(layer: Any) -> list[Any]:
+    """Return the trainable parameters every rank holds alike; a shard of a classifier is not among them.
+
+    A shard carries ``no_sync``, the attribute by which ``paddle.DataParallel`` leaves it alone. Statistics
+    of batch norm are not among them either: each rank has different ones.
+    """
+    return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]
 
 
 def layer_class() -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dlperf_study.programs.models._base import composed
+from dlperf_study.programs.models._base import composed, norm_first, norm_last
 from dlperf_study.programs.models._sequences import BERT_EPSILON, DEVIATION, GPT_EPSILON, Sizes
 
 #: Added to the product of a query with a later key: the exponential of the sum is 0 in float16 too.
@@ -58,7 +58,7 @@ def gpt_network(sizes: Sizes) -> Any:
         forward,
         wte=_embedding(sizes.vocabulary, sizes),
         wpe=_embedding(sizes.positions, sizes),
-        blocks=_blocks(sizes, lambda: _norm_first(_attention(sizes, True), _feed_forward(sizes, True), norm)),
+        blocks=_blocks(sizes, lambda: norm_first(nn.Layer, _attention(sizes, True), _feed_forward(sizes, True), norm)),
         nf=norm(),
     )
 
@@ -92,7 +92,7 @@ def bert_network(sizes: Sizes) -> Any:
         wpe=_embedding(sizes.positions, sizes),
         wse=_embedding(2, sizes),
         ne=norm(),
-        blocks=_blocks(sizes, lambda: _norm_last(_attention(sizes, False), _feed_forward(sizes, False), norm)),
+        blocks=_blocks(sizes, lambda: norm_last(nn.Layer, _attention(sizes, False), _feed_forward(sizes, False), norm)),
         pool=_linear(hidden, hidden),
         nsp=_linear(hidden, 2),
         mlm=_linear(hidden, hidden),
@@ -112,28 +112,6 @@ def _blocks(sizes: Sizes, block: Callable[[], Any]) -> Any:
     from paddle.nn import LayerList
 
     return LayerList([block() for _ in range(sizes.layers)])
-
-
-def _norm_first(attention: Any, feed_forward: Any, norm: Callable[[], Any]) -> Any:
-    """Return a block that normalises what goes into its parts."""
-    from paddle.nn import Layer
-
-    def forward(block: Any, features: Any) -> Any:
-        features = features + block.attn(block.n1(features))
-        return features + block.mlp(block.n2(features))
-
-    return composed(Layer, forward, n1=norm(), attn=attention, n2=norm(), mlp=feed_forward)
-
-
-def _norm_last(attention: Any, feed_forward: Any, norm: Callable[[], Any]) -> Any:
-    """Return a block that normalises the sums behind its parts."""
-    from paddle.nn import Layer
-
-    def forward(block: Any, features: Any) -> Any:
-        features = block.n1(features + block.attn(features))
-        return block.n2(features + block.mlp(features))
-
-    return composed(Layer, forward, n1=norm(), attn=attention, n2=norm(), mlp=feed_forward)
 
 
 def _attention(sizes: Sizes, is_causal: bool) -> Any:

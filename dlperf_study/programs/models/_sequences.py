@@ -99,6 +99,11 @@ def flops_of_blocks(sizes: Sizes, matrices: int, tokens: int) -> float:
     return 6.0 * sizes.layers * weights * tokens + attention
 
 
+def decoder_flops(sizes: Sizes, matrices: int, tokens: int) -> float:
+    """Return the FLOPs of one sequence of a decoder: its blocks, and the head for each token."""
+    return flops_of_blocks(sizes, matrices, tokens) + 6.0 * sizes.hidden * sizes.vocabulary * tokens
+
+
 def recomputed_flops(sizes: Sizes, matrices: int, tokens: int, repeats_last: bool) -> float:
     """Return the FLOPs of one sequence that recomputation of all blocks adds: one more forward pass of them.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from dlperf_study.programs.models._base import composed
+from dlperf_study.programs.models._base import composed, norm_first, norm_last
 from dlperf_study.programs.models._sequences import BERT_EPSILON, DEVIATION, GPT_EPSILON, LLAMA_EPSILON, Sizes
 
 #: The parts of a network that come before its blocks.
@@ -62,7 +62,10 @@ def gpt_network(sizes: Sizes) -> Any:
 
     positions = nn.Embedding(sizes.positions, sizes.hidden)
     return _decoder(
-        sizes, lambda: _norm_first(_attention(sizes, True), _feed_forward(sizes, "tanh"), norm), norm, wpe=positions
+        sizes,
+        lambda: norm_first(nn.Module, _attention(sizes, True), _feed_forward(sizes, "tanh"), norm),
+        norm,
+        wpe=positions,
     )
 
 
@@ -73,7 +76,7 @@ def llama_network(sizes: Sizes, length: int) -> Any:
     def norm() -> Any:
         return nn.RMSNorm(sizes.hidden, eps=LLAMA_EPSILON)
 
-    return _decoder(sizes, lambda: _norm_first(_rotated_attention(sizes, length), _gated(sizes), norm), norm)
+    return _decoder(sizes, lambda: norm_first(nn.Module, _rotated_attention(sizes, length), _gated(sizes), norm), norm)
 
 
 def _decoder(sizes: Sizes, block: Any, norm: Any, **positions: Any) -> Any:
@@ -131,7 +134,9 @@ def bert_network(sizes: Sizes) -> Any:
         wpe=nn.Embedding(sizes.positions, hidden),
         wse=nn.Embedding(2, hidden),
         ne=norm(),
-        blocks=_blocks(sizes, lambda: _norm_last(_attention(sizes, False), _feed_forward(sizes, "none"), norm)),
+        blocks=_blocks(
+            sizes, lambda: norm_last(nn.Module, _attention(sizes, False), _feed_forward(sizes, "none"), norm)
+        ),
         pool=nn.Linear(hidden, hidden),
         nsp=nn.Linear(hidden, 2),
         mlm=nn.Linear(hidden, hidden),
@@ -199,28 +204,6 @@ def _blocks(sizes: Sizes, block: Any) -> Any:
     from torch.nn import ModuleDict
 
     return ModuleDict({str(layer): block() for layer in range(sizes.layers)})
-
-
-def _norm_first(attention: Any, feed_forward: Any, norm: Any) -> Any:
-    """Return a block that normalises what goes into its parts."""
-    from torch.nn import Module
-
-    def forward(block: Any, features: Any) -> Any:
-        features = features + block.attn(block.n1(features))
-        return features + block.mlp(block.n2(features))
-
-    return composed(Module, forward, n1=norm(), attn=attention, n2=norm(), mlp=feed_forward)
-
-
-def _norm_last(attention: Any, feed_forward: Any, norm: Any) -> Any:
-    """Return a block that normalises the sums behind its parts."""
-    from torch.nn import Module
-
-    def forward(block: Any, features: Any) -> Any:
-        features = block.n1(features + block.attn(features))
-        return block.n2(features + block.mlp(features))
-
-    return composed(Module, forward, n1=norm(), attn=attention, n2=norm(), mlp=feed_forward)
 
 
 def _attention(sizes: Sizes, is_causal: bool) -> Any:

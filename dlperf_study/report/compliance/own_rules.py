@@ -158,12 +158,15 @@ def _audited(dataset: Dataset) -> RuleResult:
     examined = sum(result.examined for result in results)
     if not examined:
         return RuleResult.not_applicable(NOTHING_MEASURED)
-    severities = Counter(diagnostic.severity for diagnostic in diagnostics_of(results))
+    diagnostics = diagnostics_of(results)
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == Severity.ERROR]
+    severities = Counter(diagnostic.severity for diagnostic in diagnostics)
     checks = sum(result.examined > 0 for result in results)
     return RuleResult.of(
-        not severities[Severity.ERROR],
+        not errors,
         f"{counted(checks, 'check')} of the audit examined {counted(examined, 'item')}",
         listed(counted(severities[severity], severity.value) for severity in reversed(Severity)),
+        f"the first error, of {errors[0].check}: {errors[0].computation}" if errors else "",
     )
 
 

@@ -10,30 +10,16 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report import context
 from dlperf_study.report.figures import drawings
-from dlperf_study.report.figures.factor_figure import factors
+from dlperf_study.report.figures.factor_figure import factors as factors
 from dlperf_study.report.figures.figure import Figure, alt_text
-from dlperf_study.report.figures.memory_figure import memory
-from dlperf_study.report.figures.page_figures import drift, history
-from dlperf_study.report.figures.prediction_figure import prediction
+from dlperf_study.report.figures.memory_figure import memory as memory
+from dlperf_study.report.figures.page_figures import drift as drift
+from dlperf_study.report.figures.page_figures import history as history
+from dlperf_study.report.figures.prediction_figure import prediction as prediction
 from dlperf_study.report.figures.style import Width
-from dlperf_study.report.figures.waterfall_figure import waterfall
+from dlperf_study.report.figures.waterfall_figure import waterfall as waterfall
 from dlperf_study.report.formatting import model_name
 from dlperf_study.report.series import Series, all_groups, all_series
-
-__all__ = [
-    "communication",
-    "comparison",
-    "drift",
-    "factors",
-    "history",
-    "memory",
-    "overview",
-    "prediction",
-    "scaling",
-    "steps",
-    "stragglers",
-    "waterfall",
-]
 
 Draw = Callable[[Dataset, list[Series], Width], Drawing | None]
 
@@ -73,15 +59,13 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, next to the pure time of its exchange."""
-    has_intervals = dataset.configurations["exposed_seconds_low"].notna().any()
-    interval = "; pale line: the 95 % interval of what is exposed" if has_intervals else ""
     is_whole = dataset.configurations["step_seconds"].notna() & dataset.configurations["exposed_seconds"].isna()
-    omission = " Steps whose parts were not measured are left out; the table says why." if is_whole.any() else ""
-    explanation = (
-        f"Bars: the step, its parts in the order of the legend{interval}. "
-        f"Thin line: the pure communication, as long as if nothing hid it.{omission}"
+    explanations = (
+        "Bars: the step in its parts. Thin line: the pure communication, as long as if nothing hid it.",
+        context.longer_than_alone(dataset),
+        "Steps whose parts were not measured are left out; the table says why." if is_whole.any() else "",
     )
-    caption = _Caption(explanation, f"{context.MEANS} {context.merging(dataset)}")
+    caption = _Caption(" ".join(filter(None, explanations)), f"{context.MEANS} {context.merging(dataset)}".strip())
     return _per_model(dataset, "communication", "one step", caption, drawings.communication, _NO_EXCHANGE)
 
 
@@ -104,8 +88,7 @@ def steps(dataset: Dataset) -> Iterator[Figure]:
     """Yield every step of warm-up and measured window, of each run."""
     step = context.page_wording(dataset).step
     explanation = (
-        f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted. "
-        f"Of more than {2 * drawings.STEP_PIECES} steps a line has the extremes of {drawings.STEP_PIECES} pieces."
+        f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted."
     )
     caption = _Caption(explanation)
     return _per_model(dataset, "steps", "step by step", caption, drawings.steps, _NO_STEPS)
@@ -130,7 +113,7 @@ class _Caption:
 
 
 def _summary(dataset: Dataset, ratios: bool = False) -> str:
-    return f"{context.repetition(dataset, ratios)} {context.merging(dataset)}"
+    return f"{context.repetition(dataset, ratios)} {context.merging(dataset)}".strip()
 
 
 def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw: Draw, empty: str) -> Iterator[Figure]:

@@ -55,7 +55,12 @@ def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawi
     exchange_start = step - np.maximum(exposed, 0.0)
     style: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": unit_of("exchange_seconds", []).label}
     axes.hlines(rows["y"], exchange_start, exchange_start + exchange, **style)
-    interval: dict[str, Any] = {"color": SOFT, "linewidth": 3, "alpha": 0.6, "label": "Interval of what is exposed"}
+    interval: dict[str, Any] = {
+        "color": SOFT,
+        "linewidth": 3,
+        "alpha": 0.6,
+        "label": "95 % interval of what is exposed",
+    }
     if not np.isnan(bounds).all():
         axes.hlines(rows["y"] + layout.bar_height / 3, *interval_ends, **interval)
     legend_below(drawing, [axes], width)
@@ -250,7 +255,7 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
         _relative_axes(panel)
     for panel in axes[len(rows) :]:
         panel.set_visible(False)
-    drawing.supxlabel("Step (measured from 0)", fontsize=7)
+    drawing.supxlabel("Step (0 = first measured)", fontsize=7)
     drawing.supylabel("Step time / median", fontsize=7)
     return drawing
 
@@ -310,9 +315,16 @@ def _relative_axes(axes: Axes) -> None:
     quantity_axes(axes)
     axes.set_yscale("log")
     low, high = axes.get_ylim()
-    is_wide = high > _WIDE * low
-    axes.yaxis.set_major_locator(FixedLocator([0.25, 0.5, 1, 2, 4, 8, 16]) if is_wide else MaxNLocator(5))
+    ticks = [0.25, 0.5, 1, 2, 4, 8, 16] if high > _WIDE * low else _ticks_with_one(low, high)
+    axes.yaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     # Ingested logs count to hundreds of thousands, and the panels are narrow.
     axes.xaxis.set_major_locator(MaxNLocator(STEP_TICKS, integer=True))
+
+
+def _ticks_with_one(low: float, high: float) -> list[float]:
+    """Return round ticks between two limits, and 1: what all values are relative to."""
+    ticks = MaxNLocator(5).tick_values(low, high)
+    distance = ticks[1] - ticks[0]
+    return sorted([1.0, *(float(tick) for tick in ticks if abs(tick - 1) > distance / 2)])

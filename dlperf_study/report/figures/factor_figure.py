@@ -20,10 +20,11 @@ from dlperf_study.report.figures.style import Width, colour, marker, quantity_ax
 from dlperf_study.report.formatting import level_name, model_name
 from dlperf_study.report.series import (
     devices_label,
-    goes_without_saying,
+    is_named,
     joined,
     level_label,
     ordered_levels,
+    usual_levels,
     varying_factors,
 )
 from dlperf_study.report.tables.table_builders import measured_column
@@ -38,8 +39,9 @@ _LETTER_HEIGHT_INCHES = 0.03
 _HEADROOM = 0.04
 #: The columns that have an ideal, and the name by which lines are known that are no marks.
 SPEEDUP, EFFICIENCY, GUIDE = "speedup", "efficiency", "guide"
-#: What the other factors of a row are, in words; how many of these are drawn, each with a colour and a label.
-_SETTING, MOST_SETTINGS = "setting", 40
+#: The column of what the other factors of a row are, in words; how many of these are drawn, each with a colour and a
+#: label.
+SETTING, MOST_SETTINGS = "setting", 40
 EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has none. Levels are at equal distances."
 IDEAL = "Dotted: ideal."
 
@@ -54,11 +56,11 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
         rows = _most_different(comparable, dataset.rate)
         if not rows.empty:
             title = f"{COLUMNS[dataset.rate].label} by {column_named(name).words}"
-            count = comparable[_SETTING].nunique()
+            count = comparable[SETTING].nunique()
             shown = f" The {MOST_SETTINGS} of {count} settings whose levels differ most are shown."
             omission = shown if count > MOST_SETTINGS else ""
             caption = f"{EXPLANATION}{omission} {context.repetition(dataset)} {context.conditions(dataset)}"
-            draw = FactorChart(rows, dataset.rate, name, _SETTING, "model", is_quick=dataset.plan.quick).drawing
+            draw = FactorChart(rows, dataset.rate, name, SETTING, "model", is_quick=dataset.plan.quick).drawing
             alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
             yield Figure(
                 f"factor-{name}".replace("_", "-"),
@@ -72,11 +74,11 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
 
 def _most_different(rows: pd.DataFrame, rate: str) -> pd.DataFrame:
     """Return the rows of the settings whose levels differ most, where there are more than a figure can show."""
-    if rows.empty or rows[_SETTING].nunique() <= MOST_SETTINGS:
+    if rows.empty or rows[SETTING].nunique() <= MOST_SETTINGS:
         return rows
-    levels = rows.groupby(_SETTING, observed=True)[rate]
+    levels = rows.groupby(SETTING, observed=True)[rate]
     chosen = (levels.max() / levels.min()).nlargest(MOST_SETTINGS).index
-    return rows[rows[_SETTING].isin(chosen)]
+    return rows[rows[SETTING].isin(chosen)]
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def _panels(rows: pd.DataFrame, x: str, hue: str, col: str) -> "Iterator[_Panel]
         shown = [level for level in colours if len(_of(of_panel, hue, level))]
         for part in parted(shown):
             marks = {colours.index(level): _of(of_panel, hue, level) for level in part}
-            title = level_label(col, panel) if col else ""
+            title = _names(col, [panel])[0] if col else ""
             yield _Panel(title, marks, _names(hue, part), x, levels)
 
 
@@ -206,7 +208,7 @@ class _Panel:
 
 def _names(factor: str, levels: Sequence[Any]) -> list[str]:
     """Return what levels of a factor are called; of no factor nothing."""
-    if factor in ("", _SETTING):
+    if factor in ("", SETTING):
         return list(levels) if factor else []
     return [level_label(factor, level) for level in levels]
 
@@ -241,15 +243,15 @@ def label_of(name: str) -> str:
 
 def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:
     """Return the measured configurations whose setting has several levels of a factor, with that setting."""
-    rows = context.measured(dataset)
+    rows, usual = context.measured(dataset), usual_levels(dataset.whole or dataset)
     other_factors = [name for name in varying_factors(dataset) if name not in (factor, "model")]
     settings = []
     for row in rows.itertuples():
         levels = ((name, getattr(row, name)) for name in other_factors)
-        labels = [level_label(name, level) for name, level in levels if not goes_without_saying(name, level)]
+        labels = [level_label(name, level) for name, level in levels if is_named(name, level, usual)]
         settings.append(joined(*labels, devices_label(row)))
-    labelled = rows.assign(**{_SETTING: settings})
-    counts = labelled.groupby(["model", _SETTING])[factor].transform("nunique")
+    labelled = rows.assign(**{SETTING: settings})
+    counts = labelled.groupby(["model", SETTING])[factor].transform("nunique")
     return labelled[counts > 1]
 
 
@@ -258,13 +260,13 @@ def _in_words(dataset: Dataset, rows: pd.DataFrame, factor: str) -> Iterator[str
     for row in rows.itertuples():
         cell = column.cell(row)
         level = level_label(factor, getattr(row, factor))
-        setting = joined(model_name(row), getattr(row, _SETTING))
+        setting = joined(model_name(row), getattr(row, SETTING))
         yield f"{setting}, {level}: {cell.text} {cell.interval} {column.heading.unit}"
 
 
 def _levels(rows: pd.DataFrame, factor: str) -> list[Any]:
     """Return the levels of a factor in order, settings in that of the plan; of no factor, one."""
-    if factor == _SETTING:
+    if factor == SETTING:
         return list(dict.fromkeys(rows[factor]))
     return ordered_levels(rows[factor]) if factor else [None]
 

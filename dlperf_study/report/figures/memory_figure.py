@@ -9,13 +9,13 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.held_memory import HELD_COLUMNS
+from dlperf_study.metrics.process_resources import HELD_COLUMNS
 from dlperf_study.report import context
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure, alt_text_of_table
 from dlperf_study.report.figures.line_charts import legend_below
 from dlperf_study.report.figures.style import COMPUTATION, INK, PALETTE, Width
-from dlperf_study.report.formatting import Unit, unit_of
+from dlperf_study.report.formatting import MOST_NAMED, Unit, unit_of
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.page_tables import memory as memory_table
 
@@ -42,7 +42,7 @@ def memory(dataset: Dataset) -> Iterator[Figure]:
     caption = _caption(drawn, peak)
     omission = f" The {MOST_DRAWN} of {len(rows)} with the highest peaks are shown." if len(rows) > MOST_DRAWN else ""
     draw, alt = partial(_draw, dataset, drawn, peak), alt_text_of_table(TITLE, memory_table(dataset))
-    on_page = f"{caption}{omission}"
+    on_page = f"{caption}{omission}{_left_out(dataset, peak)}"
     yield Figure("memory", TITLE, f"{on_page} {context.conditions(dataset)}", draw, _NOTHING, on_page, alt)
 
 
@@ -55,6 +55,17 @@ def _caption(rows: pd.DataFrame, peak: str) -> str:
         "Each part is that of the rank with most of it, as held after an update; "
         f"the bar ends at the {label[0].lower()}{label[1:]}, and the rest is {_PEAKS[peak]}.{searched}"
     )
+
+
+def _left_out(dataset: Dataset, peak: str) -> str:
+    """Return which configurations have a peak and no bar, and why; empty where none is left out."""
+    rows, labels = dataset.configurations.dropna(subset=peak), configuration_labels(dataset)
+    names = [labels[row.identity] for row in rows[rows[list(HELD_COLUMNS)].isna().any(axis=1)].itertuples()]
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    named = f"{'; '.join(names[:MOST_NAMED])}{more}"
+    return f" Without a bar, as it is not known what their ranks hold (the table says why): {named}."
 
 
 def _draw(dataset: Dataset, rows: pd.DataFrame, peak: str, width: Width) -> Drawing:

@@ -20,7 +20,7 @@ from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure, alt_text_of_table
 from dlperf_study.report.figures.line_charts import IDEAL, device_axes, legend_below
 from dlperf_study.report.figures.style import INK, PALETTE, SOFT, Width, wrapped
-from dlperf_study.report.study_predictions import own_cases, study_predictions
+from dlperf_study.report.predictions import own_cases, study_predictions
 from dlperf_study.report.tables.prediction_tables import prediction_table
 
 #: So many series are drawn, in so many columns.
@@ -55,7 +55,7 @@ def _draw(dataset: Dataset, predictions: Sequence[Prediction], width: Width) -> 
         _draw_prediction(axes, prediction)
         _draw_case(axes, dataset, prediction.curve)
         device_axes(axes, _ticks(prediction), logarithmic_y=False)
-        axes.set_title(wrapped(prediction.curve.label or prediction.curve.origin, _LETTERS[width.name]))
+        axes.set_title(wrapped(prediction.curve.title, _LETTERS[width.name]))
         axes.set_xlabel("Devices")
     for axes in panels[len(predictions) :]:
         axes.set_visible(False)

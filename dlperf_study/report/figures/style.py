@@ -74,9 +74,6 @@ _RC = {
     "pdf.fonttype": 42,
 }
 
-#: A separator that begins no line.
-_TIED_SEPARATOR = "\u00a0·"
-
 
 @contextmanager
 def publication_style() -> Iterator[None]:
@@ -102,11 +99,14 @@ def quantity_axes(axes: Axes) -> None:
 
 def wrapped(label: str, letters: int) -> str:
     """Return a label on lines of at most so many letters, broken between its parts where they fit on a line."""
-    *parts, last = label.split(SEPARATOR)
+    parts = label.split(SEPARATOR)
     lines: list[str] = []
-    for part in (*(f"{part}{_TIED_SEPARATOR}" for part in parts), last):
-        if lines and len(lines[-1]) + 1 + len(part) <= letters:
-            lines[-1] += f" {part}"
+    for position, part in enumerate(parts, 1):
+        tie = SEPARATOR.rstrip() if position < len(parts) else ""
+        if lines and len(lines[-1]) + 1 + len(part + tie) <= letters:
+            lines[-1] += f" {part}{tie}"
         else:
-            lines += textwrap.wrap(part, letters, break_on_hyphens=False)
-    return "\n".join(lines).replace(_TIED_SEPARATOR, SEPARATOR.rstrip())
+            # No line begins with a separator, also not where a part alone fills one.
+            lines += textwrap.wrap(part, letters - len(tie), break_on_hyphens=False) or [""]
+            lines[-1] += tie
+    return "\n".join(lines)

@@ -16,16 +16,20 @@ from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure, alt_text_of_table
 from dlperf_study.report.figures.style import COMPUTATION, INK, PALETTE, SOFT, Width, wrapped
 from dlperf_study.report.series import configuration_labels, published_of
-from dlperf_study.report.tables.printed_waterfall_table import (
+from dlperf_study.report.tables.waterfall_table import (
+    IDEAL,
+    MEASURED,
     ONE_WORKER,
+    PRINTED_TITLE,
     SEVERAL_WORKERS,
+    TITLE,
+    causes,
     panel_title,
     printed_causes,
     printed_steps,
+    step_unit,
+    waterfalls,
 )
-from dlperf_study.report.tables.printed_waterfall_table import TITLE as PRINTED_TITLE
-from dlperf_study.report.tables.waterfall_table import IDEAL, MEASURED, TITLE, causes, step_unit
-from dlperf_study.report.waterfalls import waterfalls
 
 #: So many configurations are drawn, those that lose most, in so many columns.
 MOST_DRAWN, _MOST_PRINTED, _COLUMNS = 6, 9, {"page": 3, "column": 1}

@@ -10,7 +10,7 @@ from dlperf_study.report import context
 from dlperf_study.report.compliance import Compliance, checked_rules
 from dlperf_study.report.formatting import listed
 from dlperf_study.report.sentences import prediction_sentences, quality_sentences, source_sentences, step_sentences
-from dlperf_study.report.sentences.names import MOST_SENTENCES, PageSentences
+from dlperf_study.report.sentences.names import MOST_OF_FIRST, MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims, speedup_claims
 from dlperf_study.report.tables.compliance_tables import compliance_counts
 from dlperf_study.report.tables.history_tables import change_sentences
@@ -38,9 +38,13 @@ Texts = Iterator[str]
 
 
 def summary(dataset: Dataset) -> PageSentences:
-    """Return the answers to the questions of the study, in its order: several of the first, one of each other."""
+    """Return the answers to the questions of the study, in its order: several of the first, then one of each other.
+
+    Before them, that the study is a quick one, and what to do where its runs were disturbed or tell too little.
+    """
+    opening = [*filter(None, (quality_sentences.quick_sentence(dataset), quality_sentences.remedy_sentence(dataset)))]
     if nothing := quality_sentences.no_conclusion_reason(dataset):
-        return PageSentences.of(dataset, [nothing, *_quality(dataset)])
+        return PageSentences.of(dataset, [*opening, nothing, *_course(dataset)], is_first=True)
     answering = {name: _SENTENCES[name] for name in dataset.plan.questions if name in _SENTENCES}
     if "scaling" in answering:
         answering["scaling"] = _speedups
@@ -49,12 +53,11 @@ def summary(dataset: Dataset) -> PageSentences:
         answering["communication"] = step_sentences.batch_sentences
     answers = [list(dict.fromkeys(filter(None, answer(dataset)))) for answer in answering.values()]
     answers = [answer for answer in answers if answer] or [list(_throughputs(dataset))]
-    disturbance = [*filter(None, [quality_sentences.disturbance_sentence(dataset)])]
-    most = MOST_SENTENCES - len(disturbance)
+    most = MOST_SENTENCES - len(opening)
     first_answer, *other_answers = answers
-    other_answers = other_answers[: most - 1]
-    chosen = first_answer[: most - len(other_answers)]
-    return PageSentences.of(dataset, [*disturbance, *chosen, *(answer[0] for answer in other_answers)])
+    chosen = first_answer[: max(MOST_OF_FIRST, most - len(other_answers))]
+    first_sentences = [*opening, *chosen, *(answer[0] for answer in other_answers[: most - len(chosen)])]
+    return PageSentences.of(dataset, first_sentences, is_first=True)
 
 
 def scaling(dataset: Dataset) -> PageSentences:
@@ -156,7 +159,7 @@ def _comparison(dataset: Dataset) -> Texts:
 
 def _runs(dataset: Dataset) -> Texts:
     yield from quality_sentences.run_sentences(dataset)
-    yield from quality_sentences.missing_configuration_sentences(dataset)
+    yield from quality_sentences.rate_sentences(dataset)
 
 
 def _compliance(dataset: Dataset) -> Texts:
@@ -167,7 +170,14 @@ def _compliance(dataset: Dataset) -> Texts:
 
 
 def _quality(dataset: Dataset) -> Texts:
-    yield from _runs(dataset)
+    yield quality_sentences.remedy_sentence(dataset)
+    yield from _course(dataset)
+
+
+def _course(dataset: Dataset) -> Texts:
+    # That all runs completed is on their own page.
+    if len(context.completed_runs(dataset)) < len(dataset.runs) or dataset.configurations["throughput"].isna().any():
+        yield from _runs(dataset)
     yield from quality_sentences.steadiness_sentences(dataset)
     yield from quality_sentences.drift_sentences(dataset)
     yield from quality_sentences.warning_sentences(dataset)
@@ -197,7 +207,8 @@ _SENTENCES: dict[str, Callable[[Dataset], Texts]] = {
     COMPARISON: _comparison,
     PUBLISHED: source_sentences.published_sentences,
     "audit": source_sentences.audit_sentences,
-    "quality": _quality,
+    # What to do about it is the first sentence in any case.
+    "quality": _course,
     "resources": _resources,
     REPLICATION: source_sentences.replication_sentences,
     PREDICTION: prediction_sentences.prediction_sentences,

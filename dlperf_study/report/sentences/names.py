@@ -2,34 +2,49 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import Any
 
+import pandas as pd
+
+from dlperf_study.core.paths import is_building_report
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.statistics import CONFIDENCE, Estimate, Interval, bounded
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
     THIN_SPACE,
+    bounded_value,
     column_text,
     format_bounded,
     format_column,
     html_text,
+    is_missing,
     model_name,
     unit_in,
     unit_of,
     value_text,
 )
-from dlperf_study.report.series import SEPARATOR, all_series, devices_label, short_labels
+from dlperf_study.report.section import page_link
+from dlperf_study.report.series import (
+    SEPARATOR,
+    all_series,
+    devices_label,
+    level_label,
+    usual_levels,
+    varying_factors,
+)
 
-#: So many configurations are named.
-MOST_NAMED = 3
 #: A reader who opens a page reads no more than these before the figure.
-MOST_SENTENCES = 5
-#: Around the part of a sentence that a reader looks for; in no name and no number.
+#: So many of the first question go before those of others.
+MOST_SENTENCES, MOST_OF_FIRST = 5, 3
+#: How many times the low end of an interval its high end may be: of a wider one a sentence says that it can't be told.
+MOST_TIMES = 10.0
+#: Around the part of a sentence that a reader looks for. A name of a user that has one of them marks nothing.
 _BEGIN, _END = "\x02", "\x03"
+_MARKED = re.compile(f"{_BEGIN}([^{_BEGIN}{_END}]*){_END}")
 _INTERVAL = re.compile(r"\[[^\[\]]*\]")
 
 
@@ -39,6 +54,10 @@ def answer(phrase: str) -> str:
     A page shows it in bold.
     """
     return f"{_BEGIN}{phrase}{_END}"
+
+
+def _without_marks(sentence: str) -> str:
+    return sentence.replace(_BEGIN, "").replace(_END, "")
 
 
 def _unbroken(interval: re.Match[str]) -> str:
@@ -54,28 +73,38 @@ NOTHING = answer("Nothing can be concluded")
 class PageSentences:
     """The sentences that open a page, the most important first; ``conditions``: one line on what they hold for.
 
+    ``is_first``: the page is the summary, which has all conditions; the others lead to them.
     ``marked``: the sentences, with the marks of ``answer``.
     """
 
     marked: tuple[str, ...]
     conditions: str = ""
+    is_first: bool = False
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The sentences as text."""
-        return tuple(sentence.replace(_BEGIN, "").replace(_END, "") for sentence in self.marked)
+        return tuple(map(_without_marks, self.marked))
 
     @classmethod
-    def of(cls, dataset: Dataset, sentences: Iterable[str]) -> "PageSentences":
+    def of(cls, dataset: Dataset, sentences: Iterable[str], is_first: bool = False) -> "PageSentences":
         """Return the first sentences, each once, with the conditions of the study."""
         distinct = dict.fromkeys(filter(None, sentences))
-        return cls(tuple(distinct)[:MOST_SENTENCES], context.page_conditions(dataset))
+        # Next to a notebook no page has the other conditions.
+        is_whole = is_first or not is_building_report()
+        conditions = context.page_conditions if is_whole else context.page_conditions_in_short
+        return cls(tuple(distinct)[:MOST_SENTENCES], conditions(dataset), is_first)
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{html_text(_INTERVAL.sub(_unbroken, sentence))}</li>" for sentence in self.marked)
-        items = items.replace(_BEGIN, "<b>").replace(_END, "</b>")
-        conditions = f'<p class="conditions">{escape(self.conditions)}</p>' if self.conditions else ""
-        return f'<div class="findings"><ul>{items}</ul>{conditions}</div>'
+        items = _without_marks(_MARKED.sub(r"<b>\1</b>", items))
+        return f'<div class="findings"><ul>{items}</ul>{self._conditions_html() if self.conditions else ""}</div>'
+
+    def _conditions_html(self) -> str:
+        anchor = ' id="conditions"' if self.is_first else ""
+        has_link = is_building_report() and not self.is_first
+        link = f" {page_link('index.html#conditions', 'All conditions')}" if has_link else ""
+        return f'<p class="conditions"{anchor}>{escape(self.conditions)}{link}</p>'
 
 
 #: One per cent, as the unit in which shares are printed.
@@ -89,10 +118,12 @@ class Names:
     dataset: Dataset
 
     def of_series(self, row: Any) -> str:
-        """Return the model with what distinguishes its series: ``ResNet-50 (PaddlePaddle collective · fp16)``."""
-        model = model_name(row)
-        other_parts = [part for part in self._labels[row.identity].split(SEPARATOR) if part and part != model]
-        return f"{model} ({SEPARATOR.join(other_parts)})" if other_parts else model
+        """Return the model with what distinguishes its series: ``ResNet-50 (Horovod · Batch per device 8)``.
+
+        Without the levels of most series, which the conditions of a page name.
+        """
+        label = self._labels[row.identity]
+        return f"{model_name(row)} ({label})" if label else model_name(row)
 
     def of_configuration(self, row: Any) -> str:
         """Return the name of the series, with the number of devices if that is not the same in the whole study."""
@@ -104,16 +135,44 @@ class Names:
 
     def same_series(self, row: Any, other: Any) -> bool:
         """Return whether two configurations differ only in what they run on."""
-        return row.model == other.model and self._labels[row.identity] == self._labels[other.identity]
+        return self._series_of[row.identity] == self._series_of[other.identity]
+
+    @cached_property
+    def _series_of(self) -> dict[str, int]:
+        """The number of the series of each configuration."""
+        series = all_series(self._whole)
+        return {identity: position for position, line in enumerate(series) for identity in line.rows["identity"]}
 
     @cached_property
     def _labels(self) -> dict[str, str]:
+        """What distinguishes the series of each configuration from the others of its model."""
+        firsts = pd.DataFrame([line.rows.iloc[0] for line in all_series(self._whole)])
+        labels: dict[int, str] = {}
+        for _, rows in firsts.reset_index(drop=True).groupby(["model", "own_program"], dropna=False):
+            labels |= _distinguishing_labels(rows, varying_factors(self._whole), usual_levels(self._whole))
+        return {identity: labels[position] for identity, position in self._series_of.items()}
+
+    @property
+    def _whole(self) -> Dataset:
         # A baseline may be none of the configurations that were selected.
-        series = all_series(self.dataset.whole or self.dataset)
-        labels: dict[str, str] = {}
-        for line, label in zip(series, short_labels(series), strict=True):
-            labels |= dict.fromkeys(line.rows["identity"], label)
-        return labels
+        return self.dataset.whole or self.dataset
+
+
+def _distinguishing_labels(rows: pd.DataFrame, factors: Sequence[str], usual: Mapping[str, Any]) -> dict[int, str]:
+    """Return for each series of a model, by the index of ``rows``, the levels that no other of them has together.
+
+    What a factor before it says too is left out, as is the usual level.
+    """
+    needed = [factor for factor in factors if factor not in ("model", "own_program")]
+    for factor in reversed(needed[:]):
+        without = [name for name in needed if name != factor]
+        if len(rows) == 1 or (without and not rows.duplicated(without).any()):
+            needed = without
+    labels = {}
+    for index, row in rows.iterrows():
+        levels = [level_label(name, row[name]) for name in needed if name not in usual or row[name] != usual[name]]
+        labels[int(str(index))] = SEPARATOR.join(levels)
+    return labels
 
 
 def two_rates(row: Any, other: Any, name: str) -> str:
@@ -139,6 +198,36 @@ def together(confidence: float, count: int) -> float:
     return 1 - (1 - confidence) / count
 
 
+def intervals_together(
+    estimates: list[Estimate],
+    total: int,
+    is_ratio: bool = False,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+    interval_of: Callable[[Estimate, float], Interval | None] = Estimate.interval,
+) -> list[Interval]:
+    """Return intervals that hold their true values all at once in 95 % of cases.
+
+    Each is at the level of Bonferroni, of ``total`` from which these were chosen by what they are: the largest of many
+    seems larger than it is. ``is_ratio``: the estimates are of logarithms. ``limits``: what is known of all besides.
+    ``interval_of``: an estimate, with a confidence. All must have an interval.
+    """
+    least, most = limits
+    intervals = [interval_of(estimate, together(CONFIDENCE, total)) for estimate in estimates]
+    bounds = [interval.exponential if is_ratio else interval for interval in intervals if interval]
+    return [Interval(max(least, bound.low), min(most, bound.high)) for bound in bounds]
+
+
+def is_vague(interval: Interval) -> bool:
+    """Return whether a sentence had better not print a value: the ends of its interval differ so much."""
+    return interval.low <= 0 or interval.high > MOST_TIMES * interval.low
+
+
+def is_vague_column(row: Any, name: str) -> bool:
+    """Return whether the interval of a column of a row is so wide; one without an interval is not."""
+    _, low, high = bounded_value(row, name)
+    return low is not None and high is not None and not is_missing(low) and is_vague(Interval(low, high))
+
+
 def range_text(
     estimates: list[Estimate],
     total: int,
@@ -149,15 +238,10 @@ def range_text(
 ) -> str:
     """Return bounds that hold several true values at once in 95 % of cases: ``[1.2, 3.5]``; of one, with its value.
 
-    Each has its interval at the level of Bonferroni, of ``total`` from which these were chosen by what they are: the
-    largest of many seems larger than it is. ``size``: one unit of what is printed. ``is_ratio``: the estimates
-    are of logarithms. ``limits``: what is known of all besides. ``interval_of``: an estimate, with a confidence. All
-    must have an interval.
+    ``size``: one unit of what is printed. The others as of ``intervals_together``.
     """
-    intervals = [interval_of(estimate, together(CONFIDENCE, total)) for estimate in estimates]
-    bounds = [interval.exponential if is_ratio else interval for interval in intervals if interval]
-    low = max(limits[0], min(bound.low for bound in bounds) / size)
-    high = min(limits[1], max(bound.high for bound in bounds) / size)
+    bounds = intervals_together(estimates, total, is_ratio, limits, interval_of)
+    low, high = min(bound.low for bound in bounds) / size, max(bound.high for bound in bounds) / size
     if len(estimates) > 1:
         return format_bounded(low, low, high)[1]
     return " ".join(format_bounded(estimates[0].factor if is_ratio else estimates[0].mean / size, low, high))

@@ -8,9 +8,9 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.statistics import bounded
 from dlperf_study.prediction.intervals import LEVELS
 from dlperf_study.prediction.prediction import Prediction, Refusal, predictions_of
-from dlperf_study.report.formatting import THIN_SPACE, value_text
-from dlperf_study.report.sentences.names import MOST_NAMED, PERCENT, answer
-from dlperf_study.report.study_predictions import own_cases, study_predictions
+from dlperf_study.report.formatting import MOST_NAMED, THIN_SPACE, value_text
+from dlperf_study.report.predictions import own_cases, study_predictions
+from dlperf_study.report.sentences.names import PERCENT, answer
 
 
 def prediction_sentences(dataset: Dataset) -> Iterator[str]:

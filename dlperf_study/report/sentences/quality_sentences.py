@@ -1,24 +1,32 @@
 """Sentences on whether the runs can be trusted, and on what they took besides time: energy, memory, limited clocks."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dlperf_study.core.errors import Severity
-from dlperf_study.core.wording import counted, first_of
+from dlperf_study.core.wording import counted, first_of, in_sentence
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.wanted_precision import MOST_FURTHER_RUNS
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.drift import RoundEffect, round_effects
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.report import context
 from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, percent_at_most, plain, unit_of, value_text
+from dlperf_study.report.reached_precision import missed_precisions, reached_precisions
 from dlperf_study.report.sentences.names import NOTHING, Names, answer, quantity_text, together
-from dlperf_study.report.tables.diagnostic_tables import diagnostic_groups
+from dlperf_study.report.tables.diagnostic_tables import MOST_KINDS, diagnostic_groups, subject_label
+from dlperf_study.report.tables.missing import explain_unmeasured
 from dlperf_study.study.job import Outcome
 
 #: From this share of disturbed runs on a page begins with them.
 MANY_DISTURBED = 0.25
+#: What diagnostics are about of which other sentences tell.
+_REPORTED_BEFORE = frozenset(subject_label(name) for name in ("outcome", "runs_completed"))
+_BUSY_CORES = subject_label("busy_cores")
+_MORE_RUNS = "Measure more runs"
 #: So many rounds that differ are named.
 _MOST_ROUNDS = 3
 
@@ -34,51 +42,113 @@ def no_conclusion_reason(dataset: Dataset) -> str:
     return ""
 
 
-def disturbance_sentence(dataset: Dataset) -> str:
-    """Return that the machine did other work during many runs, and what to do; empty where it did not."""
+def quick_sentence(dataset: Dataset) -> str:
+    """Return how little the quick form of a study says, and how it is measured in full; empty for any other study."""
+    if not dataset.plan.quick:
+        return ""
+    most = max(entry.configuration.repeats for entry in dataset.plan.entries)
+    no_interval = ", so no interval" if context.has_no_interval(context.measured(dataset)) else ""
+    runs = f"at most {counted(most, 'run')} of each configuration{no_interval}"
+    form = answer("This is the quick form, not for publication")
+    return f"{form}: {runs}. Without --quick (of make, without QUICK=1) the study is measured in full."
+
+
+def remedy_sentence(dataset: Dataset) -> str:
+    """Return what to do where other programs disturbed many runs or a precision was missed; empty where neither."""
+    reasons = [*filter(None, (_disturbance(dataset), _imprecision(dataset)))]
+    if not reasons:
+        return ""
+    remedy = _remedy(dataset)
+    limits = f". {_limits(dataset)}" if remedy == _MORE_RUNS else ""
+    return f"{answer(remedy)}: {', and '.join(reasons)}{limits}."
+
+
+def _limits(dataset: Dataset) -> str:
+    """Return which keys of the study file end measuring, and at what."""
+    rounds, minutes = dataset.plan.max_repeats or 0, dataset.plan.time_budget_minutes
+    budget = f" or {minutes:g} minutes (`time_budget_minutes`)" if minutes is not None else ""
+    return f"The study ends after {counted(rounds, 'round')} (`max_repeats`){budget}"
+
+
+def _remedy(dataset: Dataset) -> str:
+    if _disturbance(dataset):
+        return "Measure again on a quiet machine"
+    wanted = dataset.plan.precision or 0.0
+    needed = [precision.further_runs(wanted) for precision in missed_precisions(dataset)]
+    if any(runs and runs[0] <= MOST_FURTHER_RUNS for runs in needed):
+        return _MORE_RUNS
+    return "Measure on a machine that varies less, or ask for less precision"
+
+
+def _disturbance(dataset: Dataset) -> str:
+    """Return during how many runs the machine did other work; empty where these are few."""
     disturbed, total = context.disturbed_runs(dataset), len(context.completed_runs(dataset))
     if disturbed < MANY_DISTURBED * total or not disturbed:
         return ""
-    remedy = answer("Measure again on a quiet machine")
-    return f"{remedy}: other programs kept cores busy before or during {disturbed} of {counted(total, 'run')}."
+    return f"other programs kept cores busy before or during {disturbed} of {counted(total, 'run')}"
+
+
+def _imprecision(dataset: Dataset) -> str:
+    """Return of how many configurations a throughput or a ratio is less precise than the study asks for."""
+    missed, total = len(missed_precisions(dataset)), len(reached_precisions(dataset))
+    if not missed:
+        return ""
+    precision = f"±{100 * (dataset.plan.precision or 0.0):g}{THIN_SPACE}%"
+    if missed == total:
+        return f"no configuration is as precise as the {precision} asked for"
+    verb = "is" if missed == 1 else "are"
+    return f"{missed} of {counted(total, 'configuration')} {verb} less precise than the {precision} asked for"
 
 
 def run_sentences(dataset: Dataset) -> Iterator[str]:
-    """Yield how many runs completed, and how the others ended."""
+    """Yield how many runs completed, how the others ended, and which configurations have no number."""
+    yield f"{'; '.join(filter(None, (_completed(dataset), _without_number(dataset))))}."
+
+
+def _completed(dataset: Dataset) -> str:
     outcomes, planned = dataset.runs["outcome"].value_counts(), int(dataset.configurations["runs_planned"].sum())
     completed, total = int(outcomes.get(Outcome.COMPLETED, 0)), int(outcomes.sum())
     other_endings = [
         f"{count} {display_name(outcome)}" for outcome, count in outcomes.items() if outcome != Outcome.COMPLETED
     ]
     if not total:
-        yield f"{NOTHING}: none of {counted(planned, 'planned run')} was measured."
-    elif not completed:
-        yield f"{NOTHING}: no run completed ({listed(other_endings)})."
-    elif other_endings:
-        yield f"{completed} of {counted(total, 'run')} completed; the others: {listed(other_endings)}."
-    else:
-        yield "The only run completed." if total == 1 else f"All {total} runs completed."
+        return f"{NOTHING}: none of {counted(planned, 'planned run')} was measured"
+    if not completed:
+        return f"{NOTHING}: no run completed ({listed(other_endings)})"
+    if other_endings:
+        return f"{completed} of {counted(total, 'run')} completed ({listed(other_endings)})"
+    return "The only run completed" if total == 1 else f"All {total} runs completed"
 
 
-def missing_configuration_sentences(dataset: Dataset) -> Iterator[str]:
-    """Yield how many configurations have no number; nothing where all have one, or no run completed."""
+def _without_number(dataset: Dataset) -> str:
+    """Return how many configurations have no number, and why; empty where all have one, or no run completed."""
     rows, is_any_completed = dataset.configurations, len(context.completed_runs(dataset)) > 0
-    unsupported, has_no_samples = int(rows["unsupported_reason"].notna().sum()), rows["throughput"].isna()
-    in_tokens = int((has_no_samples & rows["token_throughput"].notna()).sum())
-    missing = int(has_no_samples.sum()) - in_tokens
-    wording = context.page_wording(dataset)
-    if missing and (is_any_completed or unsupported):
-        reason = "can't run here" if wording.is_measured else f"{_have(unsupported)} no log"
-        unmeasured = missing - unsupported
-        parts = [f"{unsupported} {reason}"] if unsupported else []
-        parts += [f"{unmeasured} {_have(unmeasured)} no completed run"] if unmeasured > 0 else []
-        yield f"{missing} of {counted(len(rows), 'configuration')} {_have(missing)} no number: {listed(parts)}."
-    if in_tokens:
-        if in_tokens == len(rows) - missing:
-            yield "All rates are in tokens/s."
-        else:
-            subject = f"The rates of {in_tokens} of {counted(len(rows), 'configuration')}"
-            yield f"{subject} are in tokens/s: ratios and figures, of samples/s, leave them out."
+    missing = rows[rows["throughput"].isna() & rows["token_throughput"].isna()]
+    unsupported = int(missing["unsupported_reason"].notna().sum())
+    if missing.empty or not (is_any_completed or unsupported):
+        return ""
+    subject = f"{len(missing)} of {counted(len(rows), 'configuration')} {_have(len(missing))} no number"
+    if len(missing) == 1:
+        row = next(missing.itertuples())
+        reason = explain_unmeasured(dataset, row, with_messages=False)
+        return f"{subject}: {Names(dataset).of_configuration(row)} ({reason})"
+    reason = "can't run here" if context.page_wording(dataset).is_measured else f"{_have(unsupported)} no log"
+    unmeasured = len(missing) - unsupported
+    parts = [f"{unsupported} {reason}"] if unsupported else []
+    parts += [f"{unmeasured} {_have(unmeasured)} no completed run"] if unmeasured else []
+    return f"{subject}: {listed(parts)}"
+
+
+def rate_sentences(dataset: Dataset) -> Iterator[str]:
+    """Yield of how many configurations the rates are in tokens/s; nothing where all are in samples/s."""
+    rows = dataset.configurations
+    in_samples, in_tokens = rows["throughput"].notna(), rows["token_throughput"].notna()
+    count = int((in_tokens & ~in_samples).sum())
+    if count and not in_samples.any():
+        yield "All rates are in tokens/s."
+    elif count:
+        subject = f"The rates of {count} of {counted(len(rows), 'configuration')}"
+        yield f"{subject} are in tokens/s: ratios and figures, of samples/s, leave them out."
 
 
 def _have(count: int) -> str:
@@ -140,12 +210,29 @@ def _no_drift(tested: Sequence[RoundEffect]) -> str:
 
 
 def warning_sentences(dataset: Dataset) -> Iterator[str]:
-    """Yield how many errors and warnings there are, and what they are about; nothing where there are none."""
-    groups = diagnostic_groups(dataset)
+    """Yield how many errors and warnings there are of each kind; nothing where there are none.
+
+    Without those that other sentences are about: how runs ended, which other programs ran, and what is imprecise.
+    """
+    parts = []
     for severity in (Severity.ERROR, Severity.WARNING):
-        kinds = [f"{group.subject} ({group.count})" for group in groups if group.severity == severity]
+        kinds = _further_diagnostics(dataset, severity).most_common()
         if kinds:
-            yield f"{severity.capitalize()}s by what they are about: {listed(kinds)}."
+            names = first_of([f"{in_sentence(subject)} {count}" for subject, count in kinds], MOST_KINDS)
+            parts.append(f"{counted(sum(count for _, count in kinds), severity)} ({names})")
+    if parts:
+        yield f"Further diagnostics: {listed(parts)}."
+
+
+def _further_diagnostics(dataset: Dataset, severity: Severity) -> Counter[str]:
+    """Return how many diagnostics of a severity there are of each subject, without those of other sentences."""
+    groups = [group for group in diagnostic_groups(dataset) if group.severity == severity]
+    counts = Counter({group.subject: group.count for group in groups if group.subject not in _REPORTED_BEFORE})
+    if severity == Severity.WARNING:
+        counts -= Counter(subject_label(precision.column) for precision in missed_precisions(dataset))
+        if _disturbance(dataset):
+            del counts[_BUSY_CORES]
+    return counts
 
 
 #: The memory that decides what fits, by what it is of; the first that was counted is told.

@@ -1,6 +1,7 @@
 """Sentences on ratios of throughputs to a declared baseline or reference: none claims more than its verdict."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,14 +25,24 @@ from dlperf_study.metrics.comparison import (
 )
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.report.formatting import (
+    MOST_NAMED,
     THIN_SPACE,
     column_text,
-    format_column,
     is_missing,
     model_name,
     percent_at_most,
 )
-from dlperf_study.report.sentences.names import MOST_NAMED, NOTHING, PERCENT, Names, answer, range_text, two_rates
+from dlperf_study.report.sentences.names import (
+    NOTHING,
+    PERCENT,
+    Names,
+    answer,
+    intervals_together,
+    is_vague,
+    is_vague_column,
+    range_text,
+    two_rates,
+)
 from dlperf_study.report.sentences.step_sentences import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
 from dlperf_study.report.tables.answers import EXPLANATIONS, same_program
@@ -45,6 +56,7 @@ MOST_CLAIMS = 4
 _SUBJECTS: dict[Denominator, str] = {"baseline": "scaling", "reference": "what is faster"}
 #: Between what the ratio is where the verdict is right.
 _KNOWN_OF = {FASTER: (1.0, math.inf), SLOWER: (0.0, 1.0)}
+_UNKNOWN_AMOUNT = ", by how much these runs can't tell"
 _COMPARED = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
 
 
@@ -99,7 +111,7 @@ class Claim:
         """Why nothing is said of the ratio."""
         for row in (self.row, self.other):
             if not row.runs_completed:
-                return explain_unmeasured(self.dataset, row)
+                return explain_unmeasured(self.dataset, row, with_messages=False)
         return explain_missing_interval(self.dataset, self.row, RATIOS[self.role], self.role)
 
     @property
@@ -120,9 +132,23 @@ class Claim:
             return f"{self.name} trains as fast {self.comparison}, within {equality}: {times}."
         if self.word == NOT_DISTINGUISHABLE:
             both = f"{self.name} {self.comparison.replace('as ', 'and ', 1)}"
-            return f"{both} can't be distinguished with these runs{self.adjusted_for_others}: {times}, {rates}."
+            times = "" if self.is_vague else f"{times}, "
+            return f"{both} can't be distinguished with these runs{self.adjusted_for_others}: {times}{rates}."
         reason = self.error_message or self._explanation
+        if self.is_vague:
+            return f"{self.only_verdict}, {rates}{reason}."
         return f"{self.name} trains {times} as fast {self.comparison}{self._of_ideal}, {rates}{reason}."
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether the interval of the ratio is so wide that a sentence says that it can't be told."""
+        return is_vague_column(self.row, RATIOS[self.role])
+
+    @property
+    def only_verdict(self) -> str:
+        """That it is faster or slower, without by how much."""
+        than = self.comparison.replace("as ", "than ", 1)
+        return f"{self.name} trains {answer(self.word)} {than}{_UNKNOWN_AMOUNT}"
 
     @property
     def adjusted_for_others(self) -> str:
@@ -145,7 +171,7 @@ class Claim:
         rates = two_rates(self.row, self.other, self.dataset.rate)
         if is_missing(getattr(self.row, name)):
             return rates
-        return f"at one pace of the machine; as measured {format_column(self.row, name)[0]} times, {rates}"
+        return f"at one pace of the machine; as measured {column_text(self.row, name, ' times')}, {rates}"
 
     @property
     def error_message(self) -> str:
@@ -213,17 +239,29 @@ def claim_sentences(claims: Sequence[Claim]) -> Iterator[str]:
         yield from (claim.sentence for claim in decided)
     else:
         yield from _counted_sentences(decided)
+    yield from undecided_sentences(claims)
+
+
+def undecided_sentences(claims: Sequence[Claim]) -> Iterator[str]:
+    """Yield why some of these claims have no verdict; nothing where all have one."""
     undecided = [claim for claim in claims if not claim.word]
     if undecided:
         yield _undecided_sentence(undecided, len(claims))
 
 
 def _undecided_sentence(undecided: Sequence[Claim], total: int) -> str:
-    """Return why claims have no verdict; where none has, that nothing can be concluded."""
-    reasons = first_of(list(dict.fromkeys(claim.no_verdict_reason for claim in undecided)), 1, "; ")
-    if len(undecided) == total:
-        return f"{NOTHING} on {_SUBJECTS[undecided[0].role]} ({reasons})."
-    return f"{NOTHING} on {_named(undecided)} ({reasons})."
+    """Return why claims have no verdict, each with its own reason; where none has, that nothing can be concluded."""
+    by_reason: defaultdict[str, list[Claim]] = defaultdict(list)
+    for claim in undecided:
+        by_reason[claim.no_verdict_reason].append(claim)
+    subject = _SUBJECTS[undecided[0].role]
+    if len(undecided) == total and len(by_reason) == 1:
+        return f"{NOTHING} on {subject} ({undecided[0].no_verdict_reason})."
+    reasons = sorted(by_reason, key=lambda reason: len(by_reason[reason]), reverse=True)
+    parts = [f"{_named(by_reason[reason])} ({reason})" for reason in reasons[:MOST_NAMED]]
+    if more := sum(len(by_reason[reason]) for reason in reasons[MOST_NAMED:]):
+        parts.append(f"and {more} more")
+    return f"{NOTHING} on {f'{subject}: ' if len(undecided) == total else ''}{'; '.join(parts)}."
 
 
 def _named(claims: Sequence[Claim]) -> str:
@@ -242,27 +280,37 @@ def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
     names = _named(claims)
-    limits = _KNOWN_OF.get(word, (0.0, math.inf))
-    bounds = range_text([claim.log_ratio for claim in claims], total, is_ratio=True, limits=limits)
-    ratios = f"all ratios together are within {bounds}" if len(claims) > 1 else f"{bounds} times"
+    ratios = _ratios_text(claims, total, word)
     share = f"{len(claims)} of {counted(total, 'configuration')}"
     if word == NOT_DISTINGUISHABLE and len(claims) == total:
         return _none_distinguishable(claims, ratios)
     verb, pronoun = ("trains", "its") if len(claims) == 1 else ("train", "their")
     if word == NOT_DISTINGUISHABLE:
         verdict = answer(f"{share} can't be told from {pronoun} {claims[0].role}")
-        return f"{verdict}, judged together ({ratios}): {names}."
+        return f"{verdict}, judged together{ratios}: {names}."
     verdict = answer(f"{share} {verb} {_COMPARED[word]} {pronoun} {claims[0].role}")
-    return f"{verdict} ({ratios}): {names}."
+    return f"{verdict}{ratios or _UNKNOWN_AMOUNT}: {names}."
+
+
+def _ratios_text(claims: Sequence[Claim], total: int, word: str) -> str:
+    """Return between what the ratios of claims with one verdict are, in brackets; empty where one of them is vague."""
+    limits, log_ratios = _KNOWN_OF.get(word, (0.0, math.inf)), [claim.log_ratio for claim in claims]
+    if any(map(is_vague, intervals_together(log_ratios, total, True, limits))):
+        return ""
+    printed = range_text(log_ratios, total, is_ratio=True, limits=limits)
+    return f" (all ratios together are within {printed})" if len(claims) > 1 else f" ({printed} times)"
 
 
 def _none_distinguishable(claims: Sequence[Claim], ratios: str) -> str:
-    """Return that judged together no claim has another verdict, and which have one if they are judged alone."""
+    """Return that judged together no claim has another verdict, and which have one if they are judged alone.
+
+    ``ratios``: between what the ratios are, in brackets.
+    """
     role, total = claims[0].role, len(claims)
     decided = [claim for claim in claims if claim.word != NOT_DISTINGUISHABLE]
     if not decided:
         subject = _SUBJECTS[role]
-        return f"{NOTHING} on {subject}: none of {total} can be told from its {role} ({ratios})."
+        return f"{NOTHING} on {subject}: judged together, none of {total} can be told from its {role}{ratios}."
     alone = first_of([f"{claim.configuration} is {claim.verdict}" for claim in decided], MOST_NAMED, "; ")
     together = answer(f"None of {total} configurations is shown to be faster or slower")
-    return f"{together} than its {role} ({ratios}); judged alone, {alone}."
+    return f"{together} than its {role}{ratios}; judged alone, {alone}."

@@ -30,10 +30,10 @@ def published_sentences(dataset: Dataset) -> Iterator[str]:
     total = f"{counted(len(answered), 'throughput')} of {counted(len(dataset.plan.published), 'source')}"
     if not any(answered):
         verdict = answer("Nothing comparable was measured here")
-        yield f"{verdict}: none of {total} has one of ours of the same question next to it."
+        yield f"{verdict}: of {total} none is of a configuration that was measured here too."
     else:
-        verb = "has" if sum(answered) == 1 else "have"
-        yield f"Of {total}, {sum(answered)} {verb} one of ours of the same question next to it."
+        verb = "is" if sum(answered) == 1 else "are"
+        yield f"Of {total}, {sum(answered)} {verb} of a configuration that was measured here too."
     yield unanswered_reason(match for match, is_answered in zip(matches, answered, strict=True) if not is_answered)
 
 
@@ -49,8 +49,9 @@ def replication_sentences(dataset: Dataset) -> Iterator[str]:
 
 
 def audit_sentences(dataset: Dataset) -> Iterator[str]:
-    """Yield what the audit says of our numbers, and of the published ones."""
-    yield _audited(audit(results_of_dataset(dataset)), "our numbers")
+    """Yield what the audit says of the numbers of the study, and of the published ones."""
+    is_measured = context.page_wording(dataset).is_measured
+    yield _audited(audit(results_of_dataset(dataset)), "our numbers" if is_measured else "these numbers")
     if dataset.plan.published:
         yield _audited(audit(results_of_sources(dataset.plan.published)), "the published numbers")
 

@@ -5,27 +5,31 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-import pandas as pd
-
 from dlperf_study.core.wording import counted, first_of
-from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.configuration_table import marked, throughputs_of
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.metrics.comparison import rounds_of, samples_of
 from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import CONFIDENCE, Estimate, Interval
 from dlperf_study.report import context
-from dlperf_study.report.formatting import THIN_SPACE, column_text, is_missing, percent_at_most
+from dlperf_study.report.formatting import MOST_NAMED, THIN_SPACE, column_text, format_bounded, is_missing, listed
 from dlperf_study.report.sentences.names import (
-    MOST_NAMED,
     NOTHING,
     PERCENT,
     Names,
     answer,
+    intervals_together,
+    is_vague,
+    is_vague_column,
     percent_text,
     quantity_text,
     range_text,
     together,
 )
 from dlperf_study.report.series import all_series
-from dlperf_study.study.job import Outcome
+
+#: The column of the share of a step, by that of its seconds.
+_SHARES = {"exposed_seconds": "exposed_share", "input_seconds": "input_share"}
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,17 @@ class Wait:
         assert interval is not None
         return interval
 
+    @property
+    def most(self) -> str:
+        """The upper end of the interval in per cent, as tables print it."""
+        interval = self.interval()
+        _, printed = format_bounded(self.share.mean, interval.low, max(interval.high, 0.0), size=PERCENT)
+        return f"{printed.strip('[]').rpartition(' ')[2]}{THIN_SPACE}%"
+
 
 def waits(dataset: Dataset, column: str) -> list[Wait]:
     """Return the waits with an interval, of ``exposed_seconds`` or ``input_seconds``, of what can wait at all."""
-    names, shares, waiting = Names(dataset), _shares(context.completed_runs(dataset), column), []
+    names, shares, waiting = Names(dataset), _shares(dataset, column), []
     for row in context.measured(dataset).itertuples():
         share = shares.get(row.identity)
         if share is not None and share.error is not None:
@@ -55,24 +66,35 @@ def waits(dataset: Dataset, column: str) -> list[Wait]:
 
 
 def waiting_for_gradients(dataset: Dataset, row: Any) -> str:
-    """Return which share of a step is exposed communication; empty where that can't be told from nothing."""
-    runs = dataset.runs_of(row.identity)
-    share = _shares(runs[runs["outcome"] == Outcome.COMPLETED], "exposed_seconds").get(row.identity)
+    """Return which share of a step is exposed communication; empty where these runs tell little or nothing of it."""
+    share = _shares(dataset, "exposed_seconds").get(row.identity)
     interval = share.share_interval() if share is not None else None
-    if share is None or interval is None or interval.low <= 0:
+    if share is None or interval is None or is_vague(interval):
         return ""
-    return f"{percent_text(share)} of a step is waiting for gradients"
+    return f"{percent_text(share)} of a step is waiting for gradients{_included(dataset, row)}"
 
 
-def _shares(completed: pd.DataFrame, column: str) -> dict[str, Estimate]:
-    """Return the mean over runs of the seconds of a column / those of the step; none of what can't wait."""
-    runs = completed.dropna(subset=[column, "step_seconds"])
-    values = (runs[column] / runs["step_seconds"]).to_numpy(float)
-    shares = {}
-    for identity, positions in runs.groupby("identity").indices.items():
-        if values[positions].any():
-            shares[str(identity)] = Estimate.of(values[positions])
-    return shares
+def _included(dataset: Dataset, row: Any) -> str:
+    """Return what else is in the exposed communication of a configuration: ``, jitter included``; or nothing.
+
+    Where threads that compute and threads that exchange share cores, the one slows the other.
+    """
+    parts = ["jitter"] if row.jitter_seconds and not is_missing(row.jitter_seconds) else []
+    runs = dataset.runs_of(row.identity)
+    has_all = runs[["exposed_seconds", "exchange_seconds", "jitter_seconds"]].notna().all(axis="columns")
+    if (has_all & runs["overlap"].isna()).any():
+        parts.append("what shared cores cost")
+    return f", {listed(parts)} included" if parts else ""
+
+
+@kept_with_dataset
+def _shares(dataset: Dataset, column: str) -> dict[str, Estimate]:
+    """Return the mean over runs of the share of a step, with the error that tables have; none of what can't wait."""
+    runs, throughputs = context.completed_runs(dataset), throughputs_of(dataset.runs, dataset.plan)
+    shares = samples_of(runs[_SHARES[column]], runs["identity"], rounds_of(runs, dataset.plan))
+    ended = {identity for identity, sample in throughputs.items() if sample.ended_measuring}
+    marked_shares = marked({column: shares}, ended, throughputs)[column]
+    return {identity: share.estimate for identity, share in marked_shares.items() if share.values.any()}
 
 
 #: So many configurations have a sentence each; of more, all share one.
@@ -123,11 +145,21 @@ def batch_sentences(dataset: Dataset) -> Iterator[str]:
 def _sentence(dataset: Dataset, wait: Wait, what: str) -> str:
     interval = wait.interval()
     if interval.low <= 0:
-        most = percent_at_most(max(interval.high, 0.0))
-        return f"These runs can't tell whether {wait.name} waits for {what}: {answer(f'at most {most} of a step')}."
-    share, seconds = percent_text(wait.share), quantity_text(dataset, wait.row, wait.column)
-    step = quantity_text(dataset, wait.row, "broken_down_step_seconds")
-    return f"{wait.name} waits for {what} in {share} of a step: {seconds} of {step}."
+        most = answer(f"at most {wait.most} of a step")
+        return f"These runs can't tell whether {wait.name} waits for {what}: {most}."
+    included = _included(dataset, wait.row) if wait.column == "exposed_seconds" else ""
+    if is_vague(interval):
+        most = answer(f"at most {wait.most} of a step")
+        return f"{wait.name} waits for {what}{included}; for how long these runs can't tell: {most}."
+    return f"{wait.name} waits for {what} in {percent_text(wait.share)} of a step{included}{_seconds(dataset, wait)}."
+
+
+def _seconds(dataset: Dataset, wait: Wait) -> str:
+    """Return the seconds that a share is of: ``: 20 ms [17, 23] of 120 ms [110, 130]``; empty without them."""
+    names = (wait.column, "broken_down_step_seconds")
+    if any(is_missing(getattr(wait.row, name)) for name in names):
+        return ""
+    return f": {' of '.join(quantity_text(dataset, wait.row, name) for name in names)}"
 
 
 def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
@@ -136,24 +168,40 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
     All shares are judged together: each of these sentences holds in 95 % of cases.
     """
     confidence = together(CONFIDENCE, len(all_waits))
-    more, less = [], []
+    more, less, unclear = list[Wait](), list[Wait](), list[Wait]()
     for wait in all_waits:
         interval = wait.interval(confidence)
-        if interval.low > MATERIAL:
-            more.append(wait)
-        elif interval.high < MATERIAL:
-            less.append(wait)
+        of_kind = more if interval.low > MATERIAL else less if interval.high < MATERIAL else unclear
+        of_kind.append(wait)
     total, limit = counted(len(all_waits), "configuration"), f"{100 * MATERIAL:g}{THIN_SPACE}%"
     if more:
-        shares = range_text([wait.share for wait in more], len(all_waits), PERCENT, interval_of=Estimate.share_interval)
-        verb = _wait(len(more))
-        yield f"{len(more)} of {total} {verb} for {what} in {shares}{THIN_SPACE}% of a step: {_named(more)}."
+        shares, verb = _range_of_shares([wait.share for wait in more], len(all_waits)), _wait(len(more))
+        yield f"{len(more)} of {total} {verb} for {what} in {shares or f'more than {limit}'} of a step: {_named(more)}."
     if less:
         verb = _wait(len(less))
         yield f"{len(less)} of {total} {verb} for {what} in less than {limit} of a step: {_named(less)}."
-    if unclear := len(all_waits) - len(more) - len(less):
-        verb = _wait(unclear)
-        yield f"Whether {unclear} of {total} {verb} for {what} in more than {limit} of a step, these runs can't tell."
+    if unclear:
+        subject = f"{len(unclear)} of {total} {_wait(len(unclear))} for {what} in more than {limit} of a step"
+        yield f"Judged together, these runs can't tell whether {subject}{_alone(unclear)}."
+
+
+def _alone(unclear: Sequence[Wait]) -> str:
+    """Return which of these waits are clear if each is judged alone, as the table shows it; empty where none is."""
+    clear = [wait for wait in unclear if wait.interval().low > MATERIAL]
+    named = [
+        wait.name if is_vague(wait.interval()) else f"{wait.name} in {percent_text(wait.share)} of a step"
+        for wait in clear
+    ]
+    verb = "this waits" if len(clear) == 1 else "these wait"
+    return f"; judged alone, {verb}: {first_of(named, MOST_NAMED, '; ')}" if named else ""
+
+
+def _range_of_shares(shares: list[Estimate], total: int) -> str:
+    """Return bounds that hold several shares at once, in per cent; empty where one of them is vague."""
+    if any(map(is_vague, intervals_together(shares, total, interval_of=Estimate.share_interval))):
+        return ""
+    printed = range_text(shares, total, PERCENT, interval_of=Estimate.share_interval)
+    return f"{printed}{THIN_SPACE}%"
 
 
 def _wait(count: int) -> str:
@@ -173,10 +221,11 @@ def loss_sentences(dataset: Dataset) -> Iterator[str]:
             continue
         if (factor := dominant_factor(rows[-1])) is not None:
             efficiency, lost = (column_text(rows[-1], name) for name in ("efficiency", factor))
-            yield (
-                f"{names.of_configuration(rows[-1])} reaches an efficiency of {efficiency}; most is lost to "
-                f"{_LOST_TO[factor]} (factor {lost})."
-            )
+            name, cause = names.of_configuration(rows[-1]), _LOST_TO[factor]
+            if is_vague_column(rows[-1], "efficiency") or is_vague_column(rows[-1], factor):
+                yield f"Most of the efficiency that {name} loses is lost to {cause}; how much these runs can't tell."
+            else:
+                yield f"{name} reaches an efficiency of {efficiency}; most is lost to {cause} (factor {lost})."
 
 
 def dominant_factor(row: Any) -> str | None:

@@ -8,7 +8,15 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, distinct_levels, is_named_default, listed, plain, unit_of
+from dlperf_study.report.formatting import (
+    MEASURES,
+    display_name,
+    distinct_levels,
+    is_named_default,
+    listed,
+    plain,
+    unit_of,
+)
 from dlperf_study.report.tables.selftest_tables import selftest_note
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
@@ -49,9 +57,7 @@ SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the
 def about(dataset: Dataset) -> Table:
     """Return what the study asks and how each configuration is measured."""
     plan, rows = dataset.plan, dataset.configurations
-    of_full_study = "The full study: " if plan.quick else ""
     facts = {
-        **({"About": f"{of_full_study}{plan.about}"} if plan.about else {}),
         "Questions": listed(plan.questions) or "none",
         "Scaling": SCALING[plan.scaling],
     }
@@ -91,8 +97,9 @@ def _levels_text(name: str, values: pd.Series) -> str:
     unit = column_named(name).unit
     is_named = any(is_named_default(name, value) for value in values)
     has_no_unit = not unit or unit in column_named(name).words.split() or not is_numeric_dtype(values) or is_named
+    has_unit = unit in MEASURES
     levels = context.levels(values)
-    if has_no_unit:
+    if has_no_unit or has_unit:
         return levels
     # Units that are nouns are in the plural.
     return (

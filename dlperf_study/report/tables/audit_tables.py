@@ -56,11 +56,15 @@ def _anchor_diagnostics(results: Sequence[AuditResult], name: str) -> list[tuple
 
 def _check_table(results: Sequence[AuditResult], name: str, title: str, caption: str) -> Table:
     headings = (Heading("Check"), Heading("Examined", numeric=True), Heading("Of what"), Heading("Result"))
-    rows = []
+    rows, idle = [], []
     for result in results:
+        if not result.examined:
+            idle.append(in_words(result.check.name))
+            continue
         examined, examines = Cell(integer(result.examined)), Cell(result.check.examines)
         rows.append((Cell(result.check.question), examined, examines, Cell(severity_counts(result))))
-    return Table(name, title, caption, headings, tuple(rows), (_SEVERITIES,), empty=caption)
+    notes = (_SEVERITIES, *([f"Nothing to examine: {', '.join(idle)}."] if idle else []))
+    return Table(name, title, caption, headings, tuple(rows), notes, empty=caption)
 
 
 def _diagnostic_table(

@@ -31,7 +31,8 @@ def compliance_counts(dataset: Dataset) -> str:
     """Return how many rules the study keeps: ``17 of 25 rules are met, 5 are not, and 3 do not apply``."""
     counts = Counter(checked.result.compliance for checked in checked_rules(dataset))
     missed, idle = counts[Compliance.NOT_MET], counts[Compliance.NOT_APPLICABLE]
-    parts = [f"{missed} {'is' if missed == 1 else 'are'} not", f"{idle} {'does' if idle == 1 else 'do'} not apply"]
+    parts = [f"{missed} {'is' if missed == 1 else 'are'} not"]
+    parts += [f"{idle} {'does' if idle == 1 else 'do'} not apply"] if idle else []
     total = counted(sum(counts.values()), "rule")
     return f"{counts[Compliance.MET]} of {total} of measuring are met, {listed(parts)}"
 

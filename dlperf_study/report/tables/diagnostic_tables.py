@@ -10,12 +10,12 @@ import pandas as pd
 
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.paths import StudyPaths, is_building_report
-from dlperf_study.core.wording import counted
+from dlperf_study.core.wording import counted, first_of, in_sentence
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, pages_of
 from dlperf_study.metrics.metric import QUALITY, RATE_PAGES
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, html_text, listed
+from dlperf_study.report.formatting import MOST_NAMED, display_name, html_text, listed
 from dlperf_study.report.section import page_link
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.table import Cell, Heading, Page, Table
@@ -92,8 +92,8 @@ def _subject_cell(subjects: list[str]) -> Cell:
 
 
 ANCHOR = "diagnostics"
-#: So many configurations are named.
-MOST_NAMED = 3
+#: So many kinds of diagnostics are named.
+MOST_KINDS = 5
 _SUMMARY_FILE = "index.html"
 #: The subject of all diagnostics about files.
 _LOGS = "Logs"
@@ -143,7 +143,7 @@ class DiagnosticGroup:
 def diagnostic_groups(dataset: Dataset) -> list[DiagnosticGroup]:
     """Return all diagnostics by severity and subject, the most severe first."""
     rows = diagnostics_about(dataset)
-    subjects = rows["subject"].map(_subject).astype(str)
+    subjects = rows["subject"].map(subject_label).astype(str)
     groups = []
     for severity in reversed(Severity):
         of_severity = rows[rows["severity"] == severity]
@@ -153,7 +153,8 @@ def diagnostic_groups(dataset: Dataset) -> list[DiagnosticGroup]:
     return groups
 
 
-def _subject(subject: str) -> str:
+def subject_label(subject: str) -> str:
+    """Return what pages call the subject of a diagnostic."""
     if is_file(subject):
         return _LOGS
     label = COLUMNS[subject].label if subject in COLUMNS else display_name(subject)
@@ -197,19 +198,31 @@ class DiagnosticOverview:
         if not self.has_details:
             return self._line()
         groups = "".join(group.html for group in diagnostic_groups(self.dataset))
-        content = groups or '<p class="nothing">No check of these runs has a diagnostic.</p>'
+        content = groups or '<p class="nothing">No warnings or notes.</p>'
         return f'<section class="diagnostics"><h2 id="{ANCHOR}">Warnings and notes</h2>{content}</section>'
 
     def _line(self) -> str:
         counts = self._counts()
         if not counts:
-            return '<p class="diagnostics">No check of these runs has a warning about what this page shows.</p>'
+            return '<p class="diagnostics">No warnings.</p>'
         page = Page.answering(QUALITY).file if QUALITY in self.dataset.plan.questions else _SUMMARY_FILE
-        verb = "is" if sum(counts.values()) == 1 else "are"
+        verb = "concerns" if sum(counts.values()) == 1 else "concern"
         kind = "diagnostics error" if Severity.ERROR in counts else "diagnostics"
         counted_diagnostics = listed([counted(count, severity) for severity, count in counts.items()])
         link = page_link(f"{page}#{ANCHOR}", counted_diagnostics)
-        return f'<p class="{kind}">{link} from the checks of these runs {verb} about what this page shows.</p>'
+        # Next to a notebook no page has their messages.
+        code = "" if is_building_report() else " <code>results.diagnostics</code> has their messages."
+        return f'<p class="{kind}">{link} {verb} these numbers: {escape(self._kinds())}.{code}</p>'
+
+    def _kinds(self) -> str:
+        """Return what most of them are about, the most severe first: ``busy cores 13, throughput 7, and 2 more``."""
+        about = diagnostics_about(self.dataset, self.topic)
+        subjects = about["subject"].map(subject_label)
+        kinds = []
+        for severity in reversed(Severity):
+            of_severity = subjects[about["severity"] == severity].value_counts()
+            kinds += [f"{in_sentence(str(subject))} {count}" for subject, count in of_severity.items()]
+        return first_of(kinds, MOST_KINDS)
 
     def _counts(self) -> dict[Severity, int]:
         """Return how many diagnostics there are of each severity that has some, the most severe first."""

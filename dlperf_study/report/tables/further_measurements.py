@@ -8,7 +8,7 @@ from dlperf_study.prediction.intervals import LEVELS
 from dlperf_study.prediction.narrowing import half_width_of, narrowings
 from dlperf_study.prediction.prediction import PredictedSize, Prediction, predictions_of
 from dlperf_study.report.formatting import listed
-from dlperf_study.report.study_predictions import study_predictions
+from dlperf_study.report.predictions import study_predictions
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
 _SHARE = f"{100 * max(LEVELS):g} %"
@@ -28,7 +28,7 @@ def further_measurements(dataset: Dataset) -> Table:
             for result in narrowings(prediction, size):
                 half_widths = (Cell(_percent(now)), Cell(_percent(result.half_width)))
                 rows.append((Cell(_name(prediction, size)), Cell(result.measurement), *half_widths))
-                groups.append(prediction.curve.label or prediction.curve.origin)
+                groups.append(prediction.curve.title)
     headings = (
         Heading("Size"),
         Heading("After measuring"),

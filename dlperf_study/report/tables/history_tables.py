@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, first_of, level
 from dlperf_study.dataset.history import (
     Change,
@@ -16,9 +15,9 @@ from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.metrics.drift import MINIMUM_DATES
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate
-from dlperf_study.report.formatting import display_name, format_column, listed, listed_columns, value_text
+from dlperf_study.report.formatting import MOST_NAMED, display_name, format_column, listed, listed_columns, value_text
 from dlperf_study.report.series import configuration_labels
-from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table import Cell, Heading, Table, as_text
 from dlperf_study.report.tables.table_builders import verdict_text
 
 #: How many measurements have a column of their own, the last ones.
@@ -186,10 +185,6 @@ def _levels_cell(column: str, levels: Sequence[str]) -> Cell:
     return Cell(listed(names) or "not recorded")
 
 
-#: How many changes a sentence names.
-MOST_NAMED = 3
-
-
 def change_sentences(comparison: MeasurementComparison) -> list[str]:
     """Return what changed between two measurements, regressions first, and what may explain it."""
     if not comparison.has_common_configurations:
@@ -235,11 +230,15 @@ def _named(comparison: MeasurementComparison, ratios: Sequence[tuple[str, Estima
 def nothing_in_common(comparison: MeasurementComparison) -> str:
     """Return that two measurements can't be compared, and in what the most similar of their configurations differ."""
     names = f"{comparison.before.title} and {comparison.after.title}"
-    differing = []
-    for name, values in differences_of_most_similar(comparison.before, comparison.after).items():
+    differences = differences_of_most_similar(comparison.before, comparison.after)
+    differing, unstated = list[str](), list[str]()
+    for name, values in differences.items():
         before, after = ("not stated" if value is None else level(value) for value in values)
-        differing.append(f"{name} ({before} and {after})")
-    similar = f": the two most similar differ in {listed(differing)}" if differing else ""
+        (unstated if None in values else differing).append(f"{name} ({before} and {after})")
+    if differing and unstated:
+        differing.append(f"{counted(len(unstated), 'parameter')} that only one of them states")
+    differing = differing or [first_of(unstated, MOST_NAMED)]
+    similar = f": the two most similar differ in {listed(differing)}" if differences else ""
     return f"{names} have no measured configuration in common{similar}."
 
 
@@ -273,11 +272,3 @@ def describe(comparison: MeasurementComparison) -> str:
         if table.rows:
             parts.append(f"{table.title}\n{as_text(table)}")
     return "\n\n".join(parts)
-
-
-def as_text(table: Table) -> str:
-    """Return the rows of a table under their headings, with the notes below them, as text."""
-    rows = []
-    for row in table.rows:
-        rows.append([cell.printed for cell in row])
-    return "\n".join([text_table([heading.text for heading in table.headings], rows), *table.notes_without_footnotes])

@@ -8,10 +8,12 @@ script, because a browser lets a page that was opened from a disk load nothing e
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from html import escape
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from dlperf_study.core.wording import counted
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report.formatting import html_text
 from dlperf_study.report.section import anchor_link, downloads, evidence_link, notebook_style, page_link
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 #: A table with more rows is long, and how many of its rows a page shows at first where nothing says which.
 MOST_ROWS, FIRST_ROWS = 100, 40
+#: So many footnotes are shown below a table; more are folded.
+MOST_OPEN = 2
+#: A number with decimals.
+_WITH_DECIMALS = re.compile(r".*\d\.(\d+)")
 #: What may be on several lines: the parts of a path.
 _PATH = re.compile(r"[\w.-]+(?:/[\w.-]+){2,}")
 
@@ -94,7 +100,14 @@ def _footnotes(table: "Table", positions: Sequence[int]) -> str:
     for position in positions:
         for cell in table.rows[position]:
             footnotes |= dict.fromkeys(cell.footnotes)
-    return _list(list(_footnote_lines(table, footnotes)), "footnotes")
+    notes = _list(list(_footnote_lines(table, footnotes)))
+    count = len(footnotes)
+    if not count:
+        return ""
+    # Who points at a letter reads its note there; paper has all of them.
+    summary = f"{counted(count, 'note')}, also shown where a letter is pointed at"
+    state = " open" if count <= MOST_OPEN else ""
+    return f'<details class="footnotes"{state}><summary>{summary}</summary>{notes}</details>'
 
 
 def _footnote_lines(table: "Table", footnotes: "Iterable[Footnote]") -> Iterator[str]:
@@ -136,22 +149,51 @@ def _column_attributes(name: str) -> str:
 def _rows(table: "Table", positions: Sequence[int]) -> str:
     """Return the rows at these positions, each group below its name."""
     lines = []
+    most_decimals = [_most_decimals(table, position) for position in range(len(table.headings))]
     for group, row in table.grouped(positions):
         if group:
             lines.append(f'<tr class="group"><th scope="rowgroup" colspan="{table.width}">{escape(group)}</th></tr>')
-        cells = map(_html_cell, row, table.headings, map(table.marks, row), repeat(table.is_saved))
+        marks = map(partial(_marks, table), row)
+        cells = map(_html_cell, row, table.headings, marks, map(_padding, row, most_decimals), repeat(table.is_saved))
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return "".join(lines)
 
 
-def _html_cell(cell: "Cell", heading: "Heading", marks: str, is_saved: bool) -> str:
+def _most_decimals(table: "Table", position: int) -> int:
+    """Return how many decimals a value of a column has at most, where values have intervals; else 0."""
+    if not table.headings[position].interval:
+        return 0
+    return max((len(_decimals(row[position])) for row in table.rows), default=0)
+
+
+def _decimals(cell: "Cell") -> str:
+    with_decimals = _WITH_DECIMALS.fullmatch(cell.text)
+    return with_decimals[1] if with_decimals else ""
+
+
+def _padding(cell: "Cell", most_decimals: int) -> str:
+    """Return what takes the room of the decimals that a value has fewer than its column, so that points align."""
+    if not cell.text[-1:].isdigit() or (missing := most_decimals - len(_decimals(cell))) <= 0:
+        return ""
+    point = "" if _decimals(cell) else "."
+    return f'<i class="pad" data-pad="{point}{"0" * missing}"></i>'
+
+
+def _marks(table: "Table", cell: "Cell") -> str:
+    """Return the letters of the footnotes of a cell, which show these where they are pointed at; "" without any."""
+    if not cell.footnotes:
+        return ""
+    title = escape("\n".join(map(str, cell.footnotes)))
+    return f'<sup title="{title}">{table.marks(cell)}</sup>'
+
+
+def _html_cell(cell: "Cell", heading: "Heading", mark: str, padding: str, is_saved: bool) -> str:
     kind = ' class="number"' if heading.numeric else ""
     anchor = f' id="{escape(cell.anchor)}"' if cell.anchor else ""
-    mark = f"<sup>{marks}</sup>" if marks else ""
     escaped = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), html_text(cell.text))
     value = f"<code>{escaped}</code>" if cell.code else escaped
     if cell.evidence and is_saved:
         value = evidence_link(cell.evidence, value)
     if not heading.interval:
         return f"<td{kind}{anchor}>{value}{mark}</td>"
-    return f'<td{kind}{anchor}>{value}</td><td class="interval">{escape(cell.interval)}{mark}</td>'
+    return f'<td{kind}{anchor}>{value}{padding}</td><td class="interval">{escape(cell.interval)}{mark}</td>'

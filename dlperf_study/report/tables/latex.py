@@ -55,7 +55,9 @@ _REPLACEMENTS = {
     "’": "'",
     "…": r"\dots{}",
 }
-_SPECIAL = re.compile("|".join(map(re.escape, _REPLACEMENTS)))
+#: No line breaks between a number, or its interval, and a percent sign.
+_BEFORE_PERCENT = r"(?<=[\d\]]) (?=%)"
+_SPECIAL = re.compile("|".join([*map(re.escape, _REPLACEMENTS), _BEFORE_PERCENT]))
 #: After these a long name may continue on the next line.
 _BREAKS = re.compile(r"(\\_|[/.\-:=,])(?=\S)")
 
@@ -101,7 +103,7 @@ def _assembled(table: "Table", layout: "_Layout", head: Sequence[str], body: Seq
 
 def latex_escaped(text: str) -> str:
     """Return ``text`` with every character that LaTeX would read as a command replaced."""
-    return _SPECIAL.sub(lambda match: _REPLACEMENTS[match[0]], text)
+    return _SPECIAL.sub(lambda match: _REPLACEMENTS.get(match[0], r"\,"), text)
 
 
 @dataclass(frozen=True)

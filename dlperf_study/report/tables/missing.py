@@ -10,6 +10,7 @@ from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, Source
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE
 from dlperf_study.metrics.metric import Shown, not_measured_by_program, not_measured_in_run, only_in_tokens
+from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
@@ -68,14 +69,18 @@ def explain_missing_of_run(row: Any, column: str) -> str:
     return sentence or not_measured_in_run(row) or f"{metric.label}: {metric.definition}."
 
 
-def explain_unmeasured(dataset: Dataset, row: Any) -> str:
-    """Return why a configuration has no completed run, or none with a rate in samples/s."""
+def explain_unmeasured(dataset: Dataset, row: Any, with_messages: bool = True) -> str:
+    """Return why a configuration has no completed run, or none with a rate in samples/s.
+
+    ``with_messages``: with what the processes printed, which a sentence has no room for.
+    """
     if not is_missing(row.unsupported_reason):
         return f"unsupported: {row.unsupported_reason}"
     runs = dataset.runs_of(row.identity)
-    not_fitting = runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "reason"].dropna()
+    runs = runs if with_messages else runs.assign(reason=None)
+    not_fitting = runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "reason"]
     if len(not_fitting):
-        return f"does not fit in memory: {'; '.join(dict.fromkeys(not_fitting))}"
+        return ": ".join(filter(None, ("does not fit in memory", "; ".join(dict.fromkeys(not_fitting.dropna())))))
     if in_tokens := only_in_tokens(_Gap(dataset, row)):
         return in_tokens
     runs = runs.loc[runs["outcome"] != Outcome.COMPLETED, ["outcome", "reason"]]
@@ -116,7 +121,7 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
 @kept_with_dataset
 def _completed_runs_of(dataset: Dataset, identity: str) -> pd.DataFrame:
     runs = dataset.runs_of(identity)
-    return runs[runs["outcome"] == Outcome.COMPLETED]
+    return completed_of(runs)
 
 
 def _explain_missing_interval_of_mean(values: pd.Series, is_quotient: bool) -> str:

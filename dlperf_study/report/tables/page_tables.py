@@ -1,6 +1,7 @@
 """The tables of the pages on communication, quality and resources: exchanges, runs, and what they took."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -16,6 +17,8 @@ from dlperf_study.metrics.pipeline_bubble import BUBBLE_COLUMNS
 from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report import context
+from dlperf_study.report.formatting import listed
+from dlperf_study.report.tables.missing import explain_missing
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import defined, table_of_configurations, table_of_runs
 from dlperf_study.study.configuration import PARAMETERS
@@ -39,6 +42,8 @@ _INPUT_RATE = (
 _NO_INPUT_RATE = "No data source of this study makes a step wait, or input_steps is 0."
 _NO_NCCL = "No ranks exchanged with NCCL: only several GPUs do."
 _FROM_ONE_RUN = "NCCL wrote it in a short run of each configuration before the others, of which nothing else is used."
+#: Rates that are closer are one number for a reader.
+_SAME_RATE = 0.005
 _NO_EXCHANGE = "No configuration exchanges gradients."
 _NO_PIPELINE = "No configuration divides its layers among the devices of a pipeline."
 _OF_EVEN_STAGES = (
@@ -60,18 +65,23 @@ def communication(dataset: Dataset) -> Table:
     columns = (
         *("broken_down_step_seconds", "computation_seconds"),
         *(("input_seconds",) if context.waits_for_batches(dataset) else ()),
-        *("exposed_seconds", "jitter_seconds", "exchange_seconds", "overlap", "gradient_bytes"),
+        *("exposed_seconds", "exposed_share", "jitter_seconds", "overlap"),
     )
-    notes = (*map(defined, columns[1:]), *computation_notes(dataset))
+    further = filter(None, (context.longer_than_alone(dataset), *computation_notes(dataset)))
+    notes = (*map(defined, columns[1:]), *further)
     return table_of_configurations(dataset, "communication", "Computation and communication", columns, notes)
 
 
 def data_sources(dataset: Dataset) -> Table:
     """Return what each data source delivers alone, next to what the steps train and how long they wait for it."""
-    columns = ("input_rate", "throughput", "broken_down_step_seconds", "input_seconds")
+    columns = ("input_rate", "throughput", "broken_down_step_seconds", "input_seconds", "input_share")
     rows = dataset.configurations
     rows = rows[rows["input_rate"].notna()]
-    notes = (*map(defined, ("input_rate", "input_seconds")), _INPUT_RATE, *context.breakdown_notes(dataset))
+    notes = (
+        *map(defined, ("input_rate", "input_seconds", "input_share")),
+        _INPUT_RATE,
+        *context.breakdown_notes(dataset),
+    )
     return table_of_configurations(
         dataset, "data_sources", "The data source alone", columns, notes, rows, _NO_INPUT_RATE
     )
@@ -79,14 +89,20 @@ def data_sources(dataset: Dataset) -> Table:
 
 def exchange(dataset: Dataset) -> Table:
     """Return what the exchange alone costs: its latency and its bandwidth, and the rates of asynchronous trainers."""
-    columns = ["exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
-    if not dataset.configurations["sum_of_rank_rates"].isna().all():
+    columns = ["gradient_bytes", "exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
+    if _rates_differ(dataset):
         columns += ["throughput", "sum_of_rank_rates"]
     rows = _by_exchange(dataset, of_kinds=False)
     notes = (*map(defined, columns), *context.breakdown_notes(dataset))
     has_exchange = set(context.completed_runs(dataset)["exchange"]) - {NO_EXCHANGE, COLLECTIVES}
     selected = rows if has_exchange else rows.iloc[:0]
     return table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected, _NO_EXCHANGE)
+
+
+def _rates_differ(dataset: Dataset) -> bool:
+    """Return whether the rates of asynchronous trainers add up to another number than the throughput."""
+    rows = dataset.configurations
+    return bool(((rows["sum_of_rank_rates"] / rows["throughput"] - 1).abs() > _SAME_RATE).any())
 
 
 def pipeline(dataset: Dataset) -> Table:
@@ -186,10 +202,22 @@ _NO_ROUNDS = "Fewer than two rounds were measured with the same configurations, 
 
 def step_times(dataset: Dataset) -> Table:
     """Return how long the steps of each configuration take: mean and percentiles, with their intervals."""
-    columns, rows = ("step_seconds", *STEP_PERCENTILES), context.measured(dataset)
+    rows = context.measured(dataset)
+    columns = ("step_seconds", *context.known_columns(rows, STEP_PERCENTILES))
     selected = rows.iloc[:0] if dataset.plan.ingested_from else rows
+    notes = (*map(defined, columns), *_left_out(dataset, [name for name in STEP_PERCENTILES if name not in columns]))
     title = "How long a step takes"
-    return table_of_configurations(dataset, "step-times", title, columns, selected=selected, empty=_NO_STEPS)
+    return table_of_configurations(dataset, "step-times", title, columns, notes, selected, _NO_STEPS)
+
+
+def _left_out(dataset: Dataset, columns: Sequence[str]) -> Iterator[str]:
+    """Yield which columns a table leaves out because no row has a value, and why: the reason of its first row."""
+    names_by_reason = defaultdict[str, list[str]](list)
+    for row in context.measured(dataset).head(1).itertuples():
+        for name in columns:
+            names_by_reason[explain_missing(dataset, row, name)].append(COLUMNS[name].label)
+    for reason, names in names_by_reason.items():
+        yield f"Without {listed(names)}: {reason}."
 
 
 def stability(dataset: Dataset) -> Table:

@@ -21,10 +21,9 @@ from dlperf_study.prediction.prediction import (
     refused_curves,
 )
 from dlperf_study.report.formatting import MINUS, bounded_value, format_bounded, integer, listed
-from dlperf_study.report.study_predictions import own_cases, study_predictions
+from dlperf_study.report.predictions import own_cases, study_predictions
 from dlperf_study.report.tables.further_measurements import narrowing_lines
-from dlperf_study.report.tables.history_tables import as_text
-from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table import Cell, Heading, Table, as_text
 
 #: The shares of the two intervals: the first has a column of its own, the second is next to its value.
 _INNER, _OUTER = LEVELS
@@ -67,7 +66,7 @@ def not_predicted(dataset: Dataset) -> Table:
     rows = []
     for result in study_predictions(dataset):
         if isinstance(result, Refusal):
-            rows.append((Cell(f"{_title(result.curve)}, {_measured(result.curve)}"), Cell(result.reason)))
+            rows.append((Cell(f"{result.curve.title}, {_measured(result.curve)}"), Cell(result.reason)))
     empty = "Every series is predicted."
     return Table("not-predicted", "What can't be predicted", "", headings, tuple(rows), empty=empty)
 
@@ -103,7 +102,7 @@ def _case_row(dataset: Dataset, case: Case) -> tuple[Cell, ...]:
     bounds = (held.low, held.high) if held else (None, None)
     measured = bounded_value(dataset.configuration_rows[curve.identity], dataset.rate)
     return (
-        Cell(_title(curve)),
+        Cell(curve.title),
         Cell(listed(str(point.units) for point in curve.points)),
         Cell(_size(curve, target.units)),
         Cell.of((log_rate.factor, *bounds), _no_interval(curve)),
@@ -132,7 +131,7 @@ def laws(dataset: Dataset) -> Table:
             bounds = (label.interval.low, label.interval.high) if label.interval else (None, None)
             value = Cell.missing(label.reason) if label.value is None else Cell.of((label.value, *bounds), "")
             rows.append((Cell(label.law), Cell(label.parameter), value))
-            groups.append(_title(prediction.curve))
+            groups.append(prediction.curve.title)
     headings = (Heading("Law"), Heading("Parameter"), Heading("Value", numeric=True, interval=True))
     title, empty = "Laws, as labels", "No series has two sizes."
     return Table("laws", title, _LABELS, headings, tuple(rows), empty=empty, groups=tuple(groups))
@@ -148,7 +147,7 @@ def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
         for size in prediction.sizes:
             model_cell = (_model_cell(prediction, size),) if with_model else ()
             rows.append((*_row(prediction.curve, size), *model_cell))
-            groups.append(_title(prediction.curve))
+            groups.append(prediction.curve.title)
     units = listed(sorted({prediction.curve.rate_unit for prediction in predictions_of(results)}))
     headings = _prediction_headings(units, with_model)
     parts = [f"Intervals next to values: {_in_percent(_OUTER)}. {METHOD}"] if by_ring or not rows else []
@@ -192,11 +191,11 @@ def describe(results: Sequence[Prediction | Refusal]) -> str:
     """Return predictions and refusals as text for the command line; series that one reason refuses are listed once."""
     parts = []
     for prediction in predictions_of(results):
-        title = f"{_title(prediction.curve)}: {_measured(prediction.curve)}"
+        title = f"{prediction.curve.title}: {_measured(prediction.curve)}"
         lines = [title, as_text(prediction_table([prediction])), *_reasons(prediction), *narrowing_lines(prediction)]
         parts.append("\n".join(lines))
     for reason, curves in refused_curves(results).items():
-        series = (f"  {_title(curve)}, {_measured(curve)}" for curve in curves)
+        series = (f"  {curve.title}, {_measured(curve)}" for curve in curves)
         parts.append("\n".join([f"not predicted: {reason}", *series]))
     methods = [METHOD, INTERVALS] if _by_ring(results) else []
     if has_model_rates(results):
@@ -241,17 +240,14 @@ def _no_interval(curve: Curve) -> str:
     return reason_without_test(curve) or _NO_TEST
 
 
-def _title(curve: Curve) -> str:
-    return curve.label or curve.origin
-
-
 def _measured(curve: Curve) -> str:
     """Return which sizes of a curve were measured, and the rate of the largest."""
     sizes = listed(str(point.units) for point in curve.points)
     devices = f" of {counted(curve.devices_per_unit, 'device')}" if curve.unit == Unit.NODE else ""
     units = _plural(curve.unit, [point.units for point in curve.points])
     rate = format_bounded(curve.last.rate)[0]
-    return f"measured on {sizes} {units}{devices}, {rate} {curve.rate_unit} on the most"
+    largest = f" on {curve.points[-1].units}" if len(curve.points) > 1 else ""
+    return f"measured on {sizes} {units}{devices}, {rate} {curve.rate_unit}{largest}"
 
 
 def _plural(unit: Unit, units: Sequence[int]) -> str:
@@ -261,7 +257,7 @@ def _plural(unit: Unit, units: Sequence[int]) -> str:
 def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:
     """Yield what efficiencies are relative to, how far claims reach, and what is missing in intervals."""
     for prediction in predictions_of(results):
-        name = "" if len(results) == 1 else f"{_title(prediction.curve)}: "
+        name = "" if len(results) == 1 else f"{prediction.curve.title}: "
         yield f"{name}{_reach(prediction)}"
         if any(point.log_rate.error is None for point in _used(prediction)) and not prediction.reason:
             yield f"{name}{_NO_ERROR}"

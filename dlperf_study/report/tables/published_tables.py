@@ -21,7 +21,7 @@ from dlperf_study.report.formatting import (
     format_bounded,
     format_column,
     is_missing,
-    level_name,
+    level_with_unit,
     listed,
     listed_columns,
 )
@@ -60,9 +60,9 @@ def _listed(differences: Iterable[Difference]) -> str:
     """Return differences as a sentence lists them: ``device (published GPU, ours CPU) and batch per device (…)``."""
     parts = []
     for difference in differences:
-        ours = "not known" if difference.ours is None else level_name(difference.name, difference.ours)
+        ours = "not known" if difference.ours is None else level_with_unit(difference.name, difference.ours)
         label = COLUMNS[difference.name].words
-        parts.append(f"{label} (published {level_name(difference.name, difference.published)}, ours {ours})")
+        parts.append(f"{label} (published {level_with_unit(difference.name, difference.published)}, ours {ours})")
     return listed(parts)
 
 
@@ -109,7 +109,7 @@ def _left_open(row: Any, match: Match) -> Iterator[str]:
         if is_missing(level):
             continue
         if name == "data_source" or (name in PARAMETERS and level != PARAMETERS[name].default):
-            yield f"its source does not state {column_named(name).words}, ours {level_name(name, level)}"
+            yield f"its source does not state {column_named(name).words}, ours {level_with_unit(name, level)}"
 
 
 def unmatched_reasons(question: SameQuestion) -> dict[str, str]:

@@ -20,7 +20,7 @@ from dlperf_study.metrics.drift import date_change
 from dlperf_study.metrics.published import STAGES
 from dlperf_study.metrics.statistics import Estimate, log_ratio
 from dlperf_study.report import context
-from dlperf_study.report.formatting import MISSING, display_name, is_missing, level_name, listed, value_text
+from dlperf_study.report.formatting import MISSING, display_name, is_missing, level_with_unit, listed, value_text
 from dlperf_study.report.series import published_of
 from dlperf_study.report.tables.answers import Verdicts
 from dlperf_study.report.tables.history_tables import DATES_UNKNOWN
@@ -159,7 +159,7 @@ def _sentence(first: Any, last: Any, ours: Estimate) -> str:
     for name in _FACTORS:
         levels = [getattr(point, name) for point in (first, last)]
         if not any(map(is_missing, levels)) and levels[0] != levels[1]:
-            names = [level_name(name, level) for level in levels]
+            names = [level_with_unit(name, level) for level in levels]
             changes.append(f"{column_named(name).words} from {names[0]} to {names[1]}")
     published = _published_ratio(first, last)
     ratios = published, ours, date_change(published, ours, [published]).log_ratio

@@ -8,8 +8,7 @@ from dlperf_study.prediction.physical_model import StepModel
 from dlperf_study.prediction.prediction import UNTESTED_MODEL, Refusal, refused_curves
 from dlperf_study.prediction.scenario import Scenario
 from dlperf_study.report.formatting import format_bounded, integer, listed
-from dlperf_study.report.tables.history_tables import as_text
-from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.table import Cell, Heading, Table, as_text
 
 METHOD = (
     "By the physical model: computation + input wait + waiting for jitter + max(0, exchange − overlap). What a change "
@@ -88,4 +87,4 @@ def _milliseconds(seconds: float) -> str:
 
 def _title(curve: Curve) -> str:
     kind = "" if curve.unit == Unit.NODE else f", over {curve.unit}s"
-    return f"{curve.label or curve.origin}{kind}"
+    return f"{curve.title}{kind}"

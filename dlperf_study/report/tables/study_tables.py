@@ -1,8 +1,10 @@
 """The tables of a study's own numbers and runs: each takes the dataset and returns a table with its whole caption."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import combinations
+from math import isqrt
 from operator import attrgetter
 from typing import Any
 
@@ -54,7 +56,8 @@ def measured(dataset: Dataset) -> Table:
     rates = (*context.known_rates(dataset.configurations, names), *of_device)
     # Without the peak of the device no configuration has a share of it.
     utilisation = context.known_columns(dataset.configurations, ("mfu", "hfu"))
-    columns = ("runs_completed", *rates, *_ratios(dataset), *utilisation)
+    # On a phone the first columns are what is seen.
+    columns = (*rates, *_ratios(dataset), *utilisation, *_baseline_rate(dataset), "runs_completed")
     pace = filter(None, [pace_note(dataset) if "speedup" in columns else ""])
     notes = (*map(defined, (*rates, *utilisation)), *_flops_note(dataset), *pace, *_indistinguishable(dataset))
     return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
@@ -79,8 +82,13 @@ def _ratios(dataset: Dataset) -> tuple[str, ...]:
         return ()
     devices = dict(zip(rows["identity"], rows["world_size"], strict=True))
     is_scaled = differs & (rows["baseline_identity"].map(devices) != rows["world_size"])
-    baselines = (f"baseline_{dataset.rate}",) if rows["speedup"].notna().any() else ()
-    return (*baselines, "speedup", *(("efficiency",) if is_scaled.any() else ()))
+    return ("speedup", *(("efficiency",) if is_scaled.any() else ()))
+
+
+def _baseline_rate(dataset: Dataset) -> tuple[str, ...]:
+    """Return the column of what speedups are relative to, where there is a speedup."""
+    has_speedup = _ratios(dataset) and dataset.configurations["speedup"].notna().any()
+    return (f"baseline_{dataset.rate}",) if has_speedup else ()
 
 
 def _as_measured(dataset: Dataset, ratio: str) -> tuple[str, ...]:
@@ -92,7 +100,10 @@ def _as_measured(dataset: Dataset, ratio: str) -> tuple[str, ...]:
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies, each with the absolute throughput of its baseline."""
     ratios = ("speedup", *_as_measured(dataset, "speedup"), "efficiency", "baseline_verdict")
-    columns = (*context.known_rates(dataset.configurations, ("throughput", "baseline_throughput")), *ratios)
+    rates, baselines = (
+        context.known_rates(dataset.configurations, (name,)) for name in ("throughput", "baseline_throughput")
+    )
+    columns = (*rates, *ratios, *baselines)
     definitions = map(defined, ratios)
     notes = (*definitions, *comparison_notes(dataset), *_indistinguishable(dataset))
     return table_of_configurations(dataset, "scaling", "Scaling", columns, notes)
@@ -101,10 +112,12 @@ def scaling(dataset: Dataset) -> Table:
 def comparison(dataset: Dataset) -> Table:
     """Return the throughput of each configuration next to that of its reference, their ratio and the verdict."""
     ratios = ("relative_throughput", *_as_measured(dataset, "relative_throughput"))
-    rates = context.known_rates(dataset.configurations, ("throughput", "reference_throughput"))
-    columns = ("runs_completed", *rates, *ratios, "verdict")
+    rates, references = (
+        context.known_rates(dataset.configurations, (name,)) for name in ("throughput", "reference_throughput")
+    )
+    columns = (*rates, *ratios, "verdict", *references, "runs_completed")
     notes = (
-        *map(defined, [name for name in columns[1:] if name != "throughput"]),
+        *map(defined, [name for name in columns[:-1] if name != "throughput"]),
         VERDICTS_TOGETHER,
         *comparison_notes(dataset),
         *_parameters(dataset),
@@ -182,17 +195,31 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
 
 
 def _undecided_pairs(ratios: Mapping[str, Mapping[str, Estimate]], widest: float) -> Iterator[str]:
-    """Yield for each setting the pairs that are equal or not distinguishable; ``ratios``: by setting and pair."""
+    """Yield for each setting the pairs that are equal or not distinguishable; ``ratios``: by setting and pair.
+
+    Where that is all pairs of three series or more, they are counted.
+    """
     of_page = {f"{setting}: {pair}": ratio for setting, pairs in ratios.items() for pair, ratio in pairs.items()}
     decided = verdicts(of_page, widest)
     for setting, pairs in ratios.items():
-        undecided = []
+        undecided = defaultdict[str, list[str]](list)
         for pair in pairs:
             verdict = decided[f"{setting}: {pair}"]
             if verdict.word in (EQUAL, NOT_DISTINGUISHABLE) and verdict.equal_within is not None:
-                undecided.append(f"{pair} are {verdict_text(verdict.word, verdict.equal_within)}")
-        if undecided:
-            yield f"{setting}: {first_of(undecided, MOST_PAIRS, '; ')}."
+                undecided[verdict_text(verdict.word, verdict.equal_within)].append(pair)
+        if len(pairs) > 1 and len(undecided[NOT_DISTINGUISHABLE]) == len(pairs):
+            yield f"{setting}: no two of the {_series_of(len(pairs))} series can be told apart."
+            continue
+        phrases = []
+        for judgement, undecided_pairs in undecided.items():
+            phrases += [f"{judgement}: {undecided_pairs[0]}", *undecided_pairs[1:]] if undecided_pairs else []
+        if phrases:
+            yield f"{setting}, {first_of(phrases, MOST_PAIRS, '; ')}."
+
+
+def _series_of(pairs: int) -> int:
+    """Return of how many series these are all pairs: n (n - 1) / 2 of n."""
+    return (1 + isqrt(1 + 8 * pairs)) // 2
 
 
 #: What each run has; a column of which no run has a number, or all have 0, is left out.
@@ -212,7 +239,9 @@ _NO_RUN = "No run was found."
 def runs(dataset: Dataset) -> Table:
     """Return every run below the name of its configuration and the folder of its evidence."""
     numbers = [name for name in (*_NUMBERS, *names_of_users()) if dataset.runs[name].fillna(0).any()]
-    columns = [_run_number(), _outcome(), _started(), *map(partial(run_column, dataset.runs), numbers)]
+    # Lines of logs have times without a date, or none.
+    begun = [_started()] if dataset.runs["started"].notna().any() else []
+    columns = [_run_number(), _outcome(), *begun, *map(partial(run_column, dataset.runs), numbers)]
     labels = configuration_labels(dataset)
     positions = {identity: position for position, identity in enumerate(labels)}
     # A tuple of all columns would take most of the time of this page.
@@ -251,6 +280,6 @@ def _started() -> TableColumn:
 
     def cell(row: Any) -> Cell:
         started = str(row.started)[:_TO_THE_SECOND].replace("T", " ")
-        return Cell(started) if isinstance(row.started, str) else Cell.missing("not read from logs")
+        return Cell(started) if isinstance(row.started, str) else Cell.missing("its record has no time")
 
     return TableColumn(Heading("Started", "UTC", numeric=True), cell)

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import chain, count, product
 
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.spreadsheets import disarmed
-from dlperf_study.core.writing import write_atomically
+from dlperf_study.core.terminal import text_table
+from dlperf_study.core.writing import disarmed, write_atomically
 from dlperf_study.metrics.statistics import Bounded
 from dlperf_study.report.formatting import MISSING, format_bounded
 from dlperf_study.report.tables.html import html_on_page, html_table, is_long, script_of_rows
@@ -189,13 +189,13 @@ class Table:
             head += [heading.text, f"{heading.label}, interval"] if heading.interval else [heading.text]
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(map(disarmed, [*head, "Notes"]))
+        writer.writerow(map(_csv_cell, [*head, "Notes"]))
         for group, row in zip(self.groups or ("",) * len(self.rows), self.rows, strict=True):
             values = [group] if self.groups else []
             for heading, cell in zip(self.headings, row, strict=True):
                 values += [cell.text, cell.interval] if heading.interval else [cell.text]
             notes = dict.fromkeys(str(footnote) for cell in row for footnote in cell.footnotes)
-            writer.writerow(map(disarmed, [*values, "; ".join(notes)]))
+            writer.writerow(map(_csv_cell, [*values, "; ".join(notes)]))
         return file.getvalue()
 
     def html(self) -> str:
@@ -213,7 +213,20 @@ class Table:
         return f"definition-{self.name}-{self.headings.index(heading)}" if is_defined else ""
 
 
+def _csv_cell(text: str) -> str:
+    """Return a text as CSV has it: a carriage return, which Python puts into no quotes, would begin another row."""
+    return disarmed(text).replace("\r", "\n")
+
+
 def _marks() -> Iterator[str]:
     """Yield a, b, …, z, aa, ab, … without an end."""
     for length in count(1):
         yield from map("".join, product(string.ascii_lowercase, repeat=length))
+
+
+def as_text(table: Table) -> str:
+    """Return the rows of a table under their headings, with the notes below them, as text."""
+    rows = []
+    for row in table.rows:
+        rows.append([cell.printed for cell in row])
+    return "\n".join([text_table([heading.text for heading in table.headings], rows), *table.notes_without_footnotes])

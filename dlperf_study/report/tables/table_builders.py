@@ -369,7 +369,7 @@ def _caption(dataset: Dataset, shown: Sequence[str]) -> str:
     with_intervals = intervals().keys() & set(shown)
     has_ratios = any(COLUMNS[name].compared_with for name in with_intervals)
     summary = context.repetition(dataset, has_ratios) if with_intervals else context.MEANS
-    return f"{context.conditions(dataset)} {summary} {context.merging(dataset)}"
+    return " ".join(filter(None, (context.conditions(dataset), summary, context.merging(dataset))))
 
 
 def _keys(dataset: Dataset) -> list[str]:

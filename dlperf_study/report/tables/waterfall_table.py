@@ -1,17 +1,23 @@
-"""The table of what each cause adds to the ideal step of a configuration."""
+"""Why configurations are slower than ideal: what each cause adds to a step, and where a published study lost speed."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.audit.published.points import Published
+from dlperf_study.dataset.configuration_table import marked, throughputs_of
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.collectives import SECONDS_OF_GROUPS, SECONDS_OF_KINDS
+from dlperf_study.metrics.comparison import rounds_of
+from dlperf_study.metrics.pipeline_bubble import bubble_seconds
+from dlperf_study.metrics.printed_waterfall import PRINTED_CAUSES, PrintedWaterfall, printed_waterfalls
 from dlperf_study.metrics.statistics import Estimate, Interval
-from dlperf_study.metrics.waterfall import BUBBLE, CAUSES, INPUT, TOGETHER, Waterfall, exposed_of_kinds
+from dlperf_study.metrics.waterfall import BUBBLE, CAUSES, INPUT, TOGETHER, StepSamples, Waterfall, exposed_of_kinds
+from dlperf_study.report import context
 from dlperf_study.report.formatting import Unit, bounded_value, format_bounded, is_missing, plain, unit_of
-from dlperf_study.report.series import configuration_labels
+from dlperf_study.report.reached_precision import ended_configurations
+from dlperf_study.report.series import configuration_labels, published_of
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
-from dlperf_study.report.waterfalls import waterfalls
 
 TITLE = "From ideal to measured"
 #: What the first and the last row of a waterfall are called.
@@ -23,7 +29,8 @@ _NOTES = {
     "computation": "Scaling of computation: mean over ranks − that of the baseline, as where devices share memory or "
     "power.",
     "imbalance": "Load imbalance: by how much the slowest rank computes longer than the mean.",
-    "exchange": "Exposed exchange: what of the exchange is exposed, without the waiting for jitter and the drain.",
+    "exchange": "Exposed exchange: the exposed communication without the waiting for jitter and the drain, − that of "
+    "the baseline.",
     TOGETHER: "Not told apart: what no measurement divides, computation, load imbalance, waiting and exchange; a dash "
     "says why.",
     BUBBLE: "Pipeline bubble: what does not grow with the number of micro-batches, exchange of gradients and update "
@@ -32,9 +39,36 @@ _NOTES = {
 }
 NOTHING = "Of no configuration and its baseline the step was measured."
 _NO_INTERVAL = "fewer than three common rounds: no interval"
+_NO_LATER_INTERVAL = (
+    "fewer than three common rounds in the later half, which alone tells the error of what ended measuring: no interval"
+)
 _ALL_APART = "all parts of its step are told apart"
 _NO_PARTS = "logs print rates, and no part of a step"
 _ONLY_RATES = " Logs print rates: they do not say which part of a step makes it longer."
+
+
+@kept_with_dataset
+def waterfalls(dataset: Dataset) -> Mapping[str, Waterfall]:
+    """Return the waterfall of each configuration that is no baseline, by identity, in the order of the plan."""
+    runs = context.completed_runs(dataset.whole or dataset)
+    rounds, throughputs = rounds_of(runs, dataset.plan), throughputs_of(runs, dataset.plan)
+    samples = StepSamples.of(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds))
+    ended = ended_configurations(dataset)
+    samples = StepSamples(tuple(marked(level, ended, throughputs) for level in samples.levels))
+    rows, results = dataset.configuration_rows, {}
+    for identity in dataset.configurations["identity"]:
+        row = rows[identity]
+        baseline = rows.get(row.baseline_identity)
+        if row.is_baseline or baseline is None or not _work(baseline):
+            continue
+        if steps := samples.waterfall(identity, row.baseline_identity, _work(row) / _work(baseline)):
+            results[identity] = steps
+    return results
+
+
+def _work(row: Any) -> float:
+    """Return the samples of a device in a step."""
+    return float(row.global_batch / row.world_size)
 
 
 def causes(dataset: Dataset) -> Table:
@@ -45,7 +79,9 @@ def causes(dataset: Dataset) -> Table:
     headings = [Heading(name, unit.symbol, numeric=True, interval=True) for name in step_names]
     rows = []
     for identity, steps in steps_of.items():
-        ideal, measured = (_cell(step, step.positive_interval(), unit) for step in (steps.ideal, steps.measured))
+        no_interval = _no_interval(dataset, identity)
+        of_steps = (steps.ideal, steps.measured)
+        ideal, measured = (_cell(step, step.positive_interval(), unit, no_interval) for step in of_steps)
         cells = [_cause_cell(dataset, identity, steps, name, unit) for name in names]
         rows.append((Cell(labels[identity]), ideal, *cells, measured))
     notes = tuple(_NOTES[name] for name in ("ideal", *names, "sum") if name in _NOTES)
@@ -62,7 +98,13 @@ def _cause_cell(dataset: Dataset, identity: str, steps: Waterfall, name: str, un
     if name not in steps.causes:
         return Cell.missing(_why_not_apart(dataset, identity, name))
     cause = steps.causes[name]
-    return _cell(cause, cause.interval(), unit)
+    return _cell(cause, cause.interval(), unit, _no_interval(dataset, identity))
+
+
+def _no_interval(dataset: Dataset, identity: str) -> str:
+    """Return what the interval of a difference to the baseline takes, where it has none."""
+    both = {identity, dataset.configuration_rows[identity].baseline_identity}
+    return _NO_LATER_INTERVAL if both & ended_configurations(dataset) else _NO_INTERVAL
 
 
 def _why_not_apart(dataset: Dataset, identity: str, name: str) -> str:
@@ -78,10 +120,10 @@ def _why_not_apart(dataset: Dataset, identity: str, name: str) -> str:
     return _ALL_APART if missing is None else explain_missing(dataset, missing, column)
 
 
-def _cell(estimate: Estimate, interval: Interval | None, unit: Unit) -> Cell:
+def _cell(estimate: Estimate, interval: Interval | None, unit: Unit, no_interval: str) -> Cell:
     if interval is None:
         # What no run has at all is nothing, and needs no interval.
-        return Cell.of((estimate.mean / unit.size, None, None), _NO_INTERVAL if estimate.mean else "")
+        return Cell.of((estimate.mean / unit.size, None, None), no_interval if estimate.mean else "")
     return Cell.of((estimate.mean / unit.size, interval.low / unit.size, interval.high / unit.size), "")
 
 
@@ -145,3 +187,61 @@ def _interval(row: Any, column: str) -> Interval | None:
     """Return the 95 % interval of a column of a configuration; None where it has none."""
     _, low, high = bounded_value(row, column)
     return None if low is None or high is None or is_missing(low) else Interval(low, high)
+
+
+PRINTED_TITLE = "From ideal to measured, as printed"
+#: What the first and the last number of a printed waterfall are called.
+ONE_WORKER, SEVERAL_WORKERS = "One worker", "Measured"
+_COMMUNICATION, _WAIT = "Exchange and copy as printed", "Of it wait for the device"
+_PRINTED_CAPTION = (
+    "The task of one worker, what each cause adds to it, and the task of several workers; of shares of communication, "
+    "a step. Seconds of one worker, each printed once: no intervals."
+)
+_PRINTED_NOTES = (
+    f"{_WAIT}: a device computes while the program goes on, and the wait for it counts in the stage that first needs a "
+    "result. With one worker that is the update; with several it is the copy of the gradients, and is printed as "
+    "exchange. By as much the update of the same parameters is faster than with one worker.",
+    "Copy off the device: the printed time of the copy without that wait.",
+    "Exchange between workers: the printed time of the exchange without the copy, where it begins with one; of a "
+    "share, that share of a step.",
+    "Computation: the rest, on several workers − on one. Outside of batches: what a task takes besides its batches.",
+)
+_NO_WAIT = "none is recognised: the copy and the update are not printed apart"
+_NOTHING_PRINTED = (
+    "Its sources print neither stages of a task nor shares of communication with throughputs, on one worker too."
+)
+
+
+def printed_steps(steps: PrintedWaterfall) -> Waterfall:
+    """Return what was printed as a waterfall without intervals."""
+    causes = {name: Estimate(seconds) for name, seconds in steps.causes.items()}
+    return Waterfall(Estimate(steps.ideal), causes, Estimate(steps.measured))
+
+
+def panel_title(published: Published, steps: PrintedWaterfall) -> str:
+    """Return what a printed waterfall is called: its table and its row."""
+    table = published.sources[steps.source].tables[steps.table]
+    return f"{table.title} · {steps.row} {'' if 'worker' in steps.row else 'workers'}".strip()
+
+
+def printed_causes(dataset: Dataset) -> Table:
+    """Return what each cause adds to the task of one worker, for each printed one of several."""
+    published = published_of(dataset)
+    printed = printed_waterfalls(published.cells)
+    names = [name for name in PRINTED_CAUSES if any(name in steps.causes for steps in printed)]
+    labels = [ONE_WORKER, *(PRINTED_CAUSES[name] for name in names), SEVERAL_WORKERS, _COMMUNICATION, _WAIT]
+    headings = (Heading("Workers", numeric=True), *(Heading(label, "s", numeric=True) for label in labels))
+    rows = tuple(_printed_row(steps, names) for steps in printed)
+    groups = tuple(published.title_of(steps.source, steps.table) for steps in printed)
+    empty = _NOTHING_PRINTED if published.sources else context.NO_SOURCES
+    return Table("printed-causes", PRINTED_TITLE, _PRINTED_CAPTION, headings, rows, _PRINTED_NOTES, empty, groups)
+
+
+def _printed_row(steps: PrintedWaterfall, names: list[str]) -> tuple[Cell, ...]:
+    cells = []
+    for name in names:
+        is_printed = name in steps.causes
+        cells.append(Cell(plain(steps.causes[name])) if is_printed else Cell.missing("its source does not print it"))
+    wait = Cell(plain(steps.wait)) if steps.wait else Cell.missing(_NO_WAIT)
+    task = (Cell(plain(steps.measured)), Cell(plain(steps.communication)), wait)
+    return (Cell(str(steps.world_size)), Cell(plain(steps.ideal)), *cells, *task)

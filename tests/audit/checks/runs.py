@@ -34,7 +34,9 @@ CASES: Cases = {
     },
     "deviations": {
         **{f"right: {text}": (".", [*_THREE, _deviation(text)]) for text in ("0.8", "0.79", "0.65", "0.6")},
+        "of two runs": (".", [rate("100.2"), *runs(["100.1", "100.3"]), _deviation("0.14")]),
         "wrong": ("E", [*_THREE, _deviation("1.2")]),
+        "further than runs are rounded": ("E", [*_THREE, _deviation("0.88")]),
         "without runs": ("", [_deviation("1.2")]),
         "of one run": ("", [rate("100.4"), *runs(["100.1"]), _deviation("1.2")]),
     },

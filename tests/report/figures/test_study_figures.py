@@ -12,7 +12,7 @@ from dlperf_study.metrics.drift import round_effects
 from dlperf_study.report import figures, tables
 from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import factors, style
-from dlperf_study.report.figures.drawings import MOST_LINES, MOST_PANELS, MOST_ROWS, STEP_PIECES
+from dlperf_study.report.figures.drawings import MOST_LINES, MOST_PANELS, MOST_ROWS, STEP_PIECES, _ticks_with_one
 from dlperf_study.report.figures.line_charts import BOUND, IDEAL
 from dlperf_study.report.figures.style import PAGE, WIDTHS
 from tests.evidence_factory import Planned, Recipe, configuration
@@ -83,7 +83,7 @@ def test_without_intervals_the_baseline_is_open_and_no_interval_is_named():
     communication = only(figures.communication(dataset))
     legends = [text.get_text() for text in communication.drawing.legends[0].get_texts()]
     assert not [label for label in legends if label.startswith("Interval")]
-    assert "pale line" not in communication.caption
+    assert "grey line" not in communication.caption
 
 
 def test_the_overview_shows_every_completed_run_and_connects_none(mixed):
@@ -194,6 +194,14 @@ def test_steps_that_hardly_differ_still_have_an_axis_that_can_be_read():
     panel = axes_of(only(figures.steps(study(Planned(configuration(), even)))))[0]
     low, high = panel.get_ylim()
     assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.9, 1.4), (0.8, 3.1), (0.97, 1.02), (0.5, 1.9)])
+def test_what_is_relative_to_a_median_has_a_tick_at_it_and_ticks_leave_each_other_room(low, high):
+    ticks = _ticks_with_one(low, high)
+    assert 1.0 in ticks
+    distances = np.diff(ticks)
+    assert distances.min() > 0.4 * distances.max()
 
 
 @pytest.mark.parametrize("factor", [1, 4000, 5000, 6650, 9000, 40000])

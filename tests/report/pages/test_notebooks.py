@@ -52,8 +52,10 @@ def test_a_notebook_has_the_environment_of_now_and_not_that_of_the_first(tmp_pat
 
 def execute_notebook(source: Path, study: str, folder: Path) -> Path:
     execution = Execution(source, folder / source.name, {"study": study}, folder / "page.errors")
-    execute([execution])
-    return execution.output
+    copies: list[Path] = []
+    execute([execution], copies.append)
+    [copy] = copies
+    return copy
 
 
 def _in(folder: Path, *sources: str) -> Path:

@@ -5,17 +5,21 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.inputs import is_report_current
 from dlperf_study.report import pages
 from dlperf_study.report.sentences.names import MOST_SENTENCES
+from dlperf_study.study.plan import Plan
 from dlperf_study.study.study import QUESTIONS
 from tests.evidence_factory import write_study
 from tests.report.conftest import mixed_entries, write_titled
@@ -116,9 +120,9 @@ def test_every_page_says_quick_fits_the_window_and_opens_offline(opened):
     assert opened.locator("header .quick").inner_text() == "quick: not for publication"
 
 
-def test_a_page_opens_with_its_findings_and_ends_with_its_parameters(opened):
+def test_a_page_opens_with_its_findings_and_ends_with_its_method(opened):
     tops = {}
-    for part in ("h1", ".findings", "figure", "h2:text-is('Method')", "#parameters"):
+    for part in ("h1", ".findings", "figure", "h2:text-is('Method')"):
         tops[part] = opened.locator(part).first.evaluate("e => e.getBoundingClientRect().top")
     assert sorted(tops, key=lambda part: tops[part]) == list(tops)
     assert 1 <= opened.locator(".findings li").count() <= MOST_SENTENCES
@@ -134,7 +138,7 @@ def test_a_caption_has_two_lines_and_no_heading_is_above_nothing(opened):
 
 def test_code_is_hidden_until_it_is_asked_for(built, page):
     page.goto(built.report_page.as_uri())
-    code = page.locator(".code:not(.parameters)").first
+    code = page.locator(".code").first
     assert not code.is_visible()
     page.get_by_text("code", exact=True).click()
     assert code.is_visible()
@@ -142,16 +146,35 @@ def test_code_is_hidden_until_it_is_asked_for(built, page):
     assert not code.is_visible()
 
 
-def test_the_parameters_are_always_shown(built, page):
-    page.goto(built.report_page.as_uri())
-    assert 'study = "example"' in page.locator(".code.parameters").inner_text()
+def test_the_first_page_begins_with_what_the_study_is_and_when_it_was_measured(built):
+    first, other = (BeautifulSoup((built.report / name).read_text(), "html.parser") for name in PAGES[:2])
+    assert [heading.get_text() for heading in first.find_all("h1")] == ["Constructed & shown"]
+    paragraphs = [paragraph.get_text() for paragraph in first.select(".title p")]
+    assert paragraphs[0] == f"The full study: {Plan.read(built.plan_file).about}"
+    assert re.match(r"Measured in .* \(2\d{3}-\d\d-\d\d", paragraphs[1])
+    assert first.select_one(".of-page strong").get_text() == "Summary"
+    assert (other.select(".title"), other.select_one("header .study").get_text()) == ([], "Constructed & shown")
+
+
+def test_all_conditions_are_on_the_first_page_and_the_others_lead_there(built):
+    conditions = []
+    for name in ("index.html", "scaling.html", "quality.html"):
+        page = BeautifulSoup((built.report / name).read_text(), "html.parser")
+        conditions.append(page.select_one(".conditions"))
+    whole, *short = conditions
+    assert (whole["id"], whole.find("a")) == ("conditions", None)
+    for line in short:
+        assert line.find("a")["href"] == "index.html#conditions"
+        assert len(line.get_text()) < 0.5 * len(whole.get_text())
 
 
 def test_pages_lead_to_each_other(built, page):
     page.goto(built.report_page.as_uri())
-    for title in ("Scaling", "Communication", "Comparison", "Quality", "Summary"):
+    for title in ("Scaling", "Communication", "Comparison", "Quality"):
         page.locator("nav a", has_text=title).click()
         assert page.locator("h1").inner_text() == title
+    page.locator("nav a", has_text="Summary").click()
+    assert page.locator("h1").inner_text() == "Constructed & shown"
 
 
 def test_drawings_are_not_escaped_and_all_else_is(built):
@@ -161,6 +184,23 @@ def test_drawings_are_not_escaped_and_all_else_is(built):
     assert all("<svg" in drawing and "&lt;" not in drawing for drawing in drawings)
     escaped = '<p title="&lt;b&gt;">&lt;b&gt;</p>'
     assert pages.unescape_drawings(escaped) == escaped
+
+
+@pytest.mark.parametrize("place", ["title", "text", "code", "output"])
+def test_no_text_becomes_an_element_because_it_looks_like_a_drawing(tmp_path, place):
+    """The exporter writes quotes in a text as they are."""
+    hostile = 'src="data:image/svg+xml,<script>x()</script>"'
+    text = {name: hostile if name == place else "x" for name in ("title", "text", "code", "output")}
+    outputs = [
+        new_output("stream", text=text["output"]),
+        new_output("display_data", {"text/html": f"<p title='{escape(text['text'])}'>{escape(text['text'])}</p>"}),
+    ]
+    notebook = tmp_path / "page.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell(repr(text["code"]), outputs=outputs)]), notebook)
+    masthead = pages.Masthead("a", text["title"], False)
+    page = BeautifulSoup(pages.page_html(notebook, pages.SUMMARY, [pages.SUMMARY], masthead), "html.parser")
+    assert len(page.find_all("script")) == 1
+    assert hostile in page.get_text()
 
 
 def test_a_study_without_a_plan_is_one_clear_error(paths):

@@ -12,7 +12,15 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, verdicts, verdicts_together
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.report import sentences
-from dlperf_study.report.sentences.names import MOST_SENTENCES, PageSentences, range_text
+from dlperf_study.report.results import results
+from dlperf_study.report.sentences.names import (
+    MOST_SENTENCES,
+    Names,
+    PageSentences,
+    intervals_together,
+    is_vague,
+    range_text,
+)
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 
@@ -41,7 +49,8 @@ def test_a_speedup_has_its_interval_both_rates_and_what_a_step_waits_for():
     expected = (
         r"ResNet-50 trains (\S+) times \[(\S+), (\S+)\] as fast on 2 devices as on 1 device "
         r"\(\S+\u202f% \[\S+, \S+\] of ideal\), "
-        r"(\S+) instead of (\S+) samples/s; (\S+)\u202f% \[(\S+), (\S+)\] of a step is waiting for gradients\."
+        r"(\S+) instead of (\S+) samples/s; (\S+)\u202f% \[(\S+), (\S+)\] of a step is waiting for "
+        r"gradients, jitter included\."
     )
     match = re.fullmatch(expected, first)
     assert match, first
@@ -99,6 +108,17 @@ def test_with_fewer_than_three_runs_nothing_is_concluded(page, snapshot):
     assert not any(" times [" in text for text in shown)
 
 
+def test_each_of_several_reasons_stands_behind_the_configurations_that_have_it():
+    reference, failed = configuration(devices_per_node=2), Recipe(outcome="failed", reason="exit 1")
+    planned = [Planned(reference, ALONE, reference=reference)]
+    for seed, recipe, runs in ((1, ALONE, 2), (2, failed, 3), (3, failed, 3)):
+        planned.append(Planned(configuration(devices_per_node=2, seed=seed), recipe, runs, reference=reference))
+    [shown] = sentences.comparison(study(*planned)).sentences
+    failures, too_few = shown.removeprefix("Nothing can be concluded on what is faster: ").split("); ")
+    assert failures.startswith("Seed 2; Seed 3 (no run completed: failed")
+    assert too_few == "Seed 1 (2 completed runs: an interval needs 3)."
+
+
 def test_the_answers_are_in_the_order_of_the_questions():
     dataset = two_devices(questions=("quality", "scaling"))
     shown = sentences.summary(dataset).sentences
@@ -109,6 +129,9 @@ def test_the_answers_are_in_the_order_of_the_questions():
 
 def test_sentences_are_text_and_no_markup():
     assert "&lt;b&gt;" in PageSentences(("<b>",), "<i>")._repr_html_()
+    # What marks an answer is no letter of a name: it neither opens an element nor leaves one open.
+    assert "<li>x and y</li>" in PageSentences(("\x02x and y",), "")._repr_html_()
+    assert "<li>x and y</li>" in PageSentences(("x\x03 and y",), "")._repr_html_()
     assert "[1.55,\N{NO-BREAK SPACE}1.67] as" in PageSentences(("[1.55, 1.67] as",), "")._repr_html_()
 
 
@@ -144,6 +167,55 @@ def test_what_only_the_table_decides_is_not_called_undecided():
     [last] = sentences.comparison(judged).sentences
     assert last.startswith("None of 5 ")
     assert re.search(r"alone, Seed [1-5] is equal within [0-9.]+\u202f%", last)
+
+
+def test_no_sentence_prints_a_number_that_is_known_to_more_than_a_factor_of_ten():
+    dataset, faster = two_devices(), "ResNet-50 trains faster on 2 devices than on 1 device, by how much"
+    for low, high, word, begin in ((1.2, 13, FASTER, faster), (0.2, 2.1, NOT_DISTINGUISHABLE, "ResNet-50 on 2")):
+        rows = dataset.configurations.copy()
+        rows.loc[rows["speedup_low"].notna(), ["speedup_low", "speedup_high", "baseline_verdict"]] = low, high, word
+        vague = replace(dataset, configurations=rows)
+        in_paper = next(line for line in results(vague).splitlines() if "ResNet" in line)
+        for sentence in (sentences.scaling(vague).sentences[0], in_paper):
+            assert sentence.startswith(begin)
+            assert " times" not in sentence
+            assert f"{low}" not in sentence
+    ratios = {"apart": [Estimate(-3.0, 0.01, 9), Estimate(-0.1, 0.01, 9)], "vague": [Estimate(-0.5, 1.0, 9)] * 2}
+    wide = {name: any(map(is_vague, intervals_together(values, 2, True))) for name, values in ratios.items()}
+    assert wide == {"apart": False, "vague": True}
+
+
+def test_a_series_has_the_name_that_tells_it_from_the_others_of_its_model():
+    """Nothing where it is the only one, the levels of most nowhere, and what trains wherever that differs."""
+    others = [("horovod_torch", "all_reduce", 8, "fp32"), ("paddle_collective", "data_parallel", 8, "fp16")]
+    planned = [Planned(configuration(model="mobilenet_v2", batch_per_device=8), ALONE)]
+    for framework, strategy, batch, precision in (*others, ("paddle_collective", "data_parallel", 8, "fp32")):
+        named = {"framework": framework, "strategy": strategy, "batch_per_device": batch, "precision": precision}
+        planned.append(Planned(configuration(**named), ALONE))
+    dataset = study(*planned)
+    names = [Names(dataset).of_series(row) for row in dataset.configurations.itertuples()]
+    assert names == [
+        "MobileNetV2",
+        "ResNet-50 (Horovod (PyTorch))",
+        "ResNet-50 (PaddlePaddle collective · fp16)",
+        "ResNet-50 (PaddlePaddle collective)",
+    ]
+    assert "unless a name says otherwise: data parallel, fp32" in sentences.summary(dataset).conditions
+
+
+@pytest.mark.parametrize(("busy", "remedy"), [(2.0, "Measure again on a quiet machine"), (0.0, "Measure more runs")])
+@pytest.mark.parametrize("page", ["summary", "quality"])
+def test_what_to_do_about_runs_that_were_disturbed_or_imprecise_is_the_first_sentence(page, busy, remedy):
+    together = replace(TOGETHER, busy_cores=busy, noise=0.02)
+    dataset = two_devices(together, precision=0.001, questions=("quality", "scaling"))
+    first, *further = getattr(sentences, page)(dataset).sentences
+    assert first.startswith(remedy)
+    assert ("3 of 6 runs" in first) == bool(busy)
+    assert "asked for" in first
+    assert not any("Measure" in text for text in further)
+    assert (
+        getattr(sentences, page)(two_devices()).sentences[0].startswith(("ResNet-50 trains", "The step times of all 6"))
+    )
 
 
 def test_a_range_keeps_to_the_verdict_and_is_wider_for_what_was_chosen_among_many():

@@ -16,6 +16,7 @@ RUN = {
     "cpu_limit": 0.0,
     "exchange": "none",
     "steadiness": "not steady",
+    "wall_obstacle": "its lines have no times",
 }
 
 
@@ -26,7 +27,7 @@ RUN = {
         ("used_cores", "no CPU limit was set"),
         ("throttled_share", "no CPU limit was set"),
         ("further_steps", "the window is not steady: more steps are no help"),
-        ("wall_throughput", "its lines have no times, or these are too coarse or don't fit the printed rates"),
+        ("wall_throughput", "its lines have no times"),
     ],
 )
 def test_a_dash_of_a_run_has_its_reason(column, reason):

@@ -22,9 +22,7 @@ def test_the_product_of_the_factors_is_the_efficiency(mixed):
     assert product.tolist() == pytest.approx(rows["efficiency"].tolist(), rel=1e-9)
     assert (rows.loc[rows["world_size"] > 1, "communication_factor"] < 0.9).all()
     assert cell_of(tables.factors(mixed), "2", COLUMNS["communication_factor"].label, "collective").interval
-    assert (
-        cell_of(tables.factors(mixed), "1", COLUMNS["communication_factor"].label, "data parallel · fp32").text == "1"
-    )
+    assert cell_of(tables.factors(mixed), "1", COLUMNS["communication_factor"].label, "data parallel").text == "1"
 
 
 def traced(changes: dict[str, object], message: str = "") -> Table:
@@ -48,21 +46,21 @@ def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it
     dataset = study(Planned(waiting, recipe), Planned(fixed, Recipe()))
     table = tables.data_sources(dataset)
     [row] = table.rows
-    assert [heading.label for heading in table.headings][-4:] == [
+    assert [heading.label for heading in table.headings][-5:] == [
         "Input rate",
         "Throughput",
         "Step in parts",
         "Input wait",
+        "Input share",
     ]
-    assert float(row[-1].text) == pytest.approx(20, rel=0.05)
+    assert float(row[-2].text) == pytest.approx(20, rel=0.05)
     parts = [heading.label for heading in tables.communication(dataset).headings]
     assert parts[parts.index("Computation") + 1] == "Input wait"
 
 
 def test_what_is_not_exchanged_and_what_does_not_vary_say_so(mixed, snapshot):
     """One device exchanges nothing; ranks that are equally fast in every step make no jitter in any run."""
-    table = tables.communication(mixed)
-    exchange = cell_of(table, "1", "Pure communication", "data parallel · fp32")
+    exchange = cell_of(tables.exchange(mixed), "1", "Pure communication", "data parallel")
     constant = study(Planned(configuration(devices_per_node=2), replace(TOGETHER, noise=0.0)))
     of_constant = tables.communication(constant)
     labels = [heading.label for heading in of_constant.headings]
@@ -97,3 +95,23 @@ def test_tables_without_any_value_are_empty(snapshot):
     empty = [tables.exchange(dataset), tables.factors(dataset), tables.data_sources(dataset)]
     assert [table.is_empty for table in empty] == [True] * 3
     assert [table.empty for table in empty] == snapshot
+
+
+def test_a_percentile_that_no_configuration_has_is_no_column_but_a_note(mixed):
+    p99 = COLUMNS["step_p99_seconds"].label
+    shown, left_out = (
+        tables.step_times(replace(mixed, configurations=mixed.configurations.assign(step_p99_seconds=seconds)))
+        for seconds in (0.1, float("nan"))
+    )
+    without = [heading.label for heading in shown.headings if heading.label != p99]
+    assert [heading.label for heading in left_out.headings] == without
+    assert len(without) < len(shown.headings)
+    assert [note for note in left_out.notes if note.startswith(f"Without {p99}: ")]
+
+
+def test_the_sum_of_trainers_is_shown_where_it_is_another_number_than_the_throughput(mixed):
+    rates, label = mixed.configurations["throughput"], COLUMNS["sum_of_rank_rates"].label
+    for factor, is_shown in ((1.0, False), (1.5, True)):
+        rows = mixed.configurations.assign(sum_of_rank_rates=rates * factor)
+        labels = [heading.label for heading in tables.exchange(replace(mixed, configurations=rows)).headings]
+        assert (label in labels, COLUMNS["throughput"].label in labels) == (is_shown, is_shown)

@@ -169,7 +169,7 @@ def test_every_link_to_the_audit_arrives(published_study):
     )
     targets = re.findall(r'<li><sup>\w+</sup>&nbsp;<a href="([^"#]+)#([^"]+)">audit, \w+: ([^<]+)', shown)
     _, found = audit_tables.published(published_study)
-    rows = re.findall(r'<td id="([^"]+)">.*?</td><td>.*?</td><td>(.*?)(?:<sup>|</td>)', found._repr_html_())
+    rows = re.findall(r'<td id="([^"]+)">.*?</td><td>.*?</td><td>(.*?)(?:<sup |</td>)', found._repr_html_())
     assert len(targets) > 5
     assert {page for page, _, _ in targets} <= pages
     assert {(anchor, said) for _, anchor, said in targets} <= set(rows)

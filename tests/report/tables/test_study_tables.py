@@ -108,6 +108,13 @@ def test_a_warning_about_cores_is_one_row_wherever_there_are_rates(question):
     assert cores[2].text == "1, 2, 3"
 
 
+def test_where_no_two_series_can_be_told_apart_one_sentence_says_so():
+    frameworks = ("paddle_collective", "torch_ddp", "horovod_torch")
+    planned = [Planned(configuration(framework=framework), Recipe(noise=0.05)) for framework in frameworks]
+    notes = [note for note in tables.measured(study(*planned, precision=0.001)).notes if "told apart" in note]
+    assert notes == ["ResNet-50 on 1 device: no two of the 3 series can be told apart."]
+
+
 def test_a_study_without_references_or_breakdown_gives_the_reason(snapshot):
     table = tables.comparison(on_devices(1))
     assert (table.is_empty, table.empty) == (True, snapshot)

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from bs4 import BeautifulSoup
 
 from dlperf_study.core.paths import REPORT_VARIABLE, StudyPaths
 from dlperf_study.report import figures
@@ -34,7 +35,7 @@ def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere():
         "t", "T", "", (Heading("A"),), ((Cell("1", footnote="x", further=links),), (Cell("2", anchor="here"),))
     )
     html = table._repr_html_()
-    assert "<td>1<sup>a,b,c</sup></td>" in html
+    assert '<td>1<sup title="x\naudit &amp; more\nno page">a,b,c</sup></td>' in html
     assert '<sup>b</sup>&nbsp;<a href="audit.html#audit-1">audit &amp; more</a>' in html
     assert "<sup>c</sup>&nbsp;no page" in html
     assert '<td id="here">2</td>' in html
@@ -45,7 +46,7 @@ def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere():
 def test_html_escapes_explains_the_dash_and_names_a_group_once(table):
     html = table._repr_html_()
     assert "c &amp; &lt;d&gt;" in html
-    assert '<td class="number">–</td><td class="interval"><sup>a</sup></td>' in html
+    assert '<td class="number">–</td><td class="interval"><sup title="100 % lost">a</sup></td>' in html
     assert "<sup>a</sup>&nbsp;100 % lost" in html
     assert table._repr_html_().count(">one</th>") == 1
 
@@ -55,6 +56,30 @@ def test_intervals_and_anchors_are_escaped_too():
     html = Table("t", "T", "", (heading,), ((Cell("1", "<b>", anchor='"><b>'),),))._repr_html_()
     assert '<td class="interval">&lt;b&gt;</td>' in html
     assert 'id="&quot;&gt;&lt;b&gt;"' in html
+
+
+def test_decimal_points_are_below_each_other_and_nothing_is_added_to_a_number():
+    heading = Heading("Rate", numeric=True, interval=True)
+    texts = ("0.44", "0.7", "12", "1\u202f500.5", "–", "10 : 3")
+    rows = tuple((Cell(text, "[0, 1]"),) for text in texts)
+    page = BeautifulSoup(Table("t", "T", "", (heading,), rows)._repr_html_(), "html.parser")
+    cells = page.select("td.number")
+    assert tuple(cell.get_text() for cell in cells) == texts
+    padded = [cell.get_text() + "".join(pad["data-pad"] for pad in cell.select(".pad")) for cell in cells[:4]]
+    assert padded == ["0.44", "0.70", "12.00", "1\u202f500.50"]
+    assert not cells[4].select(".pad")
+
+
+def test_more_than_two_notes_are_folded_and_each_letter_shows_its_own():
+    rows = tuple((Cell.missing(f"reason {number}"),) for number in range(4))
+    for count, is_open in ((2, True), (4, False)):
+        page = BeautifulSoup(Table("t", "T", "", (Heading("A"),), rows[:count])._repr_html_(), "html.parser")
+        [notes] = page.select("details.footnotes")
+        assert notes.has_attr("open") == is_open
+        assert [item.get_text() for item in notes.select("li")] == [
+            f"{letter}\xa0reason {number}" for number, letter in zip(range(count), "abcd", strict=False)
+        ]
+        assert [mark["title"] for mark in page.select("td sup")] == [f"reason {number}" for number in range(count)]
 
 
 def test_files_and_commands_are_set_as_code(table):
@@ -69,7 +94,8 @@ def test_a_definition_that_is_a_footnote_is_no_note_too():
     table = Table(
         "t", "T", "", (Heading("A"),), ((Cell.missing("A: what it is"),),), notes=("A: what it is", "B: else")
     )
-    for text in (table._repr_html_(), latex_table(table)):
+    # Where a letter is pointed at, its note is shown once more.
+    for text in (table._repr_html_().replace('title="A: what it is"', ""), latex_table(table)):
         assert (text.count("A: what it is"), text.count("B: else")) == (1, 1)
 
 
@@ -106,7 +132,7 @@ def test_latex_braces_and_environments_are_balanced(table, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "escaped"),
-    [("a_b", r"a\_b"), ("50 %", r"50 \%"), ("\\", r"\textbackslash{}"), ("1\u202f000", r"1\,000"), ("{$}", r"\{\$\}")],
+    [("a_b", r"a\_b"), ("50 %", r"50\,\%"), ("\\", r"\textbackslash{}"), ("1\u202f000", r"1\,000"), ("{$}", r"\{\$\}")],
 )
 def test_latex_reads_text_as_text(text, escaped):
     assert latex_escaped(text) == escaped

@@ -137,8 +137,21 @@ addEventListener("hashchange", () => {
   if (location.hash && !findRow()) loadRows(document.querySelectorAll("button[data-rows]:enabled"));
 });
 if (location.hash && !findRow()) loadRows(buttons);
-// Paper can't unfold anything.
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => (details.open = true)));
+/** Make a table as small as it must be to fit on paper: A4 without its margins, in pixels. No interval is broken. */
+const PAPER_WIDTH = ((210 - 2 * 14) / 25.4) * 96;
+function fitPaper(table) {
+  const style = table.style;
+  Object.assign(style, { zoom: "", width: "min-content", fontSize: "7pt" });
+  const factor = Math.min(1, PAPER_WIDTH / table.getBoundingClientRect().width);
+  Object.assign(style, { zoom: factor < 1 ? factor : "", width: "", fontSize: "" });
+}
+
+// Paper can't unfold or scroll anything.
+addEventListener("beforeprint", () => {
+  document.querySelectorAll("details").forEach((details) => (details.open = true));
+  document.querySelectorAll("figure.table table").forEach(fitPaper);
+});
+addEventListener("afterprint", () => document.querySelectorAll("table").forEach((table) => (table.style.zoom = "")));
 
 // How a number was made: its formula, its runs, and the code that has both in a notebook.
 function headingOf(cell) {
@@ -218,3 +231,6 @@ function offerNumbers(text) {
     number.replaceWith(button);
   }
 }
+
+// On a phone the answer would be below the fold.
+if (matchMedia("(max-width: 40rem)").matches) document.querySelector("details.about")?.removeAttribute("open");

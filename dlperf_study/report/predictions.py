@@ -1,18 +1,48 @@
-"""Predictions and what-if as JSON has them: numbers in full, intervals by their share."""
+"""The predictions of a study with the names that pages give its series, and predictions and what-if as JSON."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.statistics import Interval
-from dlperf_study.prediction.curves import Curve
+from dlperf_study.prediction.back_test import largest_left_out
+from dlperf_study.prediction.curves import Curve, Unit, curves_of_study
+from dlperf_study.prediction.intervals import Case, is_for_ring
 from dlperf_study.prediction.narrowing import narrowings
 from dlperf_study.prediction.physical_model import StepModel
-from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal
+from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predict
 from dlperf_study.prediction.scenario import Scenario
+from dlperf_study.report.formatting import model_name
+from dlperf_study.report.series import SEPARATOR, all_series, joined, short_labels
+
+
+@kept_with_dataset
+def study_curves(dataset: Dataset) -> list[Curve]:
+    """Return the curves of a study; each is called by its model and what distinguishes its series."""
+    series = all_series(dataset.whole or dataset)
+    labels: dict[str, str] = {}
+    for line, label in zip(series, short_labels(series), strict=True):
+        model = model_name(line.rows.iloc[0])
+        parts = [part for part in label.split(SEPARATOR) if part != model]
+        labels |= dict.fromkeys(line.rows["identity"], joined(model, *parts))
+    return [replace(curve, label=labels[curve.identity]) for curve in curves_of_study(dataset)]
+
+
+def study_predictions(
+    dataset: Dataset, unit: Unit | None = None, sizes: Sequence[int] = ()
+) -> list[Prediction | Refusal]:
+    """Return what each series of a study says of larger sizes, as ``predict`` does."""
+    return predict(study_curves(dataset), unit, sizes)
+
+
+def own_cases(dataset: Dataset) -> list[Case]:
+    """Return the largest size of each series of a study that has three, with its smaller ones."""
+    return largest_left_out(curve for curve in study_curves(dataset) if is_for_ring(curve))
 
 
 def predictions_content(results: Sequence[Prediction | Refusal]) -> list[dict[str, Any]]:
-    """Return predictions and refusals."""
+    """Return predictions and refusals as JSON has them: numbers in full, intervals by their share."""
     return [_prediction_content(result) for result in results]
 
 
@@ -50,7 +80,7 @@ def _bounds_by_share(intervals: Mapping[float, Interval | None]) -> dict[str, li
 
 
 def scenarios_content(results: Sequence[Scenario | Refusal]) -> list[dict[str, Any]]:
-    """Return what changes would give, and refusals."""
+    """Return what changes would give, and refusals, as JSON has them."""
     return [_scenario_content(result) for result in results]
 
 

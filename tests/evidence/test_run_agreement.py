@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlperf_study.evidence.model_agreement import contradictory_parameters, different_beginnings, different_losses
 from dlperf_study.evidence.rank_log import RankLog, Window
+from dlperf_study.evidence.run_agreement import contradictory_parameters, different_beginnings, different_losses
 from dlperf_study.study.layout import Layout
 from tests.evidence_factory import configuration
 

@@ -1,0 +1,29 @@
+"""How precise a study became, next to what it asks for, and which configurations ended measuring by that."""
+
+from dlperf_study.dataset.configuration_table import ended_measuring, throughputs_of
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.dataset.wanted_precision import Precision, widest
+
+
+@kept_with_dataset
+def reached_precisions(dataset: Dataset) -> tuple[Precision, ...]:
+    """Return the widest interval of each measured configuration; none where the study asks for no precision."""
+    plan = dataset.plan
+    if plan.precision is None:
+        return ()
+    throughputs = throughputs_of(dataset.runs, plan)
+    return tuple(precision for entry in plan.runnable if (precision := widest(entry, throughputs)))
+
+
+@kept_with_dataset
+def missed_precisions(dataset: Dataset) -> tuple[Precision, ...]:
+    """Return those of them that are wider than the study asks for."""
+    wanted = dataset.plan.precision or 0.0
+    return tuple(precision for precision in reached_precisions(dataset) if precision.is_wider_than(wanted))
+
+
+@kept_with_dataset
+def ended_configurations(dataset: Dataset) -> frozenset[str]:
+    """Return the identities of which the throughput, or a ratio of it, became precise enough to end measuring."""
+    runs, plan = (dataset.whole or dataset).runs, dataset.plan
+    return frozenset(ended_measuring(plan, throughputs_of(runs, plan)))

@@ -1,0 +1,151 @@
+"""What the methods of a paper say was done, against the files of the runs."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.dataset.dataset import Dataset, collect
+from dlperf_study.metrics.columns import column_named
+from dlperf_study.report import context
+from dlperf_study.report.formatting import level_with_unit
+from dlperf_study.report.methods import methods
+from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
+from tests.report.conftest import ALONE, TOGETHER, on_devices, study, write_titled
+
+ONE, TWO, FOUR = (configuration(devices_per_node=count) for count in (1, 2, 4))
+FAILED = Recipe(outcome="failed", reason="exit 1")
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """Return the files of the runs that completed."""
+    runs = [json.loads(file.read_text()) for file in folder.glob("**/run.json")]
+    return [run for run in runs if run["outcome"] == "completed"]
+
+
+def narrow(dataset: Dataset, wanted: float) -> int:
+    """Return of how many configurations the rate and the speedup are known to a share, from what tables print."""
+    count = 0
+    for row in dataset.configurations.dropna(subset="throughput").itertuples():
+        bounds = [(row.throughput, row.throughput_high)]
+        bounds += [] if row.is_baseline else [(row.speedup, row.speedup_high)]
+        count += all(high / value - 1 <= wanted for value, high in bounds)
+    return count
+
+
+@pytest.mark.parametrize("busy", [0.0, 1.5])
+@pytest.mark.parametrize("precision", [None, 0.004, 0.5])
+def test_methods_say_what_the_files_of_the_runs_say(busy, precision, tmp_path):
+    quiet, disturbed = Recipe(0.08, noise=0.001), Recipe(0.08, 0.02, noise=0.1, busy_cores=busy)
+    planned = [Planned(ONE, quiet, 4), Planned(TWO, disturbed, 4), Planned(FOUR, FAILED, 3)]
+    dataset = write_titled(StudyPaths(tmp_path / "example"), planned, precision=precision)
+    text, runs = methods(dataset), records(tmp_path)
+    measured = {run["configuration_identity"] for run in runs}
+    assert f"We measured {len(measured)} configurations in {len(runs)} completed runs" in text
+    assert f"Each configuration has {len(runs) // len(measured)} completed runs." in text
+    busy_runs = sum(run["load"]["busy_cores_during"] > 1 for run in runs)
+    assert ("Other programs" in text) == bool(busy_runs)
+    assert not busy_runs or f"during {busy_runs} of these runs" in text
+    reached = re.findall(r"aimed for was reached by (\w+) of (\d+) configurations", text)
+    expected = [] if precision is None else [(str(narrow(dataset, precision) or "none"), str(len(measured)))]
+    assert reached == expected
+
+
+@pytest.mark.parametrize("spreads", [(0.001, 0.001), (0.03, 0.03), (0.001, 0.03), (0.001,), (0.03,)])
+def test_methods_say_confirmed_only_of_later_runs_that_are_precise(spreads, tmp_path):
+    """Three runs that are near each other, and three that differ by a share, in configurations without a ratio."""
+    planned = [configuration(devices_per_node=2**position) for position in range(len(spreads))]
+    paths = StudyPaths(tmp_path / "example")
+    plan = write_study(paths, [Planned(asked, runs=0, baseline=asked) for asked in planned])
+    for asked, spread in zip(planned, spreads, strict=True):
+        for repetition, factor in enumerate((1.0, 1.001, 0.999, 1 + spread, 1.0, 1 - spread), start=1):
+            write_run(paths, asked, repetition, Recipe(0.08 * factor, 0.0, noise=0.0))
+    replace(plan, precision=0.02, max_repeats=10).write(paths.plan_file)
+    dataset = collect(paths)
+    precise = narrow(dataset, 0.02)
+    assert precise == sum(spread < 0.01 for spread in spreads)
+    [sentence] = re.findall(r"In (\d+ of .*? after half of the runs, .*?)\.", methods(dataset))
+    assert sentence.startswith(str(len(spreads)))
+    assert ("confirmed" in sentence, "less precise" in sentence) == (precise > 0, precise < len(spreads))
+    if 0 < precise < len(spreads):
+        assert f"confirmed it in {precise} of them, and in {len(spreads) - precise} it was less" in sentence
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"max_repeats": 3, "time_budget_minutes": 60.0}, " within the 3 runs of each that the study allows."),
+        ({"max_repeats": 8, "time_budget_minutes": 6.0}, " within the time budget of 6\\,min."),
+        ({"max_repeats": 8, "time_budget_minutes": None}, "."),
+    ],
+)
+def test_methods_say_what_ended_measuring_before_it_was_precise(limits, expected, tmp_path):
+    noisy = [Planned(asked, Recipe(0.08, 0.02, noise=0.1)) for asked in (ONE, TWO)]
+    text = methods(write_titled(StudyPaths(tmp_path / "example"), noisy, precision=0.001, **limits))
+    assert f"was reached by none of 2 configurations{expected}" in text
+
+
+@pytest.mark.parametrize(
+    ("steady", "unsteady", "short", "expected"),
+    [
+        (0, 0, 6, ("For none of 6 runs can it be shown that", ": the windows are too short to tell.")),
+        (0, 6, 0, ("For none of 6 runs can it be shown that", ": it is shown not to be.")),
+        (6, 0, 0, ("For 6 of 6 runs it is shown that", ".")),
+        (4, 0, 2, ("For 4 of 6 runs it is shown that", "; for 2 the windows are too short to tell.")),
+        (
+            *(0, 2, 4),
+            (
+                "For none of 6 runs can it be shown that",
+                "; for 2 it is shown not to be and for 4 the windows are too short to tell.",
+            ),
+        ),
+    ],
+)
+def test_methods_say_of_how_many_runs_the_window_is_steady(steady, unsteady, short, expected):
+    dataset = study(Planned(ONE, ALONE), Planned(TWO, TOGETHER))
+    answers = ["steady"] * steady + ["not steady"] * unsteady + ["can't tell"] * short
+    runs = dataset.runs.assign(steadiness=pd.Series(answers, dataset.runs.index).astype("string"))
+    begin, end = expected
+    sentences = re.findall(
+        rf"{begin} the window is steady \([^)]*, within 5\\,\\%\){re.escape(end)}", methods(replace(dataset, runs=runs))
+    )
+    assert len(sentences) == 1
+
+
+def test_ranks_are_merged_only_where_there_are_several():
+    assert context.merging(on_devices(1)) == ""
+    assert "Ranks are merged by the slowest" in context.merging(on_devices(1, 2))
+
+
+def test_a_framework_that_trained_some_of_the_models_has_their_names():
+    small = configuration(model="mobilenet_v2")
+    local = configuration(model="mobilenet_v2", framework="paddle_ps", strategy="local")
+    text = methods(study(*(Planned(asked, ALONE, baseline=asked) for asked in (ONE, small, local))))
+    assert "PaddlePaddle parameter server (local; MobileNetV2 only)" in text
+    assert text.count(" only)") == 1
+
+
+def test_methods_name_what_was_compared_and_what_goes_without_saying(mixed):
+    text = methods(mixed)
+    for name in ("PaddlePaddle collective (data parallel)", "PaddlePaddle parameter server (asynchronous)"):
+        assert name in text
+    assert " only)" not in text
+    assert re.search(r"with [^.;]*\bclasses \d+\b[^.;]*\boptimizer SGD\b", text)
+
+
+@pytest.mark.parametrize("changes", [{"compiler": "cinn"}, {"sample_ratio": 0.5}, {"seed": 7}])
+def test_methods_name_each_setting_that_is_not_the_default(changes):
+    text = methods(study(Planned(configuration(**changes), ALONE)))
+    [name] = changes
+    assert f"{column_named(name).words} {level_with_unit(name, changes[name])}" in text
+
+
+def test_settings_that_are_the_same_are_apart_from_those_that_vary(tmp_path):
+    planned = [Planned(ONE, ALONE), Planned(TWO, TOGETHER), Planned(configuration(precision="fp16"), ALONE)]
+    text = methods(write_titled(StudyPaths(tmp_path / "example"), planned))
+    assert re.search(r"Scaling was weak, with image size \d+[^.;]*\. We varied precision \(fp32 and fp16\)\.", text)
