@@ -356,7 +356,6 @@ class Planned:
 def write_plan(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "weak") -> Plan:
     """Write ``plan.json``; without a declared baseline, the first entry is everyone's; a reference must be given."""
     planned = list(planned)
-    entries = tuple(_entry(item, planned[0].configuration) for item in planned)
     varying = tuple(n for n in FIELD_NAMES if len({getattr(item.configuration, n) for item in planned}) > 1)
     plan = Plan(
         study="example",
@@ -368,7 +367,7 @@ def write_plan(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "we
         published=(),
         factors=varying,
         quick=False,
-        entries=entries,
+        entries=tuple(_entry(item, planned[0].configuration) for item in planned),
         order=ROUNDS,
         device="cpu",
     )

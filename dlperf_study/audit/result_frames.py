@@ -94,9 +94,8 @@ def _with_ratios_as_measured(rows: pd.DataFrame) -> pd.DataFrame:
     An efficiency keeps its relation to its speedup.
     """
     speedups, relative = (ratio_columns_as_measured(rows, ratio) for ratio in ("speedup", "relative_throughput"))
-    shares = speedups / rows[list(speedups)]
-    efficiencies = {name.replace("speedup", "efficiency"): share for name, share in shares.items()}
-    return rows.assign(**speedups, **relative, **{name: rows[name] * share for name, share in efficiencies.items()})
+    changes = (speedups / rows[list(speedups)]).rename(columns=lambda name: name.replace("speedup", "efficiency"))
+    return rows.assign(**speedups, **relative, **rows[list(changes)] * changes)
 
 
 def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:

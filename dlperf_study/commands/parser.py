@@ -95,7 +95,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
-    """Return the options of a command line; one that its command does not have ends with the options that it has."""
+    """Return the options of a command line; an unknown one ends the program with the most similar option."""
     options, surplus = command_parser().parse_known_args(arguments)
     if surplus:
         parser: argparse.ArgumentParser = options.parser

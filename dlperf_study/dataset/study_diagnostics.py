@@ -77,7 +77,7 @@ def odd_repetitions(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     lists, samples = [], []
     is_in_samples = completed["throughput"].notna()
     for column, of_unit in (("throughput", completed[is_in_samples]), ("token_throughput", completed[~is_in_samples])):
-        # Of a list all columns would be kept: of 25,000 configurations these take 2 GB.
+        # Only these columns: all of them, kept for each of 25,000 configurations, take 2 GB.
         for identity, runs in of_unit[["identity", "repetition", column]].dropna(subset=column).groupby("identity"):
             lists.append((column, str(identity), runs["repetition"].to_numpy()))
             samples.append(Sample(runs[column].to_numpy(np.float64)))

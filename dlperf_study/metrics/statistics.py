@@ -210,8 +210,7 @@ class Sample:
     @property
     def estimate(self) -> Estimate:
         """The mean of the values."""
-        is_in_rounds = self.rounds is not None and not np.isnan(self.rounds).any()
-        return self._estimate(self.in_order, self.resolution, is_later=self._is_later(self) if is_in_rounds else None)
+        return self._estimate(self.in_order, self.resolution, is_later=self._are_later)
 
     def within_rounds(self, other: "Sample") -> Floats:
         """Return the differences within the rounds that both have a run in, in order of the rounds."""
@@ -242,6 +241,16 @@ class Sample:
         has_ended = self.has_ended or (self.goal is not None and is_precise(by, self.goal))
         later = None if is_later is None else values[is_later]
         return Estimate.of_later_half(values, later) if has_ended else Estimate.of(values, resolution)
+
+    @property
+    def _are_later(self) -> Mask | None:
+        """Which values in order are in the later half of the rounds of their runs, if known.
+
+        A round may be there twice, as in copied evidence; common rounds of two samples are not.
+        """
+        if self.run_rounds is None or self.rounds is None or np.isnan(self.run_rounds).any():
+            return None
+        return np.isin(np.sort(self.rounds), later_half(np.sort(self.run_rounds)))
 
     def _is_later(self, other: "Sample") -> Mask | None:
         """Return which of the common rounds of two samples are in the later half of those of their runs, if known."""

@@ -292,3 +292,10 @@ def test_what_only_later_runs_have_is_all_of_the_later_half():
     sample = Sample(values, rounds, has_ended=True, run_rounds=np.arange(1.0, 7.0))
     assert sample.estimate.error == pytest.approx(Estimate.of(values).error)
     assert replace(sample, run_rounds=None).estimate.error is None
+
+
+def test_a_round_that_two_runs_have_is_of_its_half_for_both():
+    """Evidence that was copied has its rounds twice."""
+    values, rounds = np.array([1.0, 1.1, 1.2, 1.0, 1.3, 1.4]), np.array([1.0, 1.0, 2.0, 3.0, 4.0, 4.0])
+    sample = Sample(values, rounds, has_ended=True, run_rounds=rounds)
+    assert sample.estimate.error == pytest.approx(Estimate.of(values[3:]).error * math.sqrt(3 / 6))

@@ -37,8 +37,7 @@ from dlperf_study.report.series import (
     varying_factors,
 )
 
-#: A reader who opens a page reads no more than these before the figure.
-#: So many of the first question go before those of others.
+#: How many sentences a reader who opens a page reads before the figure, and how many of them answer its first question.
 MOST_SENTENCES, MOST_OF_FIRST = 5, 3
 #: How many times the low end of an interval its high end may be: of a wider one a sentence says that it can't be told.
 MOST_TIMES = 10.0
