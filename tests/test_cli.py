@@ -137,11 +137,14 @@ def test_a_wrong_call_shows_the_usage(arguments, capsys):
     assert "usage: python -m dlperf_study" in capsys.readouterr().err
 
 
-def test_a_misspelt_option_is_answered_with_the_most_similar_of_its_command(capsys):
+@pytest.mark.parametrize(
+    ("arguments", "meant"), [(["plan", "quickstart", "--quik"], "--quick"), (["stuudy", "quickstart"], "study")]
+)
+def test_a_misspelt_command_or_option_is_answered_with_the_most_similar(arguments, meant, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["plan", "quickstart", "--quik"])
+        main(arguments)
     assert ended.value.code == 2
-    assert "did you mean --quick?" in capsys.readouterr().err
+    assert f"did you mean {meant}?" in capsys.readouterr().err
 
 
 def test_without_a_command_all_are_listed(capsys):

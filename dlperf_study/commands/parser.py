@@ -1,7 +1,8 @@
 """The commands and their options, and a script that completes them in a shell."""
 
 import argparse
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from dlperf_study import __version__
@@ -52,8 +53,7 @@ _OF_PLACEHOLDERS = ("over", "fixed")
 
 def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the script for a shell: commands, the options of each, and the names of studies and clusters."""
-    [subparsers] = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    parsers = subparsers.choices
+    parsers = _commands(parser)
     cases = []
     for name, command_parser in parsers.items():
         completions = " ".join(_completions(command_parser))
@@ -89,19 +89,34 @@ def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:
             yield from filter(None, map(str, action.choices))
 
 
+def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command."""
+    [subparsers] = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(subparsers.choices)
+
+
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
     for action in parser._actions:
         yield from action.option_strings
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
-    """Return the options of a command line; an unknown one ends the program with the most similar option."""
-    options, surplus = command_parser().parse_known_args(arguments)
+    """Return the options of a command line; an unknown command or option ends the program with the most similar one."""
+    arguments, parser = sys.argv[1:] if arguments is None else arguments, command_parser()
+    try:
+        options, surplus = parser.parse_known_args(arguments)
+    except argparse.ArgumentError as error:
+        command = next((argument for argument in arguments if not argument.startswith("-")), "")
+        parser.error(_with_suggestion(str(error), command, _commands(parser)))
     if surplus:
-        parser: argparse.ArgumentParser = options.parser
-        suggestion = closest(surplus[0].partition("=")[0], _options(parser))
-        parser.error(f"unrecognized arguments: {' '.join(surplus)}{f'; {suggestion.rstrip()}' if suggestion else ''}")
+        name = surplus[0].partition("=")[0]
+        message = f"unrecognized arguments: {' '.join(surplus)}"
+        options.parser.error(_with_suggestion(message, name, _options(options.parser)))
     return options
+
+
+def _with_suggestion(message: str, name: str, choices: Iterable[str]) -> str:
+    return "; ".join(filter(None, [message, closest(name, choices).rstrip()]))
 
 
 _CLUSTER_HELP = "a name in clusters/ or of this package, or a path"
@@ -117,6 +132,7 @@ def command_parser() -> argparse.ArgumentParser:
         prog=command_line(),
         description="Measure how distributed deep-learning training scales.",
         epilog=f"The pages that messages name are in {DOCS}.",
+        exit_on_error=False,
     )
     parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
