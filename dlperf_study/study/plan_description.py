@@ -9,9 +9,10 @@ from types import MappingProxyType
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, duration, level, single_reasons
 from dlperf_study.study.batch_search import BatchSearch
-from dlperf_study.study.configuration import GLOBAL_BATCH, Configuration
+from dlperf_study.study.configuration import GLOBAL_BATCH, PARAMETERS, Configuration, is_named_default
 from dlperf_study.study.grid import DENOMINATORS, Denominator
 from dlperf_study.study.job import BLOCKS
+from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.plan import Entry, Plan, varying
 
 #: A longer list is shortened to so many of its first and of its last rows.
@@ -183,7 +184,11 @@ def _row(
 
 
 def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
-    return tuple(level(entry.configuration.value_of(name)) for name in factors)
+    return tuple(_level(name, entry.configuration.value_of(name)) for name in factors)
+
+
+def _level(name: str, value: Scalar) -> str:
+    return PARAMETERS[name].default_name if is_named_default(name, value) else level(value)
 
 
 def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | None, int]) -> str:
