@@ -172,8 +172,8 @@ class StudyResults:
     def predict(self, nodes: Sequence[int] = (), devices: Sequence[int] = ()) -> "StudyPredictions":
         """Return what numbers of nodes give that were not measured, or of devices in one node.
 
-        Without either, twice the largest measured size of each series. Raises DlperfStudyError for both, and for a size
-        that is not a whole number from 1 to 1,000,000.
+        Without either, twice the largest measured size of each series, and each further doubling for which a claim is
+        made. Raises DlperfStudyError for both, and for a size that is not a whole number from 1 to 1,000,000.
         """
         return StudyPredictions(study_predictions(self.dataset, *requested_sizes(nodes, devices)))
 

@@ -185,7 +185,7 @@ def _add_prediction_options(parser: argparse.ArgumentParser) -> None:
     study_help = "a study, an earlier measurement of one as study@1, a published source, or one series as source/series"
     parser.add_argument("study", help=study_help)
     sizes = parser.add_mutually_exclusive_group()
-    nodes_help = "numbers of nodes; without sizes twice what was measured"
+    nodes_help = "numbers of nodes; without sizes twice what was measured, and as often doubled as claims reach"
     sizes.add_argument("--nodes", type=_count, nargs="+", metavar="N", help=nodes_help)
     sizes.add_argument("--devices", type=_count, nargs="+", metavar="N", help="numbers of devices in one node")
     what_if_help = (

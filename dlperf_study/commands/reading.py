@@ -117,7 +117,7 @@ def _print_what_if(options: argparse.Namespace, unit: "Unit | None", sizes: list
         print_json({"study": options.study, "what_if": changes, "series": scenarios_content(results)})
     else:
         print_line(describe_scenarios(results))
-    return 0 if any(isinstance(result, Scenario) for result in results) else 1
+    return 0 if any(isinstance(result, Scenario) and result.sizes for result in results) else 1
 
 
 def _requested_sizes(options: argparse.Namespace) -> "tuple[Unit | None, list[int]]":

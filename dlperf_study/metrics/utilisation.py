@@ -22,6 +22,7 @@ from dlperf_study.metrics.metric import (
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
 from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
+from dlperf_study.study.parameter import IMAGES
 
 #: How many times fewer multiplications a convolution may take than its definition: Winograd's F(4×4, 3×3) saves 4
 #: (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
@@ -102,7 +103,7 @@ def _nothing_again(gap: Gap) -> str:
     return "" if is_again.any() else "it computes no activations again, so that HFU is MFU"
 
 
-def severity_above_peak(share: float, is_convolutional: bool = True) -> Severity | None:
+def severity_above_peak(share: float, is_convolutional: bool) -> Severity | None:
     """Return how wrong it is that a network takes this share of its devices' peak; None up to 1.
 
     Above 1 it is a warning for a convolutional network as far as Winograd's algorithm may save, and else an error.
@@ -124,7 +125,7 @@ def impossible_hardware_utilisation(run: Run) -> Iterator[Diagnostic]:
 
 
 def _above_peak(run: Run, metric: str, share: float | None) -> Iterator[Diagnostic]:
-    severity = None if share is None else severity_above_peak(share)
+    severity = None if share is None else severity_above_peak(share, run.configuration.samples == IMAGES)
     if severity is not None:
         peak, source = device_peak(run)
         is_wrong = f"the peak of a device, {peak:.4g} FLOP/s (from {source}), or the FLOPs of the model are wrong"

@@ -71,6 +71,6 @@ def test_older_evidence_without_the_computed_format_has_the_one_peak_of_its_file
 
 def test_only_a_convolutional_network_may_take_more_than_the_peak():
     assert severity_above_peak(1, is_convolutional=False) is None
-    assert severity_above_peak(WINOGRAD_FACTOR) is Severity.WARNING
-    assert severity_above_peak(WINOGRAD_FACTOR * 1.01) is Severity.ERROR
+    assert severity_above_peak(WINOGRAD_FACTOR, is_convolutional=True) is Severity.WARNING
+    assert severity_above_peak(WINOGRAD_FACTOR * 1.01, is_convolutional=True) is Severity.ERROR
     assert severity_above_peak(1.01, is_convolutional=False) is Severity.ERROR

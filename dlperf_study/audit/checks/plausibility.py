@@ -95,7 +95,7 @@ def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
         computation = f"{share.metric} is {share.text}, and a share is at most 1"
         if share.printed.bounds()[0] <= 1:
             yield None
-        elif share.metric in (MFU, HFU) and severity_above_peak(share.value) is Severity.WARNING:
+        elif share.metric in (MFU, HFU) and severity_above_peak(share.value, is_convolutional=True) is Severity.WARNING:
             yield AuditDiagnostic(Severity.WARNING, (share,), computation, (WINOGRAD, _PER_CENT))
         else:
             yield AuditDiagnostic(Severity.ERROR, (share,), computation, (_PER_CENT,))

@@ -50,11 +50,9 @@ from dlperf_study.study.job import Job, JobResult, ProgramFacts
 MANIFESTS = "kubernetes.yaml"
 #: Of the 1 MiB of a Secret, what the packed files may take: the rest is for the submission and the environment.
 MOST_ARCHIVE_CHARACTERS = 700 << 10
-#: What a run does: verb, kind, subresource.
-PERMISSIONS = (
-    *((verb, kind, "") for kind in ("Job", "Service", "Secret") for verb in ("create", "list", "delete")),
-    *(("list", "Pod", ""), ("delete", "Pod", ""), ("get", "Pod", "log")),
-)
+#: What a run does: with objects of these kinds, and with pods (verb, kind, subresource).
+_VERBS, _KINDS = ("create", "list", "delete"), ("Job", "Service", "Secret")
+_OF_PODS = (("list", "Pod", ""), ("delete", "Pod", ""), ("get", "Pod", "log"))
 
 
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
@@ -165,7 +163,7 @@ def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
     try:
         api = Api(cluster.settings)
         yield ok("API", f"Kubernetes {api.version()}")
-        yield (permissions := _check_permissions(api))
+        yield (permissions := _check_permissions(api, cluster.settings.mpi_operator))
     except MissingPackageError:
         raise
     except DlperfStudyError as error:
@@ -181,9 +179,10 @@ def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
         yield _check_image(api, cluster, image, programs)
 
 
-def _check_permissions(api: Api) -> CheckResult:
+def _check_permissions(api: Api, makes_mpi_jobs: bool) -> CheckResult:
+    kinds = (*_KINDS, *(["MPIJob"] if makes_mpi_jobs else []))
     forbidden = []
-    for verb, kind, subresource in PERMISSIONS:
+    for verb, kind, subresource in (*((verb, kind, "") for kind in kinds for verb in _VERBS), *_OF_PODS):
         if not api.is_allowed(verb, kind, subresource):
             forbidden.append(f"{verb} {kind}/{subresource}" if subresource else f"{verb} {kind}")
     if forbidden:

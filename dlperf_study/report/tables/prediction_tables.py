@@ -39,7 +39,8 @@ METHOD = (
 )
 MODEL = (
     "The physical model: computation + input wait + waiting for jitter + max(0, exchange − overlap), of which the "
-    "exchange grows by its rounds and bytes; without an interval, as no published series tests it."
+    "exchange grows by the rounds and bytes of its algorithm, a ring where the sizes do not tell which; without an "
+    "interval, as no published series tests it."
 )
 INTERVALS = (
     f"Intervals hold {_in_percent(_INNER)} and {_in_percent(_OUTER)} of the published series of other sources, "

@@ -56,7 +56,7 @@ def describe_scenarios(results: Sequence[Scenario | Refusal]) -> str:
 def model_text(model: StepModel) -> str:
     """Return the terms of a model in one line."""
     cost = model.cost
-    assumed = ", which is assumed, as one size does not tell it" if cost.is_assumed else ""
+    assumed = ", which is assumed, as the measured sizes do not tell it" if cost.is_assumed else ""
     if model.curve.last.parts is None:
         return f"the exchange grows with the trainers of a server{assumed}"
     parts = [f"computation {_milliseconds(model.computation_seconds)}"]
