@@ -19,7 +19,7 @@ from dlperf_study.core.part_search import cached_by_parts
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.statistics import Bounded
 from dlperf_study.programs.part_names import display_names
-from dlperf_study.study.configuration import PARAMETERS, is_named_default
+from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.job import Outcome
 
 MISSING = "–"
@@ -106,6 +106,12 @@ def level_with_unit(parameter: str, level: Any) -> str:
     name, unit = level_name(parameter, level), PARAMETERS[parameter].unit if parameter in PARAMETERS else ""
     is_measure = unit in MEASURES and not is_named_default(parameter, level)
     return f"{name} {unit}" if is_measure else name
+
+
+def is_named_default(parameter: str, level: Any) -> bool:
+    """Return whether a level is a default that is no number, as -1."""
+    entry = PARAMETERS.get(parameter)
+    return entry is not None and entry.is_named_default(level)
 
 
 def html_text(text: str) -> str:

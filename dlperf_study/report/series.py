@@ -17,8 +17,8 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.scaling import series_factors
-from dlperf_study.report.formatting import display_name, is_missing, level_with_unit, model_name
-from dlperf_study.study.configuration import PARAMETERS, is_named_default
+from dlperf_study.report.formatting import display_name, is_missing, is_named_default, level_with_unit, model_name
+from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.exchange import COLLECTIVES, STRATEGIES
 from dlperf_study.study.parallel_parameters import ParallelParameters
 

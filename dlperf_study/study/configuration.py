@@ -328,14 +328,6 @@ FIELD_NAMES = tuple(PARAMETERS)
 #: The values that parameters have unless a study says otherwise, and the parameters without.
 DEFAULTS = {name: entry.default for name, entry in PARAMETERS.items() if entry.default is not None}
 REQUIRED = tuple(name for name, entry in PARAMETERS.items() if entry.default is None)
-
-
-def is_named_default(parameter: str, level: Any) -> bool:
-    """Return whether a level is a default that pages and plans name, as the 0 of no limit."""
-    entry = PARAMETERS.get(parameter)
-    return entry is not None and bool(entry.default_name) and level == entry.default
-
-
 #: The parameters of an identity, each with the value at which it is left out; None, which none has: it never is.
 _LEFT_OUT_VALUES = {
     name: None if name in IDENTIFIED_BY_DEFAULT else entry.default

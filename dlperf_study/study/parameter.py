@@ -76,6 +76,10 @@ class Parameter:
     type: type = str
     default: Scalar | None = None
 
+    def is_named_default(self, level: Any) -> bool:
+        """Return whether a level is the default and has a name, as the 0 of no limit."""
+        return bool(self.default_name) and level == self.default
+
 
 def parameter(default: Value, label: str, meaning: str, **details: Any) -> Value:
     """Return the dataclass field of a parameter with a default; ``details`` as in Parameter."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, duration, level, single_reasons
 from dlperf_study.study.batch_search import BatchSearch
-from dlperf_study.study.configuration import GLOBAL_BATCH, PARAMETERS, Configuration, is_named_default
+from dlperf_study.study.configuration import GLOBAL_BATCH, PARAMETERS, Configuration
 from dlperf_study.study.grid import DENOMINATORS, Denominator
 from dlperf_study.study.job import BLOCKS
 from dlperf_study.study.parameter import Scalar
@@ -188,7 +188,8 @@ def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
 
 
 def _level(name: str, value: Scalar) -> str:
-    return PARAMETERS[name].default_name if is_named_default(name, value) else level(value)
+    parameter = PARAMETERS.get(name)
+    return parameter.default_name if parameter and parameter.is_named_default(value) else level(value)
 
 
 def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | None, int]) -> str:

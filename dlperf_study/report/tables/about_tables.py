@@ -12,13 +12,14 @@ from dlperf_study.report.formatting import (
     MEASURES,
     display_name,
     distinct_levels,
+    is_named_default,
     listed,
     plain,
     unit_of,
 )
 from dlperf_study.report.tables.selftest_tables import selftest_note
 from dlperf_study.report.tables.table import Cell, Heading, Table
-from dlperf_study.study.configuration import FIELD_NAMES, is_named_default, parameters_of
+from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
 from dlperf_study.study.job import ROUNDS
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.plan import Plan
