@@ -5,7 +5,7 @@ import sys
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do one command; return the exit code: 0 done, 1 an error or a failed run, 130 interrupted."""
+    """Do one command; return the exit code: 0 done, 1 an error or a failed run, 2 a wrong call, 130 interrupted."""
     # Nothing has begun: while the commands are imported, Ctrl-C ends this process without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from dlperf_study.commands.command_line import do

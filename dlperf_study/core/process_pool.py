@@ -20,10 +20,14 @@ def processes_for(tasks: int) -> int:
     return min(len(os.sched_getaffinity(0)), tasks)
 
 
+#: Each process imports the script that started it: where that starts processes at once, it ends.
+WHY_BROKEN = 'is there enough memory? In a script of your own, this call belongs below if __name__ == "__main__"'
+
+
 def mapped_in_processes(function: Callable[[Task], Result], tasks: Iterable[Task], processes: int) -> Iterator[Result]:
     """Yield the result of each task, in order; ``function`` is one of a module, and its results are pickled.
 
-    Raises ``BrokenProcessPool`` when a process was killed, as happens where there is not enough memory.
+    Raises ``BrokenProcessPool`` when a process ended early; ``WHY_BROKEN`` has the usual reasons.
     """
     # A fork would copy the threads of a library in the middle of their work.
     context = multiprocessing.get_context("forkserver")

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
 from dlperf_study.core.paths import ConfigurationPaths, RunPaths
-from dlperf_study.core.process_pool import mapped_in_processes, processes_for
+from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
 from dlperf_study.core.progress import Progress
 from dlperf_study.dataset import tables
 from dlperf_study.evidence.rank_log import Window
@@ -112,7 +112,7 @@ def read_measured_runs(configurations: Sequence[ConfigurationToRead], progress: 
     ``progress`` counts the configurations.
 
     Raises:
-        EvidenceError: a process that reads was killed, as happens if there is not enough memory.
+        EvidenceError: a process that reads ended early.
 
     """
     duplicates = DuplicateRuns()
@@ -131,7 +131,7 @@ def _runs_of_each(configurations: Sequence[ConfigurationToRead]) -> Iterator[lis
     try:
         yield from mapped_in_processes(_runs_of, configurations, processes)
     except BrokenProcessPool as error:
-        raise EvidenceError("a process that reads runs was killed; is there enough memory?") from error
+        raise EvidenceError(f"a process that reads runs ended early; {WHY_BROKEN}") from error
 
 
 def _fewer_than(runs: int, configurations: Iterable[ConfigurationToRead]) -> bool:

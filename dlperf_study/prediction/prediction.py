@@ -202,7 +202,7 @@ def _no_curve(curve: Curve, unit: Unit | None) -> str:
         devices = curve.last.devices
         return (
             "all its points are on one node, and what crossing to a second one costs can't be told from these: "
-            f"measure nodes=2 with devices_per_node={devices}"
+            f"measure nodes=2 with devices_per_node={devices}, on a cluster that has two"
         )
     return "no point is inside one node: measure nodes=1 with two numbers of devices_per_node"
 

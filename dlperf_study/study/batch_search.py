@@ -5,6 +5,7 @@ Where a batch is divided into micro-batches, of which a device computes one at a
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dlperf_study.core.wording import counted
 from dlperf_study.study.configuration import Configuration
@@ -88,13 +89,16 @@ def search(at_most: int, micro_batches: int, outcome_of: Callable[[int], Outcome
 
 
 def trial(configuration: Configuration, batch: int) -> Configuration:
-    """Return the configuration with another batch per device, measured for a few steps."""
+    """Return the configuration with another batch per device, measured for a few steps.
+
+    A program of the user keeps its numbers of steps: its log may have one time for several of them.
+    """
+    steps: dict[str, Any] = {} if configuration.own_program else {"warmup_steps": WARMUP_STEPS, "measured_steps": STEPS}
     return replace(
         configuration,
         batch_per_device=batch,
-        warmup_steps=WARMUP_STEPS,
+        **steps,
         max_warmup_seconds=0.0,
-        measured_steps=STEPS,
         measured_seconds=0.0,
         computation_steps=0,
         exchange_steps=0,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.study.batch_search import BatchSearch, search, trial
+from dlperf_study.study.batch_search import STEPS, BatchSearch, search, trial
 from dlperf_study.study.job import Outcome
 from tests.evidence_factory import configuration
 
@@ -55,6 +55,12 @@ def test_a_trial_that_is_missing_or_failed_is_the_next(outcome, snapshot):
     known = search(64, 1, lambda batch: outcome if batch == 48 else fits_up_to(40, [])(batch))
     assert (known.fitting, known.too_large, known.next_batch) == (32, 64, 48)
     assert known.description == snapshot
+
+
+def test_a_program_that_logs_one_time_for_ten_steps_is_tried_with_its_own_steps():
+    asked = configuration(own_program="train.py", warmup_steps=10, measured_steps=50)
+    assert (trial(asked, 4).warmup_steps, trial(asked, 4).measured_steps) == (10, 50)
+    assert trial(replace(asked, own_program=""), 4).measured_steps == STEPS
 
 
 def test_what_is_known_is_said(snapshot):

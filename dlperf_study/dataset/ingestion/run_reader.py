@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dlperf_study.core.errors import Diagnostic, LogError, Severity
-from dlperf_study.core.process_pool import mapped_in_processes, processes_for
+from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.ingestion.job_rates import Rates, mean_since_start, rate_problems, rates_of
 from dlperf_study.dataset.ingestion.self_comparison import self_contradictions
@@ -67,7 +67,7 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
     """Yield every run after it was read, in order.
 
     Raises:
-        LogError: a process that reads was killed, as happens if there is not enough memory.
+        LogError: a process that reads ended early.
 
     """
     processes = processes_for(len(tasks))
@@ -77,7 +77,7 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
     try:
         yield from zip(tasks, mapped_in_processes(read_printed_run, tasks, processes), strict=True)
     except BrokenProcessPool as error:
-        raise LogError("a process that reads logs was killed; is there enough memory?") from error
+        raise LogError(f"a process that reads logs ended early; {WHY_BROKEN}") from error
 
 
 def read_printed_run(task: RunToRead) -> PrintedRun:
