@@ -89,8 +89,9 @@ class Estimate:
         """
         runs = np.asarray(values, dtype=np.float64)
         later = later_half(runs) if later is None else np.asarray(later, dtype=np.float64)
-        estimate, mean = cls.of(later), float(runs.mean())
-        if estimate.error is None:
+        # None at all is there of what is measured in the first rounds only.
+        estimate, mean = cls.of(later) if later.size else None, float(runs.mean())
+        if estimate is None or estimate.error is None:
             return cls(mean)
         return cls(mean, estimate.error * math.sqrt(later.size / runs.size), estimate.freedom)
 

@@ -294,6 +294,11 @@ def test_what_only_later_runs_have_is_all_of_the_later_half():
     assert replace(sample, run_rounds=None).estimate.error is None
 
 
+def test_what_no_run_of_the_later_half_has_is_a_mean_without_an_error():
+    """A part of a step that only the first rounds measured."""
+    assert Estimate.of_later_half([1.0, 1.2, 1.1], []) == Estimate(pytest.approx(1.1))
+
+
 def test_a_round_that_two_runs_have_is_of_its_half_for_both():
     """Evidence that was copied has its rounds twice."""
     values, rounds = np.array([1.0, 1.1, 1.2, 1.0, 1.3, 1.4]), np.array([1.0, 1.0, 2.0, 3.0, 4.0, 4.0])
