@@ -40,7 +40,7 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
     completed, planned = int(rows["runs_completed"].sum()), int(rows["runs_planned"].sum())
     facts = {
         "configurations": f"{len(context.measured(dataset))} of {len(rows)} measured",
-        "runs": f"{completed} of {planned} completed",
+        "runs": f"{completed} completed of {planned} planned",
         "factors": "; ".join(_factor_text(dataset, name) for name in factors) or "none",
     }
     failures = _failures(dataset)

@@ -102,7 +102,7 @@ def throttled_share(run: Run) -> float | None:
 
 
 def _no_search(gap: Gap) -> str:
-    return "each batch that was tried fits" if gap.has("largest_batch") else _NOT_SEARCHED
+    return "each batch that the search tried fits" if gap.has("largest_batch") else _NOT_SEARCHED
 
 
 def _no_limit(row: Any) -> str:

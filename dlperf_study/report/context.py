@@ -370,12 +370,14 @@ def completed_runs(dataset: Dataset) -> pd.DataFrame:
 
 def versions(runs: pd.DataFrame) -> str:
     """Return the framework libraries with their versions, and those of what they exchange with and of the GPUs."""
-    pairs = runs[["library", "library_version"]].dropna().drop_duplicates().itertuples(index=False)
-    libraries = listed(f"{display_name(library)} {version}" for library, version in pairs)
-    below = list(runs["exchange_library"].dropna().unique())
+    libraries = []
+    for (library, version), of_library in runs.groupby(["library", "library_version"], sort=False):
+        exchange = ", ".join(of_library["exchange_library"].dropna().unique())
+        libraries.append(f"{display_name(library)} {version}{f' ({exchange})' if exchange else ''}")
+    below = []
     for column in ("cuda_version", "cudnn_version", "gpu_driver"):
         below += [f"{column_named(column).label} {version}" for version in runs[column].dropna().unique()]
-    return f"{libraries} ({', '.join(below)})" if below else libraries
+    return ", ".join([*libraries, *below])
 
 
 def levels(values: pd.Series) -> str:

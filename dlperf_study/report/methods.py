@@ -17,6 +17,7 @@ from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, distinct_levels, listed
 from dlperf_study.report.reached_precision import ended_configurations, missed_precisions, reached_precisions
+from dlperf_study.report.sentences.quality_sentences import run_sentences
 from dlperf_study.report.tables.answers import pace_note
 from dlperf_study.report.tables.latex import latex_escaped
 from dlperf_study.study.configuration import parameters_of
@@ -53,6 +54,7 @@ def _measured(dataset: Dataset) -> Iterator[str]:
         f"{f' within {stretch}' if stretch else ''} with dlperf\\_study "
         f"{__version__}{_commits(runs)}~\\cite{{dlperf_study}}; each run is a new start of all processes."
     )
+    yield from map(latex_escaped, run_sentences(dataset))
     yield _order(dataset)
     yield _repetitions(rows)
     yield _precision(dataset)
@@ -164,11 +166,12 @@ def _commits(runs: pd.DataFrame) -> str:
 
 def _order(dataset: Dataset) -> str:
     """Return in which order the runs were made."""
-    plan = dataset.plan
+    plan, rounds = dataset.plan, context.completed_runs(dataset)["round"]
     if plan.order == ROUNDS:
+        repeated = f"; {counted(missing, 'run')} came after the rounds" if (missing := int(rounds.isna().sum())) else ""
         return (
             "The runs were made in rounds, each of them once through its configurations in an order of its own (seed "
-            f"{plan.order_seed}), so that a drift of the machine does not set configurations apart."
+            f"{plan.order_seed}), so that a drift of the machine does not set configurations apart{repeated}."
         )
     if plan.order == BLOCKS:
         return "All runs of a configuration were made one after another, so ratios have no interval."
@@ -282,8 +285,8 @@ def _statistics(dataset: Dataset) -> str:
     if (rows["runs_completed"] < MINIMUM_RUNS).all():
         return f"No configuration has {MINIMUM_RUNS} runs, so no number has an interval."
     intervals = (
-        "Rates and ratios are geometric means over runs, times arithmetic ones, with 95\\,\\% $t$ intervals over "
-        "runs~\\cite{hoefler2015scientific}, of logarithms where a number can't be negative"
+        "Rates and ratios are geometric means over runs, times arithmetic ones, with 95\\,\\% $t$ "
+        "intervals~\\cite{hoefler2015scientific} over runs, of logarithms where a number can't be negative"
     )
     has_ratios = any(rows[f"{ratio}_low"].notna().any() for ratio in RATIOS.values())
     return f"{intervals}{_ratios(dataset) if has_ratios else ''}.{_verdicts(rows)}"
@@ -291,7 +294,7 @@ def _statistics(dataset: Dataset) -> str:
 
 def _ratios(dataset: Dataset) -> str:
     if context.completed_runs(dataset)["round"].notna().any():
-        return "; in ratios, runs of the same round are paired~\\cite{kalibera2012quantifying}"
+        return "; ratios have intervals of their own~\\cite{kalibera2012quantifying}, from runs paired by round"
     return "; intervals of ratios are Welch's~\\cite{welch1947generalization}"
 
 
@@ -303,4 +306,5 @@ def _verdicts(rows: pd.DataFrame) -> str:
         tests.append(r"\emph{Faster} and \emph{slower} are said after Holm's procedure~\cite{holm1979simple}")
     if EQUAL in verdicts:
         tests.append(r"\emph{equal within} a bound after two one-sided tests~\cite{schuirmann1987comparison}")
-    return f" {', '.join(tests)}." if tests else ""
+    together = "Verdicts and ranges of several numbers hold together, the interval of a single number by itself."
+    return f" {', '.join(tests)}. {together}" if tests else ""

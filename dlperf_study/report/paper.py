@@ -17,7 +17,7 @@ from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset, up_to_date
 from dlperf_study.report import context, figures, tables
 from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.style import COLUMN, WIDTHS
+from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.macros import macros
 from dlperf_study.report.methods import methods
@@ -27,6 +27,8 @@ from dlperf_study.report.tables.table import Cell, Table
 
 #: Half a page: a drawing for a column that is higher has its drawing for a page in the document.
 _COLUMN_INCHES = 4.5
+#: What a page has beside a caption of ten lines.
+_HIGHEST_INCHES = 7.5
 TEMPLATES = Path(__file__).parent / "templates" / "paper"
 #: What belongs into a paper about each question; what is empty in a study is left out.
 TABLES: dict[str, tuple[Callable[[Dataset], Table], ...]] = {
@@ -164,16 +166,21 @@ def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
 
 
 def _figure_float(dataset: Dataset, figure: Figure, for_page: str, for_column: str) -> str:
-    """Return a figure as wide as a column, unless that drawing is so high that the one for a page is better."""
+    """Return a figure as wide as a column, unless that drawing is so high that the one for a page is better.
+
+    A page has room for a drawing of _HIGHEST_INCHES with its caption: one that is higher is made smaller.
+    """
     column_drawing = figure.drawn(COLUMN)
     is_low = column_drawing is not None and column_drawing.get_figheight() <= _COLUMN_INCHES
     kind, name, unused_name = ("figure", for_column, for_page) if is_low else ("figure*", for_page, for_column)
+    page_drawing = None if is_low else figure.drawn(PAGE)
+    height = f"[height={_HIGHEST_INCHES}in]" if page_drawing and page_drawing.get_figheight() > _HIGHEST_INCHES else ""
     explanation = f"{figure.page_caption or figure.caption}{context.quick_label(dataset)}"
     caption = f"\\textbf{{{latex_escaped(figure.title)}.}} {latex_escaped(explanation)}"
     lines = (
         f"\\begin{{{kind}}}",
         r"\centering",
-        f"\\includegraphics{{figures/{name}}}% in the other width: figures/{unused_name}",
+        f"\\includegraphics{height}{{figures/{name}}}% in the other width: figures/{unused_name}",
         f"\\caption{{{caption}}}",
     )
     return "\n".join([*lines, f"\\label{{fig:{figure.name}}}", f"\\end{{{kind}}}"])

@@ -86,6 +86,7 @@ class Configuration(ParallelParameters, TrainingParameters):
         "time for which the measured window has steps enough; 0: the measured steps alone",
         "s",
         (0, MAX_WINDOW_SECONDS),
+        default_name="not set",
         note="the ranks agree on the number of steps at the pace of the last warm-up steps",
     )
     computation_steps: int = _measurement(

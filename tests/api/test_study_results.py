@@ -151,7 +151,7 @@ def test_a_study_at_a_glance(study: StudyResults, snapshot: Any) -> None:
     assert repr(study) == snapshot
     page = BeautifulSoup(study._repr_html_(), "html.parser")
     cells = {row.th.text: row.td.text for row in page.find("table")("tr")}
-    assert cells["runs"].startswith("12 of ")
+    assert cells["runs"].startswith("12 completed")
     assert cells["configurations"].startswith("4 of 6 ")
     headline = sentences.summary(study.dataset).sentences[0]
     assert page.find("li").text.replace("\N{NO-BREAK SPACE}", " ") == headline

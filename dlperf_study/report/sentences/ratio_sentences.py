@@ -298,7 +298,7 @@ def _ratios_text(claims: Sequence[Claim], total: int, word: str) -> str:
     if any(map(is_vague, intervals_together(log_ratios, total, True, limits))):
         return ""
     printed = range_text(log_ratios, total, is_ratio=True, limits=limits)
-    return f" (all ratios together are within {printed})" if len(claims) > 1 else f" ({printed} times)"
+    return f" (all ratios together are within {printed})" if len(claims) > 1 else f" ({printed} times, judged together)"
 
 
 def _none_distinguishable(claims: Sequence[Claim], ratios: str) -> str:

@@ -77,9 +77,10 @@ def unanswered_reason(matches: Iterable[Match]) -> str:
     common = [name for name in counts if counts[name] == len(unanswered)]
     further = listed_columns(name for name in counts if name not in common)
     if not common:
-        return f"The most similar of ours differs from each of these in one or more of {further}."
+        return f"The most similar of ours differs from {len(unanswered)} of them in one or more of {further}."
     differing = listed_columns(common) + (f"; from some also in {further}" if further else "")
-    return f"The most similar of ours differs from {'all of these' if len(unanswered) > 1 else 'it'} in {differing}."
+    from_which = f"{len(unanswered)} of them" if len(unanswered) > 1 else "it"
+    return f"The most similar of ours differs from {from_which} in {differing}."
 
 
 def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.wording import counted, first_of
-from dlperf_study.dataset.configuration_table import throughputs_of
+from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, names_of_users
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, verdicts, widest_equality
@@ -176,8 +176,10 @@ def _parameters(dataset: Dataset) -> Iterator[str]:
 def _indistinguishable(dataset: Dataset) -> Iterator[str]:
     """Yield, for a number of devices and model, the pairs of series that are equal or not distinguishable.
 
-    All pairs of the page are judged together. Of each setting the first pairs are named, and the others counted.
+    All pairs of the page are judged together, but those that have a verdict as configuration and baseline or reference.
+    Of each setting the first pairs are named, and the others counted.
     """
+    with_verdict = _pairs_with_verdict(dataset)
     rows = pd.concat([configurations.assign(series=label) for label, configurations in labelled_series(dataset)])
     throughputs = throughputs_of(dataset.runs, dataset.plan)
     ratios: dict[str, dict[str, Estimate]] = {}
@@ -189,9 +191,21 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
             yield f"{setting}: {len(measured)} configurations, too many to compare each with every other one here."
             continue
         for first, second in combinations(measured[["identity", "series"]].itertuples(index=False), 2):
+            if frozenset((first.identity, second.identity)) in with_verdict:
+                continue
             ratio = log_ratio(throughputs[str(first.identity)], throughputs[str(second.identity)])
             ratios[setting][f"{first.series} and {second.series}"] = ratio
     yield from _undecided_pairs(ratios, widest_equality(dataset.plan))
+
+
+def _pairs_with_verdict(dataset: Dataset) -> set[frozenset[str]]:
+    """Return the pairs of identities that have a verdict of their own, as configuration and baseline or reference."""
+    rows = dataset.configurations
+    pairs: set[frozenset[str]] = set()
+    for role, verdict in VERDICTS.items():
+        with_verdict = rows[rows[verdict].notna()]
+        pairs.update(map(frozenset, zip(with_verdict["identity"], with_verdict[f"{role}_identity"], strict=True)))
+    return pairs
 
 
 def _undecided_pairs(ratios: Mapping[str, Mapping[str, Estimate]], widest: float) -> Iterator[str]:
