@@ -17,7 +17,7 @@ from dlperf_study.core.writing import naming, replacing, write_atomically
 from dlperf_study.study.configuration import SCALE, study_parameters
 from dlperf_study.study.new_study import MEASUREMENT, NewStudy
 from dlperf_study.study.parameter import Scalar
-from dlperf_study.study.program import Program
+from dlperf_study.study.program import EACH_RANK, Program
 from dlperf_study.study.program_section import secret_problem
 from dlperf_study.study.strict_yaml import parse_mapping
 
@@ -35,12 +35,13 @@ def new(options: argparse.Namespace) -> int:
 
 
 def _guessed_study(name: str, folder: Path) -> NewStudy:
-    """Return the study of a program that is guessed from the files of its folder, on one device and on two."""
+    """Return the study of a program that is guessed from its files, on one device and, if it starts several, on two."""
     from dlperf_study.programs.guesses import guess_program
 
     guess = guess_program(folder)
     fixed: dict[str, Scalar] = {"batch_per_device": 8} if "{batch_per_device}" in guess.command else {}
-    levels: dict[str, Sequence[Scalar]] = {"devices_per_node": [1, 2]}
+    starts_several = guess.start == EACH_RANK or Program(name, str(folder), guess.command).tells_processes
+    levels: dict[str, Sequence[Scalar]] = {"devices_per_node": [1, 2] if starts_several else [1]}
     return NewStudy(name, guess.command, levels, start=guess.start, steps=guess.steps, fixed=fixed, notes=guess.notes)
 
 

@@ -22,7 +22,7 @@ from dlperf_study.machines.cluster import DEFAULT, Cluster
 from dlperf_study.machines.cluster.cluster_file import read_cluster
 from dlperf_study.machines.guard.installed_packages import UnusablePython
 from dlperf_study.programs import data_sources, frameworks, models
-from dlperf_study.programs.command import command_obstacles, missing_command
+from dlperf_study.programs.command import command_obstacles, missing_command, untold_processes
 from dlperf_study.programs.image_sets import number_of_classes, require_classes
 from dlperf_study.programs.image_sets._photographs import made_image_sets
 from dlperf_study.programs.part_names import Locate, require_framework_names, require_part_names
@@ -136,7 +136,9 @@ def plan_study(study: Study, cluster: Cluster) -> Plan:
     missing = missing_command(study.program) if study.program and is_seen else ""
 
     def unsupported(configuration: Configuration) -> str | None:
-        return all_reasons((missing, unsupported_here(configuration, cluster, study.locate))) or None
+        counts_devices = not is_seen or cluster.device == "gpu"
+        untold = untold_processes(study.program, configuration) if study.program and not counts_devices else ""
+        return all_reasons((missing, untold, unsupported_here(configuration, cluster, study.locate))) or None
 
     _require_framework_keys(cluster)
     with fixed_parts_folders():

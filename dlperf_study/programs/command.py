@@ -38,6 +38,19 @@ def command_obstacles(configuration: Configuration, cluster: ClusterView) -> str
     return all_reasons(obstacles)
 
 
+def untold_processes(program: Program, configuration: Configuration) -> str:
+    """Return that a program on CPUs is not told how many processes train; empty if it is, or can find out.
+
+    On GPUs it may count those that it sees. On CPUs the one process of a smaller configuration would train again.
+    """
+    if program.start == EACH_RANK or configuration.world_size == 1 or program.tells_processes:
+        return ""
+    return (
+        f"it is started once and not told that {configuration.world_size} processes train: name {{processes}} or "
+        "{devices_per_node} in program.command or program.environment, or write start: each_rank"
+    )
+
+
 def missing_command(program: Program) -> str:
     """Return that this machine has not the executable that begins the command of a program; empty if it has."""
     name = shlex.split(program.command)[0]

@@ -35,6 +35,11 @@ DERIVED_PLACEHOLDERS = (
     *("python", "processes", "world_size", "global_batch", "steps", "node", "rank", "local_rank", "repetition"),
     *("hostfile", "hosts"),
 )
+#: What tells a program how many processes train.
+_OF_PROCESSES = {
+    *("devices_per_node", "nodes", "processes", "world_size", "node", "rank", "local_rank", "hostfile", "hosts"),
+    *("tensor_parallel", "pipeline_parallel"),
+}
 #: ``{{`` and ``}}`` are braces.
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z]\w*)\}", re.IGNORECASE | re.ASCII)
 _BRACES = {"{{": "{", "}}": "}"}
@@ -91,6 +96,12 @@ class Program:
         templates = (self.command, *self.environment.values(), *self._expressions)
         names = dict.fromkeys(name for template in templates for name in placeholders_of(template))
         return tuple(name for name in names if not _AT_THE_START.fullmatch(name))
+
+    @property
+    def tells_processes(self) -> bool:
+        """Whether its command or its environment says how many processes train, or where."""
+        names = {name for template in (self.command, *self.environment.values()) for name in placeholders_of(template)}
+        return any(name in _OF_PROCESSES or (name != "run" and _AT_THE_START.fullmatch(name)) for name in names)
 
     @property
     def settings(self) -> tuple[str, ...]:

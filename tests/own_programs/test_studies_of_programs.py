@@ -1,5 +1,7 @@
 """A study file that declares a program: what its configurations hold, and what is refused."""
 
+import os
+
 import pytest
 
 from dlperf_study.core.errors import StudyFileError
@@ -83,6 +85,32 @@ def test_a_command_that_this_machine_has_not_is_an_obstacle(tmp_path, command, i
     plan = plan_study(study, load_cluster("local", [OWN_PROGRAM]))
     assert len(plan.unsupported) == (0 if is_there else 4)
     assert all(command in (entry.unsupported or "") for entry in plan.unsupported)
+
+
+@pytest.mark.parametrize(
+    ("start", "command", "can_run"),
+    [
+        ("each_rank", "{python} train.py --steps {steps}", 4),
+        ("each_node", "{python} train.py --steps {steps}", 2),
+        ("each_node", "{python} train.py --steps {steps} --batch {batch_per_device}", 2),
+        ("each_node", "torchrun --nproc-per-node {devices_per_node} train.py --steps {steps}", 4),
+        ("first_node", "mpirun -np {processes} {python} train.py", 4),
+        ("each_node", "{python} train.py --port {port_0}", 4),
+    ],
+)
+def test_a_program_on_cpus_that_is_not_told_of_several_processes_is_not_run_as_several(
+    tmp_path, monkeypatch, start, command, can_run
+):
+    """The same process would train again, and half of the samples that count would be nobody's."""
+    for name in ("torchrun", "mpirun"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    text = STUDY.replace("start: each_rank", f"start: {start}")
+    text = text.replace(
+        "{python} train.py --width {width} --steps {steps} --rank {rank}", f"{command} --width {{width}}"
+    )
+    plan = plan_study(load_study(write_study(tmp_path, text)), load_cluster("local", [OWN_PROGRAM]))
+    assert len(plan.runnable) == can_run
 
 
 def test_under_strong_scaling_devices_share_the_global_batch(tmp_path):

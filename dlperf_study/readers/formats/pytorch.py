@@ -70,7 +70,8 @@ TORCHVISION_REFERENCES = Format(
             rf"Epoch: \[{integer('epoch')}\] Total time: [^(]*\({number('epoch_step_seconds')} s / it",
             captured=(_TORCHVISION_EPOCH,),
         ),
-        Line(("Total time: ",), r"^(?!.*Epoch: )"),
+        # Classification prints no time of a step at the end of an epoch.
+        Line(("Total time: ",), r"^(?!.*Epoch: .*\()"),
     ),
     rates=("step_seconds", "epoch_step_seconds"),
     merge=Merge.SLOWEST,

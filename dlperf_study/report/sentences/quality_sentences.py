@@ -133,9 +133,11 @@ def _without_number(dataset: Dataset) -> str:
         reason = explain_unmeasured(dataset, row, with_messages=False)
         return f"{subject}: {Names(dataset).of_configuration(row)} ({reason})"
     reason = "can't run here" if context.page_wording(dataset).is_measured else f"{_have(unsupported)} no log"
-    unmeasured = len(missing) - unsupported
+    without_rate = int((missing["runs_completed"] > 0).sum())
+    unmeasured = len(missing) - unsupported - without_rate
     parts = [f"{unsupported} {reason}"] if unsupported else []
     parts += [f"{unmeasured} {_have(unmeasured)} no completed run"] if unmeasured else []
+    parts += [f"the completed runs of {without_rate} have no rate"] if without_rate else []
     return f"{subject}: {listed(parts)}"
 
 

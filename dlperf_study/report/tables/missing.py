@@ -16,6 +16,9 @@ from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import BLOCKS, Outcome
 
+#: Why completed runs have no rate.
+_NO_AMOUNT = "its completed runs have no rate: the study gives no batch_per_device, samples_per_step or tokens_per_step"
+
 
 class _Gap:
     """A configuration without a value of a metric, as its reasons look at it."""
@@ -83,6 +86,8 @@ def explain_unmeasured(dataset: Dataset, row: Any, with_messages: bool = True) -
         return ": ".join(filter(None, ("does not fit in memory", "; ".join(dict.fromkeys(not_fitting.dropna())))))
     if in_tokens := only_in_tokens(_Gap(dataset, row)):
         return in_tokens
+    if row.runs_completed:
+        return _NO_AMOUNT
     runs = runs.loc[runs["outcome"] != Outcome.COMPLETED, ["outcome", "reason"]]
     failures = []
     for outcome, reason in zip(runs["outcome"], runs["reason"], strict=True):
