@@ -11,6 +11,7 @@ from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.prediction.intervals import LEVELS
 from dlperf_study.programs.part_names import sources_without_input
 from dlperf_study.report.formatting import display_name, distinct_levels, level_with_unit, listed, listed_columns
 from dlperf_study.report.series import goes_without_saying, level_label, usual_levels
@@ -169,16 +170,9 @@ def page_conditions(dataset: Dataset) -> str:
     of_workload = parameters_of(Scope.WORKLOAD, Scope.NETWORK)
     varied = [name for name in (*of_workload, *settings_of(rows)) if len(distinct_levels(rows[name])) > 1]
     differing = f"varied: {listed_columns(varied)}" if varied else ""
-    parts = [
-        where,
-        _link_phrase(runs),
-        *training,
-        differing,
-        _unless_named(dataset),
-        versions(runs),
-        f"{dataset.plan.scaling} scaling",
-    ]
-    return f"{' · '.join(filter(None, parts))}. {_interval_line(rows, runs)}{quick_label(dataset)}"
+    how, scaling = (differing, _unless_named(dataset), versions(runs)), f"{dataset.plan.scaling} scaling"
+    parts = (where, _link_phrase(runs), *training, *how, scaling)
+    return f"{' · '.join(filter(None, parts))}. {_interval_line(dataset, rows, runs)}{quick_label(dataset)}"
 
 
 def _sizes(rows: pd.DataFrame) -> list[str]:
@@ -186,13 +180,19 @@ def _sizes(rows: pd.DataFrame) -> list[str]:
     return known_columns(rows, SIZES) or [SIZES[0]]
 
 
-def _interval_line(rows: pd.DataFrame, runs: pd.DataFrame) -> str:
+def _intervals(dataset: Dataset) -> str:
+    """Return of which share brackets and bars are, on pages and in sentences."""
+    of_predictions = f", those of predictions {100 * max(LEVELS):g} %" if "prediction" in dataset.plan.questions else ""
+    return f"brackets and bars are 95 % intervals{of_predictions}"
+
+
+def _interval_line(dataset: Dataset, rows: pd.DataFrame, runs: pd.DataFrame) -> str:
     """Return what values and brackets are, and of which time, shortly."""
     stretch = stretch_of_time(runs)
     values = f"Values are means over runs of these {stretch}" if stretch else "Values are means over runs"
     if has_no_interval(rows):
         return f"{values}; {_NO_INTERVAL}."
-    return f"{values}; brackets and bars are 95 % intervals."
+    return f"{values}; {_intervals(dataset)}."
 
 
 def has_no_interval(rows: pd.DataFrame) -> bool:
@@ -228,7 +228,7 @@ def page_conditions_in_short(dataset: Dataset) -> str:
     if rows.empty:
         return ""
     where = page_wording(dataset).origin + _devices_phrase(runs)
-    intervals = _NO_INTERVAL if has_no_interval(rows) else "brackets and bars are 95 % intervals"
+    intervals = _NO_INTERVAL if has_no_interval(rows) else _intervals(dataset)
     parts = filter(None, (where, _link_phrase(runs), _unless_named(dataset), intervals))
     return f"{'; '.join(parts)}.{quick_label(dataset)}"
 
@@ -374,10 +374,9 @@ def versions(runs: pd.DataFrame) -> str:
     for (library, version), of_library in runs.groupby(["library", "library_version"], sort=False):
         exchange = ", ".join(of_library["exchange_library"].dropna().unique())
         libraries.append(f"{display_name(library)} {version}{f' ({exchange})' if exchange else ''}")
-    below = []
     for column in ("cuda_version", "cudnn_version", "gpu_driver"):
-        below += [f"{column_named(column).label} {version}" for version in runs[column].dropna().unique()]
-    return ", ".join([*libraries, *below])
+        libraries += [f"{column_named(column).label} {version}" for version in runs[column].dropna().unique()]
+    return ", ".join(libraries)
 
 
 def levels(values: pd.Series) -> str:

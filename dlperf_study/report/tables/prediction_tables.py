@@ -163,9 +163,9 @@ def _prediction_headings(rate_unit: str, with_model: bool) -> tuple[Heading, ...
     return (
         Heading("Size"),
         Heading("Devices", numeric=True),
-        Heading("Throughput", rate_unit, numeric=True, interval=True),
+        Heading(f"Throughput, {_in_percent(_OUTER)}", rate_unit, numeric=True, interval=True),
         Heading(f"Throughput, {_in_percent(_INNER)}"),
-        Heading("Efficiency", numeric=True, interval=True),
+        Heading(f"Efficiency, {_in_percent(_OUTER)}", numeric=True, interval=True),
         Heading(f"Efficiency, {_in_percent(_INNER)}"),
         *([Heading("By the physical model", rate_unit, numeric=True)] if with_model else []),
     )
