@@ -1,7 +1,7 @@
 """The tables of a study's own numbers and runs: each takes the dataset and returns a table with its whole caption."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from itertools import combinations
 from math import isqrt
@@ -14,7 +14,7 @@ from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, names_of_users
-from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, verdicts, widest_equality
+from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER, verdicts, widest_equality
 from dlperf_study.metrics.statistics import Estimate, log_ratio
 from dlperf_study.report import context
 from dlperf_study.report.formatting import integer, is_missing, listed, model_name
@@ -176,10 +176,10 @@ def _parameters(dataset: Dataset) -> Iterator[str]:
 def _indistinguishable(dataset: Dataset) -> Iterator[str]:
     """Yield, for a number of devices and model, the pairs of series that are equal or not distinguishable.
 
-    All pairs of the page are judged together, but those that have a verdict as configuration and baseline or reference.
-    Of each setting the first pairs are named, and the others counted.
+    All pairs of the page are judged together; a configuration that is faster or slower than its baseline or reference
+    by its own verdict is not listed with it. Of each setting the first pairs are named, and the others counted.
     """
-    with_verdict = _pairs_with_verdict(dataset)
+    different, different_pairs = _different_pairs(dataset), set[str]()
     rows = pd.concat([configurations.assign(series=label) for label, configurations in labelled_series(dataset)])
     throughputs = throughputs_of(dataset.runs, dataset.plan)
     ratios: dict[str, dict[str, Estimate]] = {}
@@ -191,27 +191,30 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
             yield f"{setting}: {len(measured)} configurations, too many to compare each with every other one here."
             continue
         for first, second in combinations(measured[["identity", "series"]].itertuples(index=False), 2):
-            if frozenset((first.identity, second.identity)) in with_verdict:
-                continue
+            pair = f"{first.series} and {second.series}"
+            if frozenset((first.identity, second.identity)) in different:
+                different_pairs.add(f"{setting}: {pair}")
             ratio = log_ratio(throughputs[str(first.identity)], throughputs[str(second.identity)])
-            ratios[setting][f"{first.series} and {second.series}"] = ratio
-    yield from _undecided_pairs(ratios, widest_equality(dataset.plan))
+            ratios[setting][pair] = ratio
+    yield from _undecided_pairs(ratios, widest_equality(dataset.plan), different_pairs)
 
 
-def _pairs_with_verdict(dataset: Dataset) -> set[frozenset[str]]:
-    """Return the pairs of identities that have a verdict of their own, as configuration and baseline or reference."""
+def _different_pairs(dataset: Dataset) -> set[frozenset[str]]:
+    """Return the identities of each configuration and of its baseline or reference, where one is faster."""
     rows = dataset.configurations
     pairs: set[frozenset[str]] = set()
     for role, verdict in VERDICTS.items():
-        with_verdict = rows[rows[verdict].notna()]
-        pairs.update(map(frozenset, zip(with_verdict["identity"], with_verdict[f"{role}_identity"], strict=True)))
+        different = rows[rows[verdict].isin([FASTER, SLOWER])]
+        pairs.update(map(frozenset, zip(different["identity"], different[f"{role}_identity"], strict=True)))
     return pairs
 
 
-def _undecided_pairs(ratios: Mapping[str, Mapping[str, Estimate]], widest: float) -> Iterator[str]:
+def _undecided_pairs(
+    ratios: Mapping[str, Mapping[str, Estimate]], widest: float, different: Collection[str]
+) -> Iterator[str]:
     """Yield for each setting the pairs that are equal or not distinguishable; ``ratios``: by setting and pair.
 
-    Where that is all pairs of three series or more, they are counted.
+    Where that is all pairs of three series or more, they are counted. ``different``: those that are neither.
     """
     of_page = {f"{setting}: {pair}": ratio for setting, pairs in ratios.items() for pair, ratio in pairs.items()}
     decided = verdicts(of_page, widest)
@@ -219,6 +222,8 @@ def _undecided_pairs(ratios: Mapping[str, Mapping[str, Estimate]], widest: float
         undecided = defaultdict[str, list[str]](list)
         for pair in pairs:
             verdict = decided[f"{setting}: {pair}"]
+            if f"{setting}: {pair}" in different:
+                continue
             if verdict.word in (EQUAL, NOT_DISTINGUISHABLE) and verdict.equal_within is not None:
                 undecided[verdict_text(verdict.word, verdict.equal_within)].append(pair)
         if len(pairs) > 1 and len(undecided[NOT_DISTINGUISHABLE]) == len(pairs):
