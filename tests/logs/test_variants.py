@@ -4,7 +4,8 @@ import pytest
 
 from dlperf_study.core.errors import LogError
 from dlperf_study.readers.log_reader import read_log
-from tests.logs.small_logs import errors
+from tests.logs.sample_numbers import TODAY
+from tests.logs.small_logs import errors, messages
 
 #: What a log states about its run next to its lines of training, and the facts in it.
 STATEMENTS = {
@@ -34,6 +35,16 @@ STATEMENTS = {
         {"global_batch_size": "1024"},
     ),
 }
+
+
+def test_the_end_of_an_epoch_without_a_time_of_a_step_is_a_line_that_could_be_used(tmp_path):
+    """Torchvision's references for classification end an epoch so; those for detection add the seconds of a step."""
+    text = TODAY.joinpath("torchvision_references_real.log").read_text() + "Epoch: [0] Total time: 3:40:12\n"
+    path = tmp_path / "training.log"
+    path.write_text(text)
+    log = read_log(path)
+    assert "Total time" not in messages(log)
+    assert log.format.name == "torchvision_references"
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
