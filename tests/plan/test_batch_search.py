@@ -58,9 +58,9 @@ def test_a_trial_that_is_missing_or_failed_is_the_next(outcome, snapshot):
 
 
 def test_a_program_that_logs_one_time_for_ten_steps_is_tried_with_its_own_steps():
-    asked = configuration(own_program="train.py", warmup_steps=10, measured_steps=50)
-    assert (trial(asked, 4).warmup_steps, trial(asked, 4).measured_steps) == (10, 50)
-    assert trial(replace(asked, own_program=""), 4).measured_steps == STEPS
+    of_user = configuration(own_program="train.py", warmup_steps=10, measured_steps=50)
+    assert (trial(of_user, 4).warmup_steps, trial(of_user, 4).measured_steps) == (10, 50)
+    assert trial(replace(of_user, own_program=""), 4).measured_steps == STEPS
 
 
 def test_what_is_known_is_said(snapshot):

@@ -16,8 +16,8 @@ from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import BLOCKS, Outcome
 
-#: Why completed runs have no rate.
-_NO_AMOUNT = "its completed runs have no rate: the study gives no batch_per_device, samples_per_step or tokens_per_step"
+#: A program of the user has no rate without an amount of work.
+_NO_RATE = "its completed runs have no rate; the study of a program gives it by samples_per_step or tokens_per_step"
 
 
 class _Gap:
@@ -87,7 +87,7 @@ def explain_unmeasured(dataset: Dataset, row: Any, with_messages: bool = True) -
     if in_tokens := only_in_tokens(_Gap(dataset, row)):
         return in_tokens
     if row.runs_completed:
-        return _NO_AMOUNT
+        return _NO_RATE
     runs = runs.loc[runs["outcome"] != Outcome.COMPLETED, ["outcome", "reason"]]
     failures = []
     for outcome, reason in zip(runs["outcome"], runs["reason"], strict=True):
