@@ -12,6 +12,7 @@ from dlperf_study.api.other_results import published
 from dlperf_study.api.plot import known_metrics, plot_metric, separating_factors, varying_columns
 from dlperf_study.api.study_results import open_study
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.history import measurement_names
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.report import context
@@ -42,7 +43,7 @@ def rows_of(name: str) -> pd.DataFrame:
     return rows
 
 
-#: The entries of a menu that choose no factor, and all that differ; how many factors can be filtered.
+#: The entries of a menu that choose no factor, and all that differ; how many factors have their levels in view.
 NO_FACTOR, ALL_FACTORS, MOST_FILTERS = "(none)", "(all that differs)", 8
 #: Sorted and searched in the page, all rows of it: some studies have hundreds.
 _TABLE: dict[str, Any] = {
@@ -112,8 +113,8 @@ class _Explorer:
         colours, panels = separating_factors(self._rows, factors[0])
         _offer(self._hue, further, colours)
         _offer(self._col, further, panels)
-        self._filters = {name: self._boxes(name) for name in varying[:MOST_FILTERS]}
-        self._filter_box.children = tuple(_line_of(name, boxes) for name, boxes in self._filters.items())
+        self._filters = {name: self._boxes(name) for name in varying}
+        self._filter_box.children = _lines_of(self._filters)
         self._is_offering = False
         self._show()
 
@@ -170,6 +171,16 @@ class _Explorer:
 
     def _menus(self) -> dict[str, ipywidgets.Dropdown]:
         return {"x": self._x, "y": self._metric, "hue": self._hue, "col": self._col}
+
+
+def _lines_of(filters: dict[str, dict[Any, ipywidgets.Checkbox]]) -> tuple[ipywidgets.Widget, ...]:
+    """Return a line for each factor; those that find no room in view are in a part that a user opens."""
+    lines = [_line_of(name, boxes) for name, boxes in filters.items()]
+    shown, further = lines[:MOST_FILTERS], lines[MOST_FILTERS:]
+    if not further:
+        return tuple(shown)
+    opened = ipywidgets.Accordion([ipywidgets.VBox(further)], titles=[counted(len(further), "further factor")])
+    return (*shown, opened)
 
 
 def _line_of(factor: str, boxes: dict[Any, ipywidgets.Checkbox]) -> ipywidgets.HBox:

@@ -13,6 +13,7 @@ from dlperf_study.core.paths import outputs_folder
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.history import measurement_names, paths_of_measurement
+from dlperf_study.dataset.inputs import is_dataset_current
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.study.plan import Plan
@@ -25,7 +26,8 @@ class StudySummary:
     """What is there of one study or of an earlier measurement of it.
 
     ``begun``: when its first completed run began, to the day; ``completed`` and ``runs``: how many runs are completed,
-    and how many there are. All are of the tables as they were made last, None before that.
+    and how many there are. All are of the tables as they were made last, None before that; ``is_current``: whether the
+    evidence is still what they were made from.
     """
 
     name: str
@@ -34,6 +36,7 @@ class StudySummary:
     completed: int | None
     runs: int | None
     report: Path | None
+    is_current: bool = True
 
 
 class Studies(tuple[StudySummary, ...]):
@@ -65,7 +68,8 @@ def _summary(name: str) -> StudySummary:
     paths = paths_of_measurement(name)
     report = paths.report_page if paths.report_page.exists() else None
     try:
-        title = Plan.read(paths.plan_file).title
+        plan = Plan.read(paths.plan_file)
+        title, is_ingested = plan.title, bool(plan.ingested_from)
         if not (paths.dataset / f"{TableName.RUNS}.parquet").exists():
             return StudySummary(name, title, None, None, None, report)
         runs = tables.read(TableName.RUNS, paths.dataset)
@@ -73,7 +77,8 @@ def _summary(name: str) -> StudySummary:
         return StudySummary(name, str(error), None, None, None, report)
     completed = completed_of(runs)
     begun = completed["started"].dropna()
-    return StudySummary(name, title, str(begun.min())[:10] if len(begun) else None, len(completed), len(runs), report)
+    date = str(begun.min())[:10] if len(begun) else None
+    return StudySummary(name, title, date, len(completed), len(runs), report, is_ingested or is_dataset_current(paths))
 
 
 def _nothing() -> str:
@@ -81,7 +86,10 @@ def _nothing() -> str:
 
 
 def _runs(study: StudySummary) -> str:
-    return "no tables yet" if study.runs is None else f"{study.completed} of {study.runs} completed"
+    if study.runs is None:
+        return "no tables yet"
+    older = "" if study.is_current else ", and others since its tables were made: open it to count them"
+    return f"{study.completed} of {study.runs} completed{older}"
 
 
 def _cells(study: StudySummary) -> Iterator[str]:

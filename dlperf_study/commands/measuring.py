@@ -86,8 +86,8 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
     _require_names_of_their_own(planned)
     configurations = counted(len(planned.runnable), "configuration")
     print_line(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
-    if planned.why_not_gpu:
-        print_line(f"note: {planned.why_not_gpu}")
+    for note in planned.notes:
+        print_line(f"note: {note}")
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {_why(planned)}")
     if again:

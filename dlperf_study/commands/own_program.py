@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlperf_study.commands.measuring import study as measure_study
-from dlperf_study.commands.output import print_line
+from dlperf_study.commands.output import print_aside, print_line
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.resources import FOLDERS
 from dlperf_study.core.wording import closest
 from dlperf_study.core.writing import naming, replacing, write_atomically
@@ -28,7 +29,7 @@ def new(options: argparse.Namespace) -> int:
     """Write a commented study file for the program in this folder; its guesses are said, and to be read."""
     folder = Path.cwd()
     study = _with_equal_threads(_guessed_study(_study_name(options.name), folder))
-    path = _write(study, folder)
+    path = _write(study, folder, "another name")
     _print_guesses(study)
     print_line(f"{path.relative_to(folder)}: read and mend it, then `dlperf-study study {study.name}`")
     return 0
@@ -53,17 +54,29 @@ def measure(options: argparse.Namespace) -> int:
     if problem := secret_problem(shlex.split(study.command)):
         raise StudyFileError(f"the command {problem}")
     is_new = not _path_of(study, folder).exists()
-    path = _write(study, folder)
+    path = _write(study, folder, "another --name")
     print_line(f"study file: {path.relative_to(folder)}")
     _print_guesses(study)
     options.study, options.quick, options.again, options.json = str(path), False, False, False
     try:
-        return measure_study(options)
+        code = measure_study(options)
     except (StudyFileError, UnsupportedError):
         # Otherwise the mended command would find a study file that differs.
         if is_new:
             path.unlink()
         raise
+    if code and is_new and _is_nothing_completed(study.name):
+        path.unlink()
+        print_aside(f"no run completed: {path.relative_to(folder)} is removed, so that a mended command can write it")
+    return code
+
+
+def _is_nothing_completed(name: str) -> bool:
+    """Return whether no run of a study that was just measured is completed."""
+    from dlperf_study.dataset.dataset import up_to_date
+    from dlperf_study.report.context import completed_runs
+
+    return len(completed_runs(up_to_date(StudyPaths.of(name)))) == 0
 
 
 def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
@@ -157,12 +170,15 @@ def _path_of(study: NewStudy, folder: Path) -> Path:
     return folder / FOLDERS["study"] / f"{study.name}.yaml"
 
 
-def _write(study: NewStudy, folder: Path) -> Path:
-    """Write a study file into ``studies``, and let git ignore the outputs; an equal file that is there stays."""
+def _write(study: NewStudy, folder: Path, free_name: str) -> Path:
+    """Write a study file into ``studies``, and let git ignore the outputs; an equal file that is there stays.
+
+    ``free_name``: what to give instead: the name of no other study, as the command calls it.
+    """
     path, content = _path_of(study, folder), study.as_yaml()
     if path.exists() and path.read_bytes() != content.encode():
         shown = path.relative_to(folder)
-        raise StudyFileError(f"{shown} is there already, and differs; give another --name, or delete it")
+        raise StudyFileError(f"{shown} is there already, and differs; give {free_name}, or delete it")
     path.parent.mkdir(exist_ok=True)
     write_atomically(path, content)
     _ignore_outputs(folder)

@@ -198,7 +198,8 @@ class Metric:
         compared_with: what a ratio or difference is relative to; ``of_itself``: what that is relative to itself;
             ``neutral``: where neither is better.
         part_of: it is shown in the unit of this metric, so that a reader can add the parts up.
-        shown: how a cell shows it; ``explained_by``: the metric of a run with the sentence of its footnote.
+        shown: how a cell shows it; ``explained_by``: the metric of a run with the sentence of its footnote;
+            ``at_least_without``: the metric without which the value is the least that it can be.
         pages: where diagnostics about it are shown; none: on the page on quality.
         subject: the name under which these are, if it isn't its own; ``related``: others that are shown beside it;
             ``of_logs``: so are those about logs.
@@ -229,6 +230,7 @@ class Metric:
     part_of: str = ""
     shown: Shown = Shown.NUMBER
     explained_by: str = ""
+    at_least_without: str = ""
     pages: tuple[str, ...] = ()
     subject: str = ""
     related: tuple[str, ...] = ()

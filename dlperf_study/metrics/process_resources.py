@@ -124,7 +124,12 @@ PEAKS = (
 
 
 def _tried(
-    name: str, label: str, definition: str, value: Callable[[BatchSearch], int | None], unit: str = "samples"
+    name: str,
+    label: str,
+    definition: str,
+    value: Callable[[BatchSearch], int | None],
+    unit: str = "samples",
+    at_least_without: str = "",
 ) -> Metric:
     """Return the metric of what the search for the largest batch has shown."""
     return Metric(
@@ -135,6 +140,7 @@ def _tried(
         source=Source.BATCH_SEARCH,
         missing=(_no_search,),
         shown=Shown.PLAIN,
+        at_least_without=at_least_without,
     )
 
 
@@ -175,12 +181,14 @@ METRICS = (
         "Largest batch",
         "largest batch per device that trained in a trial, up to the study's largest_batch; 0: not even 1 fits",
         lambda search: search.fitting,
+        at_least_without="too_large_batch",
     ),
     _tried(
         "largest_micro_batch",
         "Largest micro-batch",
         "samples that a device computes at once in the largest batch: largest_batch / micro_batches",
         lambda search: search.largest_micro_batch,
+        at_least_without="too_large_batch",
     ),
     _tried(
         "too_large_batch",

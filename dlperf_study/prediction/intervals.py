@@ -110,7 +110,8 @@ def is_for_ring(curve: Curve) -> bool:
 def obstacle_of_cores(curve: Curve) -> str:
     """Return why no model says anything of more units of a curve; empty where one may."""
     if curve.unit == Unit.DEVICE and curve.on_gpus is False:
-        return "processes of one machine share its cores and its memory, so more of them compute slower: measure it"
+        slower = "processes of one machine share its cores and its memory, so more of them compute slower"
+        return f"{slower}: measure it, if the machine has as many cores"
     return ""
 
 

@@ -68,6 +68,11 @@ def program_files(program: Program, source: str) -> list[Path]:
     listed = sorted(_listed_by_git(folder) if _git(folder, "rev-parse", "--git-dir") else _walked(folder))
     kept_secrets = _untracked_secrets(folder, listed)
     files = [path for path in listed if path not in kept_secrets and not _is_of_studies(path, program)]
+    if not files and (ignored := _ignored_by_git(folder, program)):
+        raise StudyFileError(
+            f"{source}: git ignores all files of program.folder {folder}, as {ignored.relative_to(folder)}, and what "
+            "it ignores is not copied for the runs; let .gitignore keep them, or `git add --force` them"
+        )
     size = sum(path.lstat().st_size for path in files)
     if size > MOST_BYTES or len(files) > MOST_FILES:
         largest = sorted(files, key=lambda path: -path.lstat().st_size)[:3]
@@ -78,6 +83,11 @@ def program_files(program: Program, source: str) -> list[Path]:
             f"program.data; the largest are {names}"
         )
     return files
+
+
+def _ignored_by_git(folder: Path, program: Program) -> Path | None:
+    """Return a file of a folder of which git lists none; None where there is none but those of studies and outputs."""
+    return next((path for path in _walked(folder) if not _is_of_studies(path, program)), None)
 
 
 def _untracked_secrets(folder: Path, paths: Sequence[Path]) -> set[Path]:

@@ -4,9 +4,9 @@ A configuration has a full name, and a short one: what distinguishes it in words
 name that does not exist is an error of the document, never an empty text.
 """
 
-from collections import Counter
-from collections.abc import Iterator
-from itertools import combinations
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations
 from typing import Any
 
 from dlperf_study.dataset.dataset import Dataset
@@ -68,20 +68,26 @@ def configuration_keys(dataset: Dataset) -> dict[str, str]:
 def short_names(dataset: Dataset) -> dict[str, str]:
     """Return the short name of each configuration, by identity: the fewest parts of its label that no other has.
 
-    A study that grows may need more parts: the old name is then an error of the document, and never another number.
-    Configurations whose labels are equal, or not plain letters, have none.
+    It is the whole label where another one has all these parts, and more. A study that grows may need more parts: the
+    old name is then an error of the document, and never another number. Configurations whose labels are equal, or not
+    plain letters, have none.
     """
-    parts = {identity: label.split(SEPARATOR) for identity, label in full_configuration_labels(dataset).items()}
+    labels = {identity: tuple(label.split(SEPARATOR)) for identity, label in full_configuration_labels(dataset).items()}
+    label_counts, having = Counter(labels.values()), defaultdict[str, set[str]](set)
+    for identity, parts in labels.items():
+        for part in parts:
+            having[part].add(identity)
     names = {}
-    for identity, label_parts in parts.items():
-        taken = [set(label) for labelled, label in parts.items() if labelled != identity]
-        name = next(filter(None, (_name(chosen, taken) for chosen in _choices(label_parts))), "")
-        if name:
+    for identity, parts in labels.items():
+        alone = (chosen for chosen in _choices(parts) if len(set.intersection(*map(having.__getitem__, chosen))) == 1)
+        # Parts are chosen one after another: of many parts there are very many choices.
+        candidates = chain(alone, [parts] if label_counts[parts] == 1 else [])
+        if name := next(filter(_is_plain, map(", ".join, candidates)), ""):
             names[identity] = name
     return names
 
 
-def _choices(parts: list[str]) -> Iterator[tuple[str, ...]]:
+def _choices(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield some of the parts of a label, the fewest first: the devices, which are the last part, and others."""
     *leading, devices = parts
     for count in range(min(1, len(leading)), len(leading) + 1):
@@ -89,11 +95,9 @@ def _choices(parts: list[str]) -> Iterator[tuple[str, ...]]:
             yield (*reversed(chosen), devices)
 
 
-def _name(chosen: tuple[str, ...], taken: list[set[str]]) -> str:
-    """Return some parts of a label as a name; empty if another label has them too, or LaTeX would not read it."""
-    name = ", ".join(chosen)
-    is_plain = name.isascii() and not set(name) & set("\\{}%#~^$&")
-    return name if is_plain and not any(set(chosen) <= label for label in taken) else ""
+def _is_plain(name: str) -> bool:
+    """Return whether LaTeX reads a name as it is."""
+    return name.isascii() and not set(name) & set("\\{}%#~^$&")
 
 
 def _study_macros(dataset: Dataset) -> Iterator[str]:

@@ -4,8 +4,9 @@ Every number of a configuration is a macro, and what is counted over several is 
 are those of the report.
 """
 
+import math
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset, up_to_date
 from dlperf_study.report import context, figures, tables
 from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS
+from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS, Width
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.macros import macros
 from dlperf_study.report.methods import methods
@@ -27,8 +28,8 @@ from dlperf_study.report.tables.table import Cell, Table
 
 #: Half a page: a drawing for a column that is higher has its drawing for a page in the document.
 _COLUMN_INCHES = 4.5
-#: What a page has beside a caption of ten lines.
-_HIGHEST_INCHES = 7.5
+#: What a page has beside a caption of ten lines, and beside one of two: in a column nothing that is higher is used.
+_HIGHEST_INCHES, _HIGHEST_COLUMN_INCHES = 7.5, 9.0
 TEMPLATES = Path(__file__).parent / "templates" / "paper"
 #: What belongs into a paper about each question; what is empty in a study is left out.
 TABLES: dict[str, tuple[Callable[[Dataset], Table], ...]] = {
@@ -161,26 +162,36 @@ def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
     for question, make in FIGURES.items():
         for figure in make(dataset) if question in ("", *dataset.plan.questions) else ():
             if figure.drawing is not None:
-                names = [figure.write_pdf(folder / "figures", width) for width in WIDTHS]
-                yield _figure_float(dataset, figure, *names)
+                names = {width: figure.write_pdf(folder / "figures", width) for width in _widths(figure)}
+                yield _figure_float(dataset, figure, names)
 
 
-def _figure_float(dataset: Dataset, figure: Figure, for_page: str, for_column: str) -> str:
+def _widths(figure: Figure) -> list[Width]:
+    """Return the widths of its files: that of a page, and that of a column unless the drawing is too high for one."""
+    return [width for width in WIDTHS if width is PAGE or _inches(figure, width) <= _HIGHEST_COLUMN_INCHES]
+
+
+def _inches(figure: Figure, width: Width) -> float:
+    """Return how high the drawing for a width is; infinite where there is none."""
+    drawing = figure.drawn(width)
+    return math.inf if drawing is None else float(drawing.get_figheight())
+
+
+def _figure_float(dataset: Dataset, figure: Figure, names: Mapping[Width, str]) -> str:
     """Return a figure as wide as a column, unless that drawing is so high that the one for a page is better.
 
-    A page has room for a drawing of _HIGHEST_INCHES with its caption: one that is higher is made smaller.
+    A page has room for a drawing of _HIGHEST_INCHES with its caption: one that is higher is made smaller. ``names``:
+    of its files.
     """
-    column_drawing = figure.drawn(COLUMN)
-    is_low = column_drawing is not None and column_drawing.get_figheight() <= _COLUMN_INCHES
-    kind, name, unused_name = ("figure", for_column, for_page) if is_low else ("figure*", for_page, for_column)
-    page_drawing = None if is_low else figure.drawn(PAGE)
-    height = f"[height={_HIGHEST_INCHES}in]" if page_drawing and page_drawing.get_figheight() > _HIGHEST_INCHES else ""
+    kind, width = ("figure", COLUMN) if _inches(figure, COLUMN) <= _COLUMN_INCHES else ("figure*", PAGE)
+    unused = [f"in the other width: figures/{name}" for of_file, name in names.items() if of_file is not width]
+    height = f"[height={_HIGHEST_INCHES}in]" if width is PAGE and _inches(figure, PAGE) > _HIGHEST_INCHES else ""
     explanation = f"{figure.page_caption or figure.caption}{context.quick_label(dataset)}"
     caption = f"\\textbf{{{latex_escaped(figure.title)}.}} {latex_escaped(explanation)}"
     lines = (
         f"\\begin{{{kind}}}",
         r"\centering",
-        f"\\includegraphics{height}{{figures/{name}}}% in the other width: figures/{unused_name}",
+        f"\\includegraphics{height}{{figures/{names[width]}}}% {''.join(unused) or 'too high for a column'}",
         f"\\caption{{{caption}}}",
     )
     return "\n".join([*lines, f"\\label{{fig:{figure.name}}}", f"\\end{{{kind}}}"])

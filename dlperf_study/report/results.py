@@ -6,7 +6,7 @@ from typing import Any
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, RATIOS
 from dlperf_study.report import context
-from dlperf_study.report.formatting import is_missing
+from dlperf_study.report.formatting import MOST_NAMED, is_missing
 from dlperf_study.report.macros import configuration_keys, short_names
 from dlperf_study.report.sentences.names import Names, PageSentences
 from dlperf_study.report.sentences.quality_sentences import no_conclusion_reason
@@ -23,6 +23,8 @@ from dlperf_study.report.tables.latex import latex_escaped
 _CLAIMS = {"scaling": speedup_claims, "comparison": reference_claims}
 #: So many configurations have a sentence each on what they reached; of more, the table has the numbers.
 _MOST_RATES = 8
+#: Of so many all are named of which a sentence says the same: who reads a paper has no page with the others.
+_MOST_NAMED_ALL = 24
 
 
 def results(dataset: Dataset) -> str:
@@ -48,11 +50,12 @@ def _answers(dataset: Dataset) -> Iterator[str]:
 def _of_question(macros: "_Macros", claims: Sequence[Claim]) -> Iterator[str]:
     """Yield what the page of a question says; the ratios of one have other denominators than those of another."""
     decided = [claim for claim in claims if claim.word]
+    most_named = len(claims) if len(claims) <= _MOST_NAMED_ALL else MOST_NAMED
     if len(decided) > MOST_CLAIMS:
-        yield from _plain(claim_sentences(claims))
+        yield from _plain(claim_sentences(claims, most_named))
         return
     yield from (macros.sentence(claim) for claim in decided)
-    yield from _plain(undecided_sentences(claims))
+    yield from _plain(undecided_sentences(claims, most_named))
 
 
 def _plain(sentences: Iterable[str]) -> Iterator[str]:

@@ -150,6 +150,22 @@ class Plan:
         """The entries by the identity of their configuration, in order."""
         return {entry.configuration.identity: entry for entry in self.entries}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What who measures should know before: that it is a CPU that will be measured, or that no rate will come."""
+        return tuple(filter(None, (self.why_not_gpu, self._why_no_rate)))
+
+    @property
+    def _why_no_rate(self) -> str:
+        if self.program is None or self.program.tokens_per_step or not self.runnable:
+            return ""
+        if any(entry.configuration.global_batch for entry in self.runnable):
+            return ""
+        return (
+            "how many samples a step has is not stated: runs will have times of steps, but no rate and no speedup; "
+            "samples_per_step, tokens_per_step or batch_per_device states it"
+        )
+
     def declares(self, kind: Denominator) -> bool:
         """Return whether the study declares baselines, or references."""
         return any(entry.denominator(kind) for entry in self.entries)

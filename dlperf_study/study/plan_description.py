@@ -63,9 +63,7 @@ def describe(
     if unmeasured:
         names = " and ".join(f"{count} {purpose}" for purpose, count in unmeasured.items())
         parts[0] += f"\nNot in these runs, nor in their time: {names}, which give no number."
-    if plan.why_not_gpu:
-        parts.append(f"Note: {plan.why_not_gpu}.")
-    parts.extend(f"Note: {sentence}." for sentence in earlier_runs.not_counted)
+    parts.extend(f"Note: {sentence}." for sentence in (*plan.notes, *earlier_runs.not_counted))
     if plan.runnable:
         parts.append(_runnable(plan, earlier_runs, complete))
     if earlier_runs.not_fitting:
@@ -180,7 +178,7 @@ def _row(
     configuration = entry.configuration
     denominators = [_denominator(entry, kind, row_numbers) for kind in kinds]
     row_number = str(row_numbers[configuration.identity])
-    return (row_number, *_levels(entry, factors), str(configuration.global_batch), *denominators)
+    return (row_number, *_levels(entry, factors), str(configuration.global_batch or "not stated"), *denominators)
 
 
 def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:

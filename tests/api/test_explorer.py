@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from ipywidgets import Checkbox, Dropdown, Textarea
 
-from dlperf_study.api.explorer import data_names, explore, rows_of
+from dlperf_study.api.explorer import MOST_FILTERS, data_names, explore, rows_of
 from dlperf_study.api.plot import (
     independent_factor,
     known_metrics,
@@ -112,6 +112,22 @@ def test_what_two_factors_leave_over_is_a_colour_of_its_own() -> None:
     alike = pd.concat([rows, names.rename("setting")], axis="columns").groupby(["world_size", "model", "setting"])
     assert (alike.size() == 1).all()
     assert names[0] == names[2] == "PaddlePaddle collective · all-reduce"
+
+
+def test_every_factor_that_varies_can_be_filtered_and_few_are_in_view(monkeypatch, tmp_path) -> None:
+    levels = {
+        **{"precision": "fp16", "seed": 2, "batch_per_device": 8, "image_size": 64, "threads_per_device": 2},
+        **{"measured_steps": 60, "devices_per_node": 2, "memory_limit_mib": 640, "cpu_limit": 0.5, "model": "vgg16"},
+    }
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    planned = [Planned(configuration(**{name: level})) for name, level in levels.items()]
+    write_study(StudyPaths.of("example"), planned)
+    varying = varying_columns(rows_of("example"))
+    assert len(varying) > MOST_FILTERS
+    _, filters, *_ = explore("example").children
+    *in_view, opened = filters.children
+    assert (len(in_view), len(opened.children[0].children)) == (MOST_FILTERS, len(varying) - MOST_FILTERS)
+    assert opened.titles == (f"{len(varying) - MOST_FILTERS} further factors",)
 
 
 def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from dlperf_study.api.studies import Studies, StudySummary
 from dlperf_study.api.study_results import StudyResults
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.tables.latex import latex_table
-from tests.evidence_factory import Planned, Recipe, configuration, write_study
+from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
 from tests.message_snapshots import Refused
 from tests.own_programs.measured_ways import RECORDER, write_way
 
@@ -235,3 +236,27 @@ def test_the_name_of_a_folder_is_no_element_of_the_list_of_studies() -> None:
     shown = BeautifulSoup(Studies([StudySummary(name, name, None, 1, 1, None)])._repr_html_(), "html.parser")
     assert not shown.find_all("img")
     assert shown.find_all("code")[0].get_text() == f"dlperf_study.open_study({name!r})"
+
+
+def test_counts_of_tables_that_are_older_than_the_evidence_say_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    paths, asked = StudyPaths.of("example"), configuration()
+    write_study(paths, [Planned(asked)])
+    collect(paths)
+    assert repr(dlperf_study.studies()).endswith("3 of 3 completed")
+    write_run(paths, asked, 4)
+    [summary] = dlperf_study.studies()
+    assert (summary.is_current, summary.runs) == (False, 3)
+    assert "others since its tables were made" in repr(dlperf_study.studies())
+
+
+def test_what_is_printed_of_a_table_or_a_figure_has_its_numbers(study: StudyResults) -> None:
+    table, [figure, *_] = study.table("measured"), study.plot.overview()
+    printed = repr(table)
+    assert printed.splitlines()[0] == table.title
+    assert all(cell.printed in printed for row in table.rows for cell in row)
+    assert repr(figure).startswith(f"{figure.title}. ")
+    assert "samples/s" in repr(figure)
+    assert not {"Cell(", "Figure("} & {*printed.split(), *repr(figure).split()}

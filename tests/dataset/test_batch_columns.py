@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.dataset.dataset import collect
+from dlperf_study.report import tables
 from dlperf_study.study.batch_search import trial
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_run, write_study
 
@@ -40,6 +41,7 @@ def test_configurations_that_differ_in_their_batch_have_the_same_largest(paths, 
     assert largest_batches.to_numpy().tolist() == [[2, 3, 3]] * 2
     assert not {"plan", "largest_batch"} & set(subjects(dataset))
     assert len(dataset.runs) == 6
+    assert tables.memory(dataset).column("Largest batch") == ["2", "2"]
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,7 @@ def test_a_batch_that_fits_as_large_as_was_asked_has_none_that_does_not(paths):
     plan = write_study(paths, [Planned(ASKED)])
     write_searched(plan, paths)
     write_run(paths, trial(ASKED, 4), 1, Recipe())
-    configurations = collect(paths).configurations
-    assert configurations[["largest_batch", "batch_trials"]].to_numpy().tolist() == [[4, 1]]
-    assert configurations["too_large_batch"].isna().all()
+    dataset = collect(paths)
+    assert dataset.configurations[["largest_batch", "batch_trials"]].to_numpy().tolist() == [[4, 1]]
+    assert dataset.configurations["too_large_batch"].isna().all()
+    assert tables.memory(dataset).column("Largest batch") == ["≥ 4"]

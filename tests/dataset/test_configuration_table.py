@@ -191,6 +191,16 @@ def change_end(run, rank, **changes):
     write_lines(run.rank_log(rank), [*map(json.loads, lines), json.loads(end) | changes])
 
 
+def lengthen(run, steps):
+    """Let the training window of the only rank have so many steps: its own again and again."""
+    lines = [json.loads(line) for line in run.rank_log(0).read_text().splitlines()]
+    for line in lines:
+        if line.get("name") == "training":
+            line |= {name: np.resize(line[name], steps).tolist() for name in ("step_seconds", "losses")}
+            line |= {"steps": steps, "seconds": sum(line["step_seconds"])}
+    write_lines(run.rank_log(0), lines)
+
+
 def test_a_study_in_which_nothing_has_another_baseline_has_no_speedup(paths):
     write_study(paths, [Planned(FOUR, RECIPE, 3)])
     alone = collect(paths)
@@ -204,3 +214,18 @@ def test_no_mean_and_no_bound_is_beyond_what_the_value_can_be():
     columns = _summary_columns(COLUMNS["exchange_latency_seconds"], np.array([-0.003, 0.001, -0.004]), None)
     assert columns["exchange_latency_seconds"] == columns["exchange_latency_seconds_low"] == 0.0
     assert columns["exchange_latency_seconds_high"] > 0
+
+
+def test_a_percentile_of_some_runs_only_is_none_of_the_configuration(paths):
+    """A run of 80 steps has no 99th percentile: that of the others, which are faster, is not that of all."""
+    asked = configuration(measured_steps=80, measured_seconds=1.0)
+    write_study(paths, [Planned(asked)])
+    first, second, third = (paths.configuration(asked.identity).run(repetition) for repetition in (1, 2, 3))
+    lengthen(first, 120)
+    lengthen(third, 120)
+    dataset = collect(paths)
+    assert [value > 0 for value in values(dataset, asked, "step_p99_seconds")] == [True, False, True]
+    assert np.isnan(row(dataset, asked)["step_p99_seconds"])
+    assert row(dataset, asked)["step_p50_seconds"] > 0
+    lengthen(second, 120)
+    assert row(collect(paths), asked)["step_p99_seconds"] > 0

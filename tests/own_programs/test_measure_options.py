@@ -7,6 +7,8 @@ from dlperf_study.commands import own_program
 from dlperf_study.commands.command_line import INTERRUPTED
 from dlperf_study.commands.parser import command_parser
 from dlperf_study.core.errors import StudyFileError
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 ERRORS = {
     "no levels": ["--over", "width"],
@@ -39,3 +41,17 @@ def test_an_interrupted_measurement_continues(tmp_path, monkeypatch, capsys):
     for _ in range(2):
         assert main(command) == INTERRUPTED
         assert "continues" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("outcome", ["completed", "failed"])
+def test_a_study_file_stays_unless_nothing_of_it_completed(tmp_path, monkeypatch, outcome):
+    def ended(options):
+        recipe = Recipe(outcome=outcome, reason="" if outcome == "completed" else "node-0 exited with code 1")
+        write_study(StudyPaths.of("python"), [Planned(configuration(study="python"), recipe)])
+        return 1
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
+    monkeypatch.setattr(own_program, "measure_study", ended)
+    assert main(["measure", "--over", "width=1,2", "--", "python", "train.py", "--width={width}"]) == 1
+    assert (tmp_path / "studies" / "python.yaml").exists() == (outcome == "completed")

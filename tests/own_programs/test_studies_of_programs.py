@@ -8,6 +8,7 @@ from dlperf_study.core.errors import StudyFileError
 from dlperf_study.execution.planning import load_cluster, plan_study
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Entry, varying
+from dlperf_study.study.plan_description import describe
 from dlperf_study.study.program import OWN_PROGRAM
 from dlperf_study.study.study_file import load_study
 from tests.own_programs.studies import STUDY, write_study
@@ -134,3 +135,14 @@ def test_a_setting_that_an_included_configuration_has_otherwise_varies(tmp_path)
     text = text.replace("train.py", "{script}").replace("fixed: {", "fixed: {script: train.py, ")
     entries = [Entry(configuration, configuration.identity) for configuration in configurations(tmp_path, text)]
     assert varying(entries, ("width", "devices_per_node")) == ("width", "devices_per_node", "script")
+
+
+@pytest.mark.parametrize(
+    ("amount", "is_known"),
+    [("", False), ("  samples_per_step: 8\n", True), ("  tokens_per_step: 8\n", True)],
+)
+def test_that_no_rate_will_come_is_said_before_anything_is_measured(tmp_path, amount, is_known):
+    text = STUDY.replace("fixed: {batch_per_device: 4}\n", "").replace("  start:", f"{amount}  start:")
+    plan = plan_study(load_study(write_study(tmp_path, text)), load_cluster("local"))
+    assert bool(plan.notes) != is_known
+    assert ("no rate" in describe(plan)) != is_known

@@ -10,7 +10,8 @@ from dlperf_study.__main__ import main
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.report import tables
+from dlperf_study.report import figures, tables
+from dlperf_study.report.figures.style import COLUMN
 from dlperf_study.report.macros import configuration_keys, short_names
 from dlperf_study.report.paper import for_paper, has_numbers, write_paper
 from dlperf_study.report.tables.latex import COLUMN_POINTS, PAGE_POINTS, latex_table
@@ -186,3 +187,27 @@ def _paper_of_two_devices(tmp_path: Path) -> Path:
     paths = StudyPaths(tmp_path / "example")
     write_titled(paths, [Planned(configuration(), ALONE), Planned(configuration(devices_per_node=2), TOGETHER)])
     return write_paper(paths)
+
+
+def test_a_configuration_whose_label_is_part_of_another_one_has_its_whole_label_as_name(tmp_path):
+    paths = StudyPaths(tmp_path / "example")
+    served = configuration(framework="paddle_ps", strategy="local"), configuration(devices_per_node=2)
+    limited = configuration(cpu_limit=0.5), configuration(cpu_limit=0.5, devices_per_node=2)
+    write_study(paths, list(map(Planned, (configuration(), *served, *limited))))
+    names = short_names(collect(paths))
+    assert len(set(names.values())) == 5
+
+
+def test_a_drawing_that_is_higher_than_a_page_is_not_written_for_a_column(tmp_path):
+    paths = StudyPaths(tmp_path / "example")
+    batches = [configuration(batch_per_device=batch) for batch in range(1, 41)]
+    write_titled(paths, [Planned(each, ALONE, 3, baseline=each, reference=batches[0]) for each in batches])
+    paper = write_paper(paths)
+    written, heights = {file.stem for file in (paper / "figures").iterdir()}, {}
+    for figure in figures.comparison(collect(paths)):
+        heights[figure.name] = figure.drawn(COLUMN).get_figheight()
+    assert max(heights.values()) > 9.0
+    assert {name for name in heights if f"{name}{COLUMN.suffix}" in written} == {
+        name for name, height in heights.items() if height <= 9.0
+    }
+    assert "too high for a column" in (paper / "paper.tex").read_text(encoding="utf-8")

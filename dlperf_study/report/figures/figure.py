@@ -179,6 +179,9 @@ class Figure:
         assert drawing is not None
         return drawing
 
+    def __repr__(self) -> str:
+        return f"{self.alt or self.title}" if not self.is_empty else f"{self.title}. {self.empty}"
+
     def _repr_html_(self) -> str:
         anchor = f"figure-{self.name}"
         content = f'<p class="nothing">{escape(self.empty)}</p>' if self.is_empty else self._picture()

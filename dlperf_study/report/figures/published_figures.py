@@ -28,8 +28,10 @@ OURS = "ours"
 _TITLE_INCHES, _LETTERS_PER_INCH = 0.6, 14
 _CAPTION = (
     "Dotted: ideal scaling from one device. Each line is relative to the baseline at its name: compare shapes only. "
-    "Dashed: ours, on our machine; solid: published."
 )
+_DASHED = "Dashed: ours, on our machine; solid: published."
+#: Where ours was measured on one number of devices only.
+_MARKS = "Marks of ours, on our machine, have no line: each was measured on one number of devices."
 _INTERVALS = " Bars: intervals, of what is published from the printed runs."
 _NO_INTERVAL = " Open markers have no interval: one value is printed, or too few runs."
 _NOT_DRAWN = " Not drawn, but in the tables, as nothing measured here answers the same question: "
@@ -69,11 +71,17 @@ def speedups(dataset: Dataset) -> Figure:
     drawn = [part for part in parts if part.ours]
     not_drawn = [part.title for part in parts if part.published and not part.ours]
     draw = partial(_draw, dataset, drawn) if drawn else None
-    caption = _caption(dataset, drawn, not_drawn) if drawn else ""
+    about_lines = f"{_CAPTION}{_DASHED if any(map(_has_line, drawn)) else _MARKS}"
+    caption = _caption(dataset, about_lines, drawn, not_drawn) if drawn else ""
     empty = _EMPTY if published.sources else NO_SOURCES
     title = "Published speedups, and ours"
     alt = alt_text_of_table(title, next_to_ours(dataset)) if drawn else ""
-    return Figure("published-speedups", title, caption, draw, empty, _CAPTION, alt)
+    return Figure("published-speedups", title, caption, draw, empty, about_lines, alt)
+
+
+def _has_line(part: _Part) -> bool:
+    """Return whether something of ours was measured on several numbers of devices."""
+    return any(line.rows["world_size"].nunique() > 1 for line in part.ours)
 
 
 def _published_lines(published: Published, points: pd.DataFrame) -> list[Series]:
@@ -106,10 +114,10 @@ def _our_lines(dataset: Dataset, published: list[Series]) -> list[Series]:
     return lines
 
 
-def _caption(dataset: Dataset, drawn: list[_Part], not_drawn: list[str]) -> str:
-    """Return what all drawn lines have in common, and what is not drawn."""
+def _caption(dataset: Dataset, about_lines: str, drawn: list[_Part], not_drawn: list[str]) -> str:
+    """Return what all drawn lines have in common, which begins with ``about_lines``, and what is not drawn."""
     has_interval = pd.concat([line.rows["speedup_low"].notna() for part in drawn for line in part.lines])
-    caption = _CAPTION
+    caption = about_lines
     if has_interval.any():
         caption += _INTERVALS
     if not has_interval.all():

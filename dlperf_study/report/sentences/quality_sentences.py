@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dlperf_study.core.errors import Severity
+from dlperf_study.core.user_commands import command_line, make_or
 from dlperf_study.core.wording import counted, first_of, in_sentence
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.wanted_precision import MOST_FURTHER_RUNS
@@ -27,6 +28,7 @@ MANY_DISTURBED = 0.25
 _REPORTED_BEFORE = frozenset(subject_label(name) for name in ("outcome", "runs_completed"))
 _BUSY_CORES = subject_label("busy_cores")
 _MORE_RUNS = "Measure more runs"
+_AGAIN = "Measure again on a quiet machine"
 #: So many rounds that differ are named.
 _MOST_ROUNDS = 3
 
@@ -60,7 +62,16 @@ def remedy_sentence(dataset: Dataset) -> str:
         return ""
     remedy = _remedy(dataset)
     limits = f". {_limits(dataset)}" if remedy == _MORE_RUNS else ""
-    return f"{answer(remedy)}: {', and '.join(reasons)}{limits}."
+    return f"{answer(remedy)}{_command(dataset) if remedy == _AGAIN else ''}: {', and '.join(reasons)}{limits}."
+
+
+def _command(dataset: Dataset) -> str:
+    """Return the command that measures a study again, in brackets; it keeps what was measured."""
+    study, is_quick = dataset.plan.study, dataset.plan.quick
+    command = command_line(f"study {study}{' --quick' if is_quick else ''} --again")
+    of_make = f"study STUDY={study}{' QUICK=1' if is_quick else ''} AGAIN=1"
+    # A program of a user is not below the folder that has the Makefile.
+    return f" (`{command if dataset.plan.is_program else make_or(of_make, command)}`)"
 
 
 def _limits(dataset: Dataset) -> str:
@@ -72,7 +83,7 @@ def _limits(dataset: Dataset) -> str:
 
 def _remedy(dataset: Dataset) -> str:
     if _disturbance(dataset):
-        return "Measure again on a quiet machine"
+        return _AGAIN
     wanted = dataset.plan.precision or 0.0
     needed = [precision.further_runs(wanted) for precision in missed_precisions(dataset)]
     if any(runs and runs[0] <= MOST_FURTHER_RUNS for runs in needed):

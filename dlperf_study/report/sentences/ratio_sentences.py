@@ -229,27 +229,28 @@ def reference_claims(dataset: Dataset) -> list[Claim]:
     return claims
 
 
-def claim_sentences(claims: Sequence[Claim]) -> Iterator[str]:
+def claim_sentences(claims: Sequence[Claim], most_named: int = MOST_NAMED) -> Iterator[str]:
     """Yield a sentence for each claim, or of many claims one for each verdict; then why others have no verdict.
 
     Each holds in 95 % of cases: of one claim by its verdict; of several, because these are judged together.
+    ``most_named``: so many configurations of which a sentence says the same are named.
     """
     decided = [claim for claim in claims if claim.word]
     if len(decided) <= MOST_CLAIMS:
         yield from (claim.sentence for claim in decided)
     else:
-        yield from _counted_sentences(decided)
-    yield from undecided_sentences(claims)
+        yield from _counted_sentences(decided, most_named)
+    yield from undecided_sentences(claims, most_named)
 
 
-def undecided_sentences(claims: Sequence[Claim]) -> Iterator[str]:
+def undecided_sentences(claims: Sequence[Claim], most_named: int = MOST_NAMED) -> Iterator[str]:
     """Yield why some of these claims have no verdict; nothing where all have one."""
     undecided = [claim for claim in claims if not claim.word]
     if undecided:
-        yield _undecided_sentence(undecided, len(claims))
+        yield _undecided_sentence(undecided, len(claims), most_named)
 
 
-def _undecided_sentence(undecided: Sequence[Claim], total: int) -> str:
+def _undecided_sentence(undecided: Sequence[Claim], total: int, most_named: int) -> str:
     """Return why claims have no verdict, each with its own reason; where none has, that nothing can be concluded."""
     by_reason: defaultdict[str, list[Claim]] = defaultdict(list)
     for claim in undecided:
@@ -258,32 +259,32 @@ def _undecided_sentence(undecided: Sequence[Claim], total: int) -> str:
     if len(undecided) == total and len(by_reason) == 1:
         return f"{NOTHING} on {subject} ({undecided[0].no_verdict_reason})."
     reasons = sorted(by_reason, key=lambda reason: len(by_reason[reason]), reverse=True)
-    parts = [f"{_named(by_reason[reason])} ({reason})" for reason in reasons[:MOST_NAMED]]
-    if more := sum(len(by_reason[reason]) for reason in reasons[MOST_NAMED:]):
+    parts = [f"{_named(by_reason[reason], most_named)} ({reason})" for reason in reasons[:most_named]]
+    if more := sum(len(by_reason[reason]) for reason in reasons[most_named:]):
         parts.append(f"and {more} more")
     return f"{NOTHING} on {f'{subject}: ' if len(undecided) == total else ''}{'; '.join(parts)}."
 
 
-def _named(claims: Sequence[Claim]) -> str:
-    return first_of([claim.configuration for claim in claims], MOST_NAMED, "; ")
+def _named(claims: Sequence[Claim], most_named: int) -> str:
+    return first_of([claim.configuration for claim in claims], most_named, "; ")
 
 
-def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
+def _counted_sentences(claims: Sequence[Claim], most_named: int) -> Iterator[str]:
     ratios = {claim.row.identity: claim.log_ratio for claim in claims}
     of_table = {claim.row.identity: claim.word for claim in claims}
     verdict_words = verdicts_together(of_table, ratios, widest_equality(claims[0].dataset.plan))
     for word in (FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE):
         of_word = [claim for claim in claims if verdict_words[claim.row.identity] == word]
         if of_word:
-            yield _counted_sentence(of_word, len(claims), word)
+            yield _counted_sentence(of_word, len(claims), word, most_named)
 
 
-def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
-    names = _named(claims)
+def _counted_sentence(claims: Sequence[Claim], total: int, word: str, most_named: int) -> str:
+    names = _named(claims, most_named)
     ratios = _ratios_text(claims, total, word)
     share = f"{len(claims)} of {counted(total, 'configuration')}"
     if word == NOT_DISTINGUISHABLE and len(claims) == total:
-        return _none_distinguishable(claims, ratios)
+        return _none_distinguishable(claims, ratios, most_named)
     verb, pronoun = ("trains", "its") if len(claims) == 1 else ("train", "their")
     if word == NOT_DISTINGUISHABLE:
         verdict = answer(f"{share} can't be told from {pronoun} {claims[0].role}")
@@ -301,7 +302,7 @@ def _ratios_text(claims: Sequence[Claim], total: int, word: str) -> str:
     return f" (all ratios together are within {printed})" if len(claims) > 1 else f" ({printed} times, judged together)"
 
 
-def _none_distinguishable(claims: Sequence[Claim], ratios: str) -> str:
+def _none_distinguishable(claims: Sequence[Claim], ratios: str, most_named: int) -> str:
     """Return that judged together no claim has another verdict, and which have one if they are judged alone.
 
     ``ratios``: between what the ratios are, in brackets.
@@ -311,6 +312,6 @@ def _none_distinguishable(claims: Sequence[Claim], ratios: str) -> str:
     if not decided:
         subject = _SUBJECTS[role]
         return f"{NOTHING} on {subject}: judged together, none of {total} can be told from its {role}{ratios}."
-    alone = first_of([f"{claim.configuration} is {claim.verdict}" for claim in decided], MOST_NAMED, "; ")
+    alone = first_of([f"{claim.configuration} is {claim.verdict}" for claim in decided], most_named, "; ")
     together = answer(f"None of {total} configurations is shown to be faster or slower")
     return f"{together} than its {role}{ratios}; judged alone, {alone}."

@@ -202,6 +202,9 @@ class Table:
         """Return the table with its whole caption and all its notes: it explains itself wherever it is put."""
         return html_table(self)
 
+    def __repr__(self) -> str:
+        return f"{self.title}\n{self.empty if self.is_empty else as_text(self)}"
+
     def _repr_html_(self) -> str:
         return html_on_page(self)
 

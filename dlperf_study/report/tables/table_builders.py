@@ -203,7 +203,8 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
         if name == "runs_completed":
             # Rounds that were added for precision are more runs than were planned.
             return Cell(f"{value} of {max(row.runs_planned, len(dataset.runs_of(row.identity)))}")
-        return Cell(str(value))
+        is_least = column.at_least_without and is_missing(getattr(row, column.at_least_without))
+        return Cell(f"≥ {value}" if is_least else str(value))
 
     return TableColumn(Heading(column.label, numeric=column.is_number), cell)
 

@@ -85,3 +85,11 @@ def test_sentences_menus_and_macros_print_a_number_alike():
     for metric in ("throughput", "speedup", "efficiency"):
         for row in printed_rows(dataset.configurations, metric).itertuples(index=False):
             assert " ".join(row[-2:]).strip() in {pair.removesuffix(" $\\times$") for pair in pairs}
+
+
+def test_completed_runs_without_a_rate_are_not_called_failed():
+    dataset = study(*(Planned(each, ALONE) for each in (ONE, TWO)))
+    rateless = replace(dataset, configurations=dataset.configurations.assign(throughput=np.nan))
+    [sentence] = [text for text in sentences.quality(rateless).sentences if "no number" in text]
+    assert "the completed runs of 2 have no rate" in sentence
+    assert "no completed run" not in sentence
