@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from dlperf_study.core.arrays import Integers
@@ -97,8 +98,20 @@ class Dataset:
         if self.whole:
             return self.whole.runs_of(identity)
         if identity not in self._runs_of:
-            self._runs_of[identity] = self.runs.iloc[self._run_positions.get(identity, [])]
+            positions = self._run_positions.get(identity, np.empty(0, np.int64))
+            is_in_one_piece = len(positions) > 0 and positions[-1] - positions[0] == len(positions) - 1
+            # To copy rows out of so many columns takes ten times as long as to look at a piece of them.
+            rows = slice(positions[0], positions[-1] + 1) if is_in_one_piece else positions
+            self._runs_of[identity] = self.runs.iloc[rows]
         return self._runs_of[identity]
+
+    @cached_property
+    def run_counts(self) -> Mapping[Any, int]:
+        """How many runs of each configuration there are, completed ones and others; none of which there is none."""
+        if self.whole:
+            return self.whole.run_counts
+        counts: Mapping[Any, int] = self.runs["identity"].value_counts().to_dict()
+        return counts
 
     def diagnostics_of(self, identity: str) -> pd.DataFrame:
         """Return the diagnostics about a configuration and its runs."""

@@ -140,11 +140,14 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
     factors = series_factors(rows, dataset.plan.scaling)
     varying = [name for name in factors if rows[name].nunique(dropna=False) > 1]
     unit, curves = column_named(dataset.rate).unit, list[Curve]()
-    for _, series in rows.groupby(varying, sort=False, dropna=False) if varying else [((), rows)]:
-        label = _BETWEEN_LEVELS.join(_named_level(name, series.iloc[0][name]) for name in varying)
+    numbers = rows.groupby(varying, sort=False, dropna=False).ngroup() if varying else [0] * len(rows)
+    by_series: dict[int, list[Any]] = {}
+    for identity, number in zip(rows["identity"], numbers, strict=True):
+        by_series.setdefault(number, []).append(dataset.configuration_rows[identity])
+    for series in by_series.values():
+        label = _BETWEEN_LEVELS.join(_named_level(name, getattr(series[0], name)) for name in varying)
         about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
-        sized = [(row, _Size.of(row, _log_rate(row, dataset.rate))) for row in series.itertuples()]
-        curves += _curves(about, sized)
+        curves += _curves(about, [(row, _Size.of(row, _log_rate(row, dataset.rate))) for row in series])
     return curves
 
 

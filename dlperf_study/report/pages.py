@@ -36,7 +36,7 @@ from dlperf_study.study.study import QUESTIONS
 
 TEMPLATES = Path(__file__).parent / "templates"
 TEMPLATE = "study"
-#: How many notebooks are executed at once, and how long all of them together may take.
+#: How many notebooks are executed at once, and how long one of them may take: of 25,000 configurations, minutes.
 PARALLEL = 2
 TIMEOUT_SECONDS = 900.0
 #: An element of a picture, in whose attributes ``<`` and ``>`` are escaped, and a drawing in it. The same in a text
@@ -190,6 +190,7 @@ def execute(executions: list[Execution], use: Callable[[Path], None]) -> None:
                 raise ReportError(f"{name}: not done after {TIMEOUT_SECONDS:.0f} s; stopped")
             running.remove(done)
             _close(done)
+            deadline = time.monotonic() + TIMEOUT_SECONDS
             _start(waiting, running)
             use(done.execution.output)
     finally:

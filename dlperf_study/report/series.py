@@ -10,9 +10,11 @@ from functools import cached_property
 from itertools import filterfalse
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dlperf_study.audit.published.points import Published
+from dlperf_study.core.arrays import Integers
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, column_named
@@ -84,39 +86,49 @@ def all_series(dataset: Dataset) -> list[Series]:
 
     A series shares its position with those of other models that differ in nothing else.
     """
-    factors, parts = varying_factors(dataset), _parts_of_series(dataset)
-    firsts, usual = [part.iloc[0] for part in parts], usual_levels(dataset.whole or dataset)
-    labels, full_labels = (_series_labels(firsts, factors, levels) for levels in (usual, {}))
+    factors, usual = varying_factors(dataset), usual_levels(dataset.whole or dataset)
+    numbers, all_levels = _levels_of_series(dataset)
+    labels, full_labels = (_series_labels(all_levels, factors, left_out) for left_out in (usual, {}))
+    # Sorted and divided once: to filter and sort so wide a table for each of thousands of series takes minutes.
+    rows = dataset.configurations
+    by_series = rows.iloc[np.lexsort((rows["world_size"], numbers))]
+    ends = np.cumsum(np.bincount(numbers, minlength=len(all_levels)))
     positions: dict[tuple[str, ...], int] = {}
     series = []
-    for part, first, label, full_label in zip(parts, firsts, labels, full_labels, strict=True):
-        levels = tuple(level_label(factor, first[factor]) for factor in factors if factor != "model")
-        position = positions.setdefault(levels, len(positions))
-        rows = part.sort_values("world_size", kind="stable")
-        unusual = frozenset(level_label(name, first[name]) for name in usual if first[name] != usual[name])
-        series.append(Series(label, position, rows, dataset.rate, full_label, unusual))
+    for begin, end, levels, label, full_label in zip((0, *ends), ends, all_levels, labels, full_labels, strict=False):
+        named = tuple(level_label(factor, levels[factor]) for factor in factors if factor != "model")
+        position = positions.setdefault(named, len(positions))
+        unusual = frozenset(level_label(name, levels[name]) for name in usual if levels[name] != usual[name])
+        series.append(Series(label, position, by_series.iloc[begin:end], dataset.rate, full_label, unusual))
     return series
 
 
-def _parts_of_series(dataset: Dataset) -> list[pd.DataFrame]:
-    """Return the configurations of each series, in the order of the plan."""
+def _levels_of_series(dataset: Dataset) -> tuple[Integers, list[dict[str, Any]]]:
+    """Return the number of the series of each configuration, and the levels of each series in the order of the plan."""
     factors, rows = varying_factors(dataset), dataset.configurations
-    return [part for _, part in rows.groupby(factors, sort=False, dropna=False)] if factors else [rows]
+    if not factors:
+        return np.zeros(len(rows), np.int64), [{}]
+    numbers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
+    _, firsts = np.unique(numbers, return_index=True)
+    return numbers, rows[factors].iloc[firsts].to_dict("records")
 
 
-def _series_labels(rows: Sequence[pd.Series], factors: Sequence[str], usual: Mapping[str, Any]) -> list[str]:
-    """Return the labels of series, given a row of each, without the levels that need not be named.
+def _series_labels(
+    all_levels: Sequence[Mapping[str, Any]], factors: Sequence[str], usual: Mapping[str, Any]
+) -> list[str]:
+    """Return the labels of series, given the levels of each, without those that need not be named.
 
     Unless a label would then have nothing that distinguishes it: there all have the usual levels too, or all levels.
     """
     for left_out in (usual, {}):
         labels = [
-            [level_label(name, row[name]) for name in factors if is_named(name, row[name], left_out)] for row in rows
+            [level_label(name, levels[name]) for name in factors if is_named(name, levels[name], left_out)]
+            for levels in all_levels
         ]
         shared = set.intersection(*map(set, labels)) if labels else set()
         if all(set(label) - shared for label in labels):
             return [SEPARATOR.join(label) for label in labels]
-    return [SEPARATOR.join(level_label(name, row[name]) for name in factors) for row in rows]
+    return [SEPARATOR.join(level_label(name, levels[name]) for name in factors) for levels in all_levels]
 
 
 def is_named(factor: str, level: Any, usual: Mapping[str, Any]) -> bool:
@@ -155,9 +167,11 @@ def usual_levels(dataset: Dataset) -> dict[str, Any]:
 
     What trains is always named.
     """
-    firsts = pd.DataFrame([part.iloc[0] for part in _parts_of_series(dataset)])
+    factors = varying_factors(dataset)
+    # Of each series all configurations have the same levels.
+    firsts = dataset.configurations[factors].drop_duplicates()
     usual = {}
-    for factor in varying_factors(dataset):
+    for factor in factors:
         counts = firsts[factor].value_counts()
         if factor not in _WHAT_TRAINS and counts.iloc[0] > len(firsts) / 2 and len(firsts) > LEAST_USUAL:
             usual[factor] = counts.index[0]

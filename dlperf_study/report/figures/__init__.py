@@ -34,6 +34,11 @@ _LEFT_OUT = {
     "steps": (drawings.MOST_PANELS, "whose steps vary most"),
     "stragglers": (drawings.MOST_ROWS, "whose ranks differ most"),
 }
+#: By figure: which configurations it shows of many, as many of both ends.
+_ENDS = {
+    "overview": "that are the fastest and the slowest",
+    "communication": "that wait for the largest and the smallest share of a step",
+}
 #: The figures that show computation times.
 _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
@@ -121,7 +126,7 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw:
     for model in dict.fromkeys(dataset.configurations["model"]):
         lines = [line for line in series if set(line.rows["model"]) == {model}]
         computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
-        omission = _omission(dataset, name, lines)
+        omission = _omission(dataset, name, lines, model)
         of_page = " ".join(filter(None, (caption.explanation, omission)))
         parts = (caption.explanation, caption.shared, omission, computation_note, context.conditions(dataset, model))
         file_name = f"{name}-{model}".replace("_", "-")
@@ -130,15 +135,22 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw:
         yield Figure(file_name, heading, full_caption, partial(draw, dataset, lines), empty, of_page, alt)
 
 
-def _omission(dataset: Dataset, name: str, series: list[Series]) -> str:
-    """Return the sentence on the configurations or lines that a figure leaves out; empty where it shows all."""
+def _omission(dataset: Dataset, name: str, series: list[Series], model: str) -> str:
+    """Return the sentence on what of a model a figure leaves out; empty where it shows all."""
+    nouns, count, criterion, shown = "configurations", sum(len(line.measured) for line in series), "", 0
     if name == "scaling":
         nouns, criterion = "lines", "whose last efficiencies are the largest and the smallest"
         count, shown = sum(len(line.measured) > 0 for line in series), drawings.most_lines(dataset)
+    elif name == "comparison":
+        groups = [group for group in all_groups(dataset, model) if len(group.measured)]
+        nouns, criterion = "references", "with the largest differences"
+        count, shown = len(groups), len(drawings.most_different(dataset, groups))
     elif name in _LEFT_OUT:
         most, criterion = _LEFT_OUT[name]
-        nouns, count = "configurations", sum(len(line.measured) for line in series)
         shown = drawings.most_of_model(dataset, most)
-    else:
-        return ""
-    return f"Of {count} {nouns} the {shown} {criterion} are shown." if count > shown else ""
+    elif name in _ENDS:
+        criterion, shown = _ENDS[name], drawings.most_rows(dataset)
+        if name == "communication":
+            nouns = "steps with parts"
+            count = sum(int(line.measured["exposed_seconds"].notna().sum()) for line in series)
+    return f"Of {count} {nouns} the {shown} {criterion} are shown." if criterion and count > shown else ""

@@ -1,7 +1,7 @@
 """The drawings: from the series of one model to a matplotlib figure, or to None where there is nothing to draw."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,9 @@ _LEAST_OF_MODEL = 3
 
 
 def overview(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw one row per measured configuration: its runs, their mean and its interval."""
-    rows = configuration_rows(series)
+    """Draw a row per measured configuration, of many the fastest and the slowest: its runs, their mean and interval."""
+    rows = configuration_rows(dataset, series)
+    rows = _extremes(dataset, rows, rows[dataset.rate])
     if rows.empty:
         return None
     drawing, axes, _ = charts.category_panel(dataset, width, list(rows["label"]))
@@ -36,13 +37,16 @@ def overview(dataset: Dataset, series: list[Series], width: Width) -> Drawing | 
 
 
 def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw each step that has parts as computation and exposed communication, with the pure communication as a line."""
-    rows = configuration_rows(series)
+    """Draw each step that has parts as computation and exposed communication, with the pure communication as a line.
+
+    Of many, those that wait for their gradients for the largest and the smallest share of a step.
+    """
+    rows = configuration_rows(dataset, series)
     rows = rows[rows["exposed_seconds"].notna()]
     has_parts = rows["exchange_seconds"].notna().any() or (rows["input_seconds"] > 0).any()
     if rows.empty or not has_parts:
         return None
-    rows = rows.assign(y=range(len(rows)))
+    rows = _extremes(dataset, rows, rows["exposed_seconds"] / rows["broken_down_step_seconds"])
     unit = unit_of("broken_down_step_seconds", rows["broken_down_step_seconds"])
     drawing, axes, layout = charts.category_panel(dataset, width, list(rows["label"]))
     charts.step_bars(axes, rows, unit, layout.bar_height)
@@ -68,15 +72,17 @@ def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawi
 
 
 def comparison(dataset: Dataset, groups: list[Group], width: Width) -> Drawing | None:
-    """Draw each group under its heading: throughputs with their runs on the left, what a step contains on the right."""
+    """Draw each group under its heading: throughputs with their runs on the left, what a step contains on the right.
+
+    Of many groups, those with the largest differences.
+    """
     labels: list[str] = []
     headings, parts = [], []
-    for group in groups:
-        if len(group.measured):
-            headings.append(len(labels))
-            first = len(labels) + 1
-            parts.append(group.measured.assign(y=range(first, first + len(group.measured))))
-            labels += [group.shared, *group.measured["label"]]
+    for group in most_different(dataset, groups):
+        headings.append(len(labels))
+        first = len(labels) + 1
+        parts.append(group.measured.assign(y=range(first, first + len(group.measured))))
+        labels += [group.shared, *group.measured["label"]]
     if not parts:
         return None
     rows = pd.concat(parts)
@@ -96,7 +102,7 @@ def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
     # Importing it takes a third of all that the notebook of a configuration imports, and that has no such dots.
     import seaborn
 
-    rows = configuration_rows(series)
+    rows = configuration_rows(dataset, series)
     rows = rows[rows["world_size"] > 1]
     ranks = _rank_shares(dataset, rows)
     if ranks.empty:
@@ -132,16 +138,46 @@ def most_of_model(dataset: Dataset, most: int) -> int:
     return max(_LEAST_OF_MODEL, most // models)
 
 
-def configuration_rows(series: list[Series]) -> pd.DataFrame:
+def configuration_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     """Return the measured configurations with a ``y`` each, their labels, and the position of their series."""
-    parts = []
+    of_identities = dataset.configuration_rows
+    added: dict[str, list[Any]] = {"identity": [], "position": [], "series": [], "label": []}
     for line, label in zip(series, short_labels(series), strict=True):
-        # A tuple of all columns would take most of the time of a large figure.
-        sizes = line.measured[["world_size", "nodes", "servers"]]
-        labels = [joined(label, devices_label(row)) for row in sizes.itertuples()]
-        parts.append(line.measured.assign(position=line.position, series=label, label=labels))
-    rows = pd.concat(parts)
+        for row in map(of_identities.__getitem__, line.rows["identity"]):
+            if not is_missing(getattr(row, line.rate)):
+                values = (row.identity, line.position, label, joined(label, devices_label(row)))
+                for column, value in zip(added.values(), values, strict=True):
+                    column.append(value)
+    # One selection: a table for each of thousands of series takes a minute.
+    rows = dataset.configurations.set_index("identity", drop=False).loc[added["identity"]].reset_index(drop=True)
+    return rows.assign(**added, y=range(len(rows)))
+
+
+def most_rows(dataset: Dataset) -> int:
+    """Return how many configurations of a model are drawn one by one: an even number, for as many of both ends."""
+    return most_of_model(dataset, MOST_ROWS) // 2 * 2
+
+
+def _extremes(dataset: Dataset, rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+    """Return the rows with the largest and the smallest values, as many of both; all where a page has room for them."""
+    most = most_rows(dataset)
+    if len(rows) > most:
+        ends = values.sort_values(kind="stable").index
+        rows = rows[rows.index.isin([*ends[: most // 2], *ends[-(most // 2) :]])]
     return rows.assign(y=range(len(rows)))
+
+
+def most_different(dataset: Dataset, groups: Iterable[Group]) -> list[Group]:
+    """Return the groups with a measured configuration, in their order; of many those with the largest differences.
+
+    A page has room for MOST_ROWS configurations, all models together, but for one group at least.
+    """
+    measured = [group for group in groups if len(group.measured)]
+    differences = [group.measured["relative_throughput"].map(math.log).abs().max() for group in measured]
+    by_difference = pd.Series(differences, dtype=float).fillna(0.0).sort_values(ascending=False, kind="stable").index
+    sizes = pd.Series([len(measured[position].measured) for position in by_difference], by_difference).cumsum()
+    kept = sizes[sizes <= max(most_rows(dataset), sizes.min())].index if len(sizes) else sizes.index
+    return [measured[position] for position in sorted(kept)]
 
 
 def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
@@ -237,7 +273,7 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
 
     Relative to the median of the run.
     """
-    rows = _most_varying(dataset, configuration_rows(series).dropna(subset="step_seconds"))
+    rows = _most_varying(dataset, configuration_rows(dataset, series).dropna(subset="step_seconds"))
     if rows.empty:
         return None
     titles = []

@@ -42,6 +42,8 @@ SPEEDUP, EFFICIENCY, GUIDE = "speedup", "efficiency", "guide"
 #: The column of what the other factors of a row are, in words; how many of these are drawn, each with a colour and a
 #: label.
 SETTING, MOST_SETTINGS = "setting", 40
+#: So many levels of a factor have room below a figure.
+MOST_LEVELS = 60
 EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has none. Levels are at equal distances."
 IDEAL = "Dotted: ideal."
 
@@ -53,12 +55,10 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
     """
     for name in filter("model".__ne__, varying_factors(dataset)):
         comparable = _comparable_rows(dataset, name)
-        rows = _most_different(comparable, dataset.rate)
+        rows = _most_different(_at_few_levels(comparable, name), dataset.rate)
         if not rows.empty:
             title = f"{COLUMNS[dataset.rate].label} by {column_named(name).words}"
-            count = comparable[SETTING].nunique()
-            shown = f" The {MOST_SETTINGS} of {count} settings whose levels differ most are shown."
-            omission = shown if count > MOST_SETTINGS else ""
+            omission = _omission(comparable, name)
             caption = f"{EXPLANATION}{omission} {context.repetition(dataset)} {context.conditions(dataset)}"
             draw = FactorChart(rows, dataset.rate, name, SETTING, "model", is_quick=dataset.plan.quick).drawing
             alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
@@ -70,6 +70,23 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
                 page_caption=f"{EXPLANATION}{omission}",
                 alt=alt,
             )
+
+
+def _omission(rows: pd.DataFrame, factor: str) -> str:
+    """Return the sentences on the levels and the settings that a figure has no room for; empty where it has."""
+    levels, settings = rows[factor].nunique(), rows[SETTING].nunique()
+    of_levels = f" Of {levels} levels {MOST_LEVELS} are shown, evenly spread." if levels > MOST_LEVELS else ""
+    of_settings = f" The {MOST_SETTINGS} of {settings} settings whose levels differ most are shown."
+    return f"{of_levels}{of_settings if settings > MOST_SETTINGS else ''}"
+
+
+def _at_few_levels(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
+    """Return the rows at as many levels, in order and evenly spread, as a figure has room for."""
+    levels = ordered_levels(rows[factor])
+    if len(levels) <= MOST_LEVELS:
+        return rows
+    shown = [levels[position] for position in np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(int)]
+    return rows[rows[factor].isin(shown)]
 
 
 def _most_different(rows: pd.DataFrame, rate: str) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.paths import is_building_report
-from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.statistics import CONFIDENCE, Estimate, Interval, bounded
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
@@ -121,7 +121,7 @@ class Names:
 
         Without the levels of most series, which the conditions of a page name.
         """
-        label = self._labels[row.identity]
+        label = _labels(self._whole)[row.identity]
         return f"{model_name(row)} ({label})" if label else model_name(row)
 
     def of_configuration(self, row: Any) -> str:
@@ -142,19 +142,22 @@ class Names:
         series = all_series(self._whole)
         return {identity: position for position, line in enumerate(series) for identity in line.rows["identity"]}
 
-    @cached_property
-    def _labels(self) -> dict[str, str]:
-        """What distinguishes the series of each configuration from the others of its model."""
-        firsts = pd.DataFrame([line.rows.iloc[0] for line in all_series(self._whole)])
-        labels: dict[int, str] = {}
-        for _, rows in firsts.reset_index(drop=True).groupby(["model", "own_program"], dropna=False):
-            labels |= _distinguishing_labels(rows, varying_factors(self._whole), usual_levels(self._whole))
-        return {identity: labels[position] for identity, position in self._series_of.items()}
-
     @property
     def _whole(self) -> Dataset:
         # A baseline may be none of the configurations that were selected.
         return self.dataset.whole or self.dataset
+
+
+@kept_with_dataset
+def _labels(dataset: Dataset) -> dict[str, str]:
+    """Return what distinguishes the series of each configuration from the others of its model."""
+    series, factors = all_series(dataset), varying_factors(dataset)
+    needed = dataset.configurations.set_index("identity")[[*dict.fromkeys(("model", "own_program", *factors))]]
+    firsts = needed.loc[[line.rows["identity"].iat[0] for line in series]].reset_index(drop=True)
+    labels: dict[int, str] = {}
+    for _, rows in firsts.groupby(["model", "own_program"], dropna=False):
+        labels |= _distinguishing_labels(rows, factors, usual_levels(dataset))
+    return {identity: labels[number] for number, line in enumerate(series) for identity in line.rows["identity"]}
 
 
 def _distinguishing_labels(rows: pd.DataFrame, factors: Sequence[str], usual: Mapping[str, Any]) -> dict[int, str]:

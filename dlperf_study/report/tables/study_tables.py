@@ -8,8 +8,6 @@ from math import isqrt
 from operator import attrgetter
 from typing import Any
 
-import pandas as pd
-
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
@@ -180,7 +178,9 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
     by its own verdict is not listed with it. Of each setting the first pairs are named, and the others counted.
     """
     different, different_pairs = _different_pairs(dataset), set[str]()
-    rows = pd.concat([configurations.assign(series=label) for label, configurations in labelled_series(dataset)])
+    labels = {name: label for label, rows in labelled_series(dataset) for name in rows["identity"]}
+    needed = dataset.configurations[["identity", "model", "own_program", "world_size"]]
+    rows = needed.set_index("identity", drop=False).loc[list(labels)].assign(series=list(labels.values()))
     throughputs = throughputs_of(dataset.runs, dataset.plan)
     ratios: dict[str, dict[str, Estimate]] = {}
     for (_, world_size), group in rows.groupby(["model", "world_size"], sort=False):

@@ -1,7 +1,7 @@
 """Tables with a row per configuration, member of a group or run, and their cells: a value, or why it is missing."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -127,7 +127,7 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
 
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
     """Yield the diagnostics about one number, those of several runs together and with their numbers."""
-    diagnostics = _diagnostics_that_count(dataset, row.identity)
+    diagnostics = _diagnostics_that_count(dataset).get(row.identity, [])
     subjects, similar = {name, *COLUMNS[name].related}, defaultdict(list)
     for diagnostic in diagnostics:
         if diagnostic.subject in subjects:
@@ -142,12 +142,16 @@ def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
 
 
 @kept_with_dataset
-def _diagnostics_that_count(dataset: Dataset, identity: str) -> list[Any]:
-    """Return the diagnostics about a configuration and its completed runs, as tuples: every cell asks for them."""
-    diagnostics, runs = dataset.diagnostics_of(identity), dataset.runs_of(identity)
-    completed = runs.loc[runs["outcome"] == Outcome.COMPLETED, "repetition"]
-    counts = diagnostics["repetition"].isna() | diagnostics["repetition"].isin(completed)
-    return list(diagnostics[counts].itertuples(index=False))
+def _diagnostics_that_count(dataset: Dataset) -> Mapping[str, list[Any]]:
+    """Return the diagnostics about each configuration and its completed runs, as tuples: every cell asks for them."""
+    runs = (dataset.whole or dataset).runs
+    completed = runs.loc[runs["outcome"] == Outcome.COMPLETED, ["identity", "repetition"]]
+    of_completed = set(completed.itertuples(index=False, name=None))
+    counting = defaultdict[str, list[Any]](list)
+    for diagnostic in dataset.diagnostics.dropna(subset="identity").itertuples(index=False):
+        if is_missing(diagnostic.repetition) or (diagnostic.identity, diagnostic.repetition) in of_completed:
+            counting[diagnostic.identity].append(diagnostic)
+    return counting
 
 
 def _runs_label(diagnostics: Iterable[Any]) -> str:
@@ -202,7 +206,7 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
             return Cell.missing(explain_missing(dataset, row, name))
         if name == "runs_completed":
             # Rounds that were added for precision are more runs than were planned.
-            return Cell(f"{value} of {max(row.runs_planned, len(dataset.runs_of(row.identity)))}")
+            return Cell(f"{value} of {max(row.runs_planned, dataset.run_counts.get(row.identity, 0))}")
         is_least = column.at_least_without and is_missing(getattr(row, column.at_least_without))
         return Cell(f"≥ {value}" if is_least else str(value))
 
@@ -344,12 +348,13 @@ def table_of_runs(
     for name_of_column in shown:
         column = run_column(runs, name_of_column)
         columns.append(link_evidence(dataset, column) if column.heading.numeric else column)
-    groups = []
-    tuples = dict(zip(runs.index, runs.itertuples(), strict=True))
-    for label, configurations in labelled_series(dataset):
-        of_series = runs[runs["identity"].isin(configurations["identity"])]
-        of_series = of_series.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable")
-        groups.append((label, map(tuples.__getitem__, of_series.index)))
+    series = labelled_series(dataset)
+    numbers = {identity: number for number, (_, rows) in enumerate(series) for identity in rows["identity"]}
+    # Of each series in turn the runs would be looked for among all: of many, for hours.
+    by_series = defaultdict[int, list[Any]](list)
+    for run in runs.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable").itertuples():
+        by_series[numbers.get(run.identity, len(series))].append(run)
+    groups = [(label, by_series[number]) for number, (label, _) in enumerate(series)]
     conditions = context.conditions(dataset)
     return grouped_table(name, title, conditions, columns, groups, notes, empty, noticed="throughput")
 

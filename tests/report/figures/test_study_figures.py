@@ -13,8 +13,10 @@ from dlperf_study.report import figures, tables
 from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import factors, style
 from dlperf_study.report.figures.drawings import MOST_LINES, MOST_PANELS, MOST_ROWS, STEP_PIECES, _ticks_with_one
+from dlperf_study.report.figures.factor_figure import MOST_LEVELS
 from dlperf_study.report.figures.line_charts import BOUND, IDEAL
 from dlperf_study.report.figures.style import PAGE, WIDTHS
+from dlperf_study.report.series import configuration_labels
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, on_devices, study
 from tests.report.figures.drawn import axes_of, curve, lines, only
@@ -271,6 +273,48 @@ def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row():
         "Batch per device 5",
     }
     assert f" the {MOST_ROWS} " in figure.caption
+
+
+@pytest.fixture(scope="module")
+def many() -> Dataset:
+    """Two more configurations than a figure has room for: pairs, of which all but that of batch 5 are far apart."""
+    planned = []
+    for batch in range(1, MOST_ROWS // 2 + 2):
+        two = configuration(batch_per_device=batch, devices_per_node=2)
+        exposed, longer = {"exposed_seconds": 0.001 * batch, "exchange_seconds": 0.05}, 1.01 if batch == 5 else 1.5
+        compared = replace(two, framework="horovod_torch")
+        planned.append(Planned(two, Recipe(0.08, **exposed), 1, reference=two))
+        planned.append(Planned(compared, Recipe(0.08 * longer, **exposed), 1, reference=two))
+    return study(*planned)
+
+
+@pytest.mark.parametrize("name", ["overview", "communication"])
+def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
+    figure, rows = only(getattr(figures, name)(many)), many.configurations
+    values = rows["throughput"] if name == "overview" else rows["exposed_seconds"] / rows["broken_down_step_seconds"]
+    labels = {" ".join(text.get_text().split()) for text in axes_of(figure)[0].texts}
+    assert len(labels) == MOST_ROWS
+    middle = rows.loc[values.sort_values().index[MOST_ROWS // 2 : MOST_ROWS // 2 + 2], "identity"]
+    names = configuration_labels(many)
+    assert {names[identity] for identity in rows["identity"]} - labels == {names[identity] for identity in middle}
+    assert f"Of {MOST_ROWS + 2} " in figure.caption
+    assert f" the {MOST_ROWS} that " in figure.caption
+
+
+def test_of_many_references_those_with_the_largest_differences_are_shown(many):
+    figure = only(figures.comparison(many))
+    assert f"Of {MOST_ROWS // 2 + 1} references the {MOST_ROWS // 2} with the largest differences" in figure.caption
+    headings = [label.get_text() for label in axes_of(figure)[0].get_yticklabels()]
+    assert "Batch per device 4 · 2 devices" in headings
+    assert "Batch per device 5 · 2 devices" not in headings
+
+
+def test_of_many_levels_of_a_factor_as_many_are_shown_as_have_room():
+    [figure] = factors(varied(*({"batch_per_device": batch} for batch in range(1, 2 * MOST_LEVELS + 2))))
+    [axes] = axes_of(figure)
+    ticks = [label.get_text() for label in axes.get_xticklabels()]
+    assert (len(ticks), ticks[0], ticks[-1]) == (MOST_LEVELS, "1", f"{2 * MOST_LEVELS + 1}")
+    assert f"Of {2 * MOST_LEVELS + 1} levels {MOST_LEVELS} are shown" in figure.caption
 
 
 def varied(*changes: dict[str, object]) -> Dataset:
