@@ -4,7 +4,7 @@ A series differs only in its number of devices. A group is a reference with what
 published points are named here too: by what distinguishes them from the others of their table.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import filterfalse
@@ -87,7 +87,7 @@ def all_series(dataset: Dataset) -> list[Series]:
     A series shares its position with those of other models that differ in nothing else.
     """
     factors, usual = varying_factors(dataset), usual_levels(dataset.whole or dataset)
-    numbers, all_levels = _levels_of_series(dataset)
+    numbers, all_levels = _levels_of_series(dataset, usual)
     labels, full_labels = (_series_labels(all_levels, factors, left_out) for left_out in (usual, {}))
     # Sorted and divided once: to filter and sort so wide a table for each of thousands of series takes minutes.
     rows = dataset.configurations
@@ -103,14 +103,17 @@ def all_series(dataset: Dataset) -> list[Series]:
     return series
 
 
-def _levels_of_series(dataset: Dataset) -> tuple[Integers, list[dict[str, Any]]]:
-    """Return the number of the series of each configuration, and the levels of each series in the order of the plan."""
+def _levels_of_series(dataset: Dataset, names: Collection[str]) -> tuple[Integers, list[dict[str, Any]]]:
+    """Return the number of the series of each configuration, and the levels of each series in the order of the plan.
+
+    ``names``: of which besides the varying factors.
+    """
     factors, rows = varying_factors(dataset), dataset.configurations
-    if not factors:
-        return np.zeros(len(rows), np.int64), [{}]
-    numbers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
+    numbers = np.zeros(len(rows), np.int64)
+    if factors:
+        numbers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
     _, firsts = np.unique(numbers, return_index=True)
-    return numbers, rows[factors].iloc[firsts].to_dict("records")
+    return numbers, rows[[*dict.fromkeys(("model", *factors, *names))]].iloc[firsts].to_dict("records")
 
 
 def _series_labels(
