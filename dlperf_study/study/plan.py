@@ -1,7 +1,7 @@
 """The plan of a study on one cluster: its configurations in order, and as JSON."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -211,7 +211,7 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
     _check_all_different(study, points, configurations)
     _check_rate(study, configurations)
     _check_searched_batches(study, points)
-    identities = {frozenset(point.items()): each.identity for point, each in zip(points, configurations, strict=True)}
+    identities = [each.identity for each in configurations]
     baselines = _denominators("baseline", study, points, identities)
     references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
     entries = []
@@ -280,16 +280,17 @@ def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Pl
     )
 
 
-def _denominators(
-    kind: Denominator, study: Study, points: Sequence[Point], identities: Mapping[frozenset[Any], str]
-) -> list[str]:
-    """Return the identity of each point's baseline or reference; ``identities`` has those of all points, by values."""
+def _denominators(kind: Denominator, study: Study, points: Sequence[Point], identities: Sequence[str]) -> list[str]:
+    """Return the identity of each point's baseline or reference; ``identities`` has those of the points."""
+    # A point has fifty values, of which a study varies a few: by these the declared one is found.
+    names = study.varied
+    by_levels = {tuple(map(point.get, names)): identity for point, identity in zip(points, identities, strict=True)}
     denominators = []
     for point in points:
-        denominator = frozenset(study.denominator_of(point, kind).items())
-        if denominator not in identities:
+        denominator = tuple(map(study.denominator_of(point, kind).get, names))
+        if denominator not in by_levels:
             raise study.missing_denominator(point, kind)
-        denominators.append(identities[denominator])
+        denominators.append(by_levels[denominator])
     return denominators
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.resources import PACKAGE_FOLDER
@@ -230,11 +231,8 @@ class Study:
 
     def missing_denominator(self, point: Point, kind: Denominator) -> StudyFileError:
         """Return the error for a point whose baseline or reference is not in the plan."""
-        denominator = self._format(self.denominator_of(point, kind))
-        return self._error(
-            f"{kind}: the {kind} of {self._format(point)} is {denominator}, "
-            "which is not in the study; add it to factors or include"
-        )
+        declared = f"the {kind} of {self._format(point)} is {self._format(self.denominator_of(point, kind))}"
+        return self._error(f"{kind}: {declared}, which is not in the study; add it to factors or include")
 
     def locate(self, name: str, value: Scalar) -> str:
         """Return where the study file has a level of a parameter, as messages name it: ``x.yaml: factors.model[0]``."""
@@ -256,10 +254,9 @@ class Study:
 
     def _different_points(self) -> list[Point]:
         """Return every point; raises StudyFileError if two are the same."""
-        keys: dict[frozenset[tuple[str, Scalar]], str] = {}
-        points = []
+        keys, points = dict[tuple[Scalar | None, ...], str](), []
         for key, point in self._all_points():
-            values = frozenset(point.items())
+            values = tuple(map(point.get, self.varied))
             if values in keys:
                 raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
             keys[values] = key
@@ -287,10 +284,12 @@ class Study:
 
     def _format(self, point: Point) -> str:
         """Return the values of a point that the study varies, as messages show them."""
-        names = list(self.factors)
-        for part in (*self.include, *(rule.values for rule in self._all_rules())):
-            names += part
-        return format_values({name: point[name] for name in dict.fromkeys(names) if name in point})
+        return format_values({name: point[name] for name in self.varied if name in point})
+
+    @cached_property
+    def varied(self) -> tuple[str, ...]:
+        """The names in which points, and what they declare as their baselines and references, may differ."""
+        return tuple(dict.fromkeys(chain(self.factors, *self.include, *(rule.values for rule in self._all_rules()))))
 
     def _all_rules(self) -> Rules:
         return tuple(rule for kind in DENOMINATORS for rule in self.rules(kind))

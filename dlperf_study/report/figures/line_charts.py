@@ -77,8 +77,11 @@ def _height(axes: Axes, value: float) -> float:
 
 
 def _spread_apart(heights: Sequence[float], sizes: Sequence[float], gap: float) -> list[float]:
-    """Return the middles of names from the top: as near to their heights as others and the bottom allow."""
-    middles, top = [], math.inf
+    """Return the middles of names from the top: as near to their heights as others and both ends of the panel allow.
+
+    More than fit into the panel go beyond its top.
+    """
+    middles, top = [], max(1.0, sum(sizes) + gap * (len(sizes) - 1))
     for height, size in zip(heights, sizes, strict=True):
         middles.append(min(height, top - size / 2))
         top = middles[-1] - size / 2 - gap
