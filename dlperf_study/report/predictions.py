@@ -23,9 +23,9 @@ def study_curves(dataset: Dataset) -> list[Curve]:
     series = all_series(dataset.whole or dataset)
     labels: dict[str, str] = {}
     for line, label in zip(series, short_labels(series), strict=True):
-        model = model_name(dataset.configuration_rows[line.rows["identity"].iat[0]])
+        model = model_name(dataset.configuration_rows[line.identities[0]])
         parts = [part for part in label.split(SEPARATOR) if part != model]
-        labels |= dict.fromkeys(line.rows["identity"], joined(model, *parts))
+        labels |= dict.fromkeys(line.identities, joined(model, *parts))
     return [replace(curve, label=labels[curve.identity]) for curve in curves_of_study(dataset)]
 
 

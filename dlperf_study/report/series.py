@@ -5,9 +5,9 @@ published points are named here too: by what distinguishes them from the others 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import filterfalse
+from itertools import compress, filterfalse
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,6 @@ from dlperf_study.study.parallel_parameters import ParallelParameters
 SEPARATOR = " · "
 #: What may vary within a group without being a factor of the study.
 _COUNTED = (("nodes", "node"), ("servers", "server"))
-#: The columns that name a configuration within its series. A tuple of all columns would take thirty times as long.
-_LABEL_COLUMNS = ["identity", "world_size", "nodes", "servers"]
 #: The columns that name a group and its members, besides the varying factors.
 _GROUP_COLUMNS = ("framework", "model", "own_program", "nodes", "servers", "world_size", "is_reference")
 #: What trains, and how: named of each series.
@@ -64,17 +62,35 @@ class Series:
 
     The position is the same in every figure and for every model, so that a colour means one thing on all pages.
     ``label``: its levels but the usual ones, which the conditions name; ``full_label``: all. ``unusual``: those of its
-    levels that differ from a usual one. ``rate``: the column of the rates that are compared.
+    levels that differ from a usual one. ``rate``: the column of the rates that are compared. ``part``: which rows of
+    ``table`` are its own.
     """
 
     label: str
     position: int
-    rows: pd.DataFrame
+    table: pd.DataFrame
     rate: str = "throughput"
     full_label: str = ""
     unusual: frozenset[str] = frozenset()
+    part: slice = field(default_factory=lambda: slice(None))
 
-    @cached_property
+    # Not kept: rows of thousands of series would take gigabytes, as each has two hundred columns.
+    @property
+    def rows(self) -> pd.DataFrame:
+        """Its configurations."""
+        return self.table.iloc[self.part]
+
+    @property
+    def identities(self) -> list[str]:
+        """The identities of its configurations."""
+        return list(self.table["identity"].iloc[self.part])
+
+    @property
+    def measured_identities(self) -> list[str]:
+        """The identities of its configurations with a rate."""
+        return list(compress(self.identities, self.table[self.rate].iloc[self.part].notna()))
+
+    @property
     def measured(self) -> pd.DataFrame:
         """The configurations with a rate, of at least one completed run."""
         return self.rows[self.rows[self.rate].notna()]
@@ -99,7 +115,8 @@ def all_series(dataset: Dataset) -> list[Series]:
         named = tuple(level_label(factor, levels[factor]) for factor in factors if factor != "model")
         position = positions.setdefault(named, len(positions))
         unusual = frozenset(level_label(name, levels[name]) for name in usual if levels[name] != usual[name])
-        series.append(Series(label, position, by_series.iloc[begin:end], dataset.rate, full_label, unusual))
+        part = slice(begin, end)
+        series.append(Series(label, position, by_series, dataset.rate, full_label, unusual, part))
     return series
 
 
@@ -193,19 +210,19 @@ def short_labels(series: list[Series]) -> list[str]:
 def configuration_labels(dataset: Dataset) -> dict[str, str]:
     """Return what each configuration is called, by identity: its series and its devices."""
     series = all_series(dataset)
-    return _with_devices(series, short_labels(series))
+    return _with_devices(dataset, series, short_labels(series))
 
 
 def full_configuration_labels(dataset: Dataset) -> dict[str, str]:
     """Return the same with all levels that vary, also those that most series have."""
     series = all_series(dataset)
-    return _with_devices(series, [line.full_label for line in series])
+    return _with_devices(dataset, series, [line.full_label for line in series])
 
 
-def _with_devices(series: Sequence[Series], names: Sequence[str]) -> dict[str, str]:
+def _with_devices(dataset: Dataset, series: Sequence[Series], names: Sequence[str]) -> dict[str, str]:
     labels = {}
     for line, name in zip(series, names, strict=True):
-        for row in line.rows[_LABEL_COLUMNS].itertuples():
+        for row in map(dataset.configuration_rows.__getitem__, line.identities):
             labels[str(row.identity)] = joined(name, devices_label(row))
     return labels
 
@@ -283,7 +300,7 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     """Return every group of the study or of one of its models, in the order of the plan."""
     positions = {}
     for line in all_series(dataset):
-        positions.update(dict.fromkeys(line.rows["identity"], line.position))
+        positions.update(dict.fromkeys(line.identities, line.position))
     rows = dataset.configurations
     references = rows.loc[rows["is_reference"] & ((rows["model"] == model) | (model is None)), "identity"]
     order = {identity: position for position, identity in enumerate(references)}

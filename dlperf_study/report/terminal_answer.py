@@ -90,7 +90,7 @@ def rates_of(dataset: Dataset) -> Rates:
 def _measured_rows(dataset: Dataset) -> list[Any]:
     """Return the configurations with a rate, by series."""
     measured = set(context.measured(dataset)["identity"])
-    identities = [identity for _, rows in labelled_series(dataset) for identity in rows["identity"]]
+    identities = [identity for _, of_series in labelled_series(dataset) for identity in of_series]
     return [dataset.configuration_rows[identity] for identity in identities if identity in measured]
 
 

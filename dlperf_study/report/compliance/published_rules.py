@@ -211,10 +211,13 @@ def _bounds(dataset: Dataset) -> RuleResult:
 
 
 def _lines(dataset: Dataset) -> RuleResult:
-    lines = [line for line in all_series(dataset) if line.measured["world_size"].nunique() > 1]
+    rows, all_devices = dataset.configuration_rows, list[list[int]]()
+    for line in all_series(dataset):
+        all_devices.append([rows[identity].world_size for identity in line.measured_identities])
+    lines = [devices for devices in all_devices if len(set(devices)) > 1]
     if not lines:
         return RuleResult.not_applicable("no line connects two numbers of devices")
-    is_single = pd.Series([not line.measured["world_size"].duplicated().any() for line in lines])
+    is_single = pd.Series([len(set(devices)) == len(devices) for devices in lines])
     runs = counted(len(context.completed_runs(dataset)), "run")
     connected = of_all("lines of one configuration on each number of devices", is_single)
     return RuleResult.of(bool(is_single.all()), connected, f"{runs} are single dots of the first figure")

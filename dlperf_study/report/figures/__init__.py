@@ -1,5 +1,6 @@
 """The figures of the report, as SVG and PDF: each function takes the dataset and yields one figure per model."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -83,7 +84,7 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
     caption = _Caption(explanation, _summary(dataset))
 
     def draw(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-        model = str(series[0].rows["model"].iloc[0])
+        model = str(dataset.configuration_rows[series[0].identities[0]].model)
         return drawings.comparison(dataset, all_groups(dataset, model), width)
 
     return _per_model(dataset, "comparison", "side by side", caption, draw, _NOT_COMPARED)
@@ -122,25 +123,27 @@ def _summary(dataset: Dataset, ratios: bool = False) -> str:
 
 
 def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw: Draw, empty: str) -> Iterator[Figure]:
-    series = all_series(dataset)
-    for model in dict.fromkeys(dataset.configurations["model"]):
-        lines = [line for line in series if set(line.rows["model"]) == {model}]
+    of_model, rows = defaultdict[str, list[Series]](list), dataset.configuration_rows
+    for line in all_series(dataset):
+        of_model[rows[line.identities[0]].model].append(line)
+    for model, lines in of_model.items():
         computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
         omission = _omission(dataset, name, lines, model)
         of_page = " ".join(filter(None, (caption.explanation, omission)))
         parts = (caption.explanation, caption.shared, omission, computation_note, context.conditions(dataset, model))
         file_name = f"{name}-{model}".replace("_", "-")
-        full_caption, heading = " ".join(filter(None, parts)), f"{model_name(lines[0].rows.iloc[0])}: {title}"
+        full_caption, heading = " ".join(filter(None, parts)), f"{model_name(rows[lines[0].identities[0]])}: {title}"
         alt = alt_text(dataset, name, heading, lines)
         yield Figure(file_name, heading, full_caption, partial(draw, dataset, lines), empty, of_page, alt)
 
 
 def _omission(dataset: Dataset, name: str, series: list[Series], model: str) -> str:
     """Return the sentence on what of a model a figure leaves out; empty where it shows all."""
-    nouns, count, criterion, shown = "configurations", sum(len(line.measured) for line in series), "", 0
+    nouns, criterion, shown = "configurations", "", 0
+    count = sum(len(line.measured_identities) for line in series)
     if name == "scaling":
         nouns, criterion = "lines", "whose last efficiencies are the largest and the smallest"
-        count, shown = sum(len(line.measured) > 0 for line in series), drawings.most_lines(dataset)
+        count, shown = sum(bool(line.measured_identities) for line in series), drawings.most_lines(dataset)
     elif name == "comparison":
         groups = [group for group in all_groups(dataset, model) if len(group.measured)]
         nouns, criterion = "references", "with the largest differences"
@@ -152,5 +155,6 @@ def _omission(dataset: Dataset, name: str, series: list[Series], model: str) -> 
         criterion, shown = _ENDS[name], drawings.most_rows(dataset)
         if name == "communication":
             nouns = "steps with parts"
-            count = sum(int(line.measured["exposed_seconds"].notna().sum()) for line in series)
+            rows = dataset.configurations
+            count = int((rows["model"] == model)[rows[dataset.rate].notna() & rows["exposed_seconds"].notna()].sum())
     return f"Of {count} {nouns} the {shown} {criterion} are shown." if criterion and count > shown else ""

@@ -140,14 +140,12 @@ def most_of_model(dataset: Dataset, most: int) -> int:
 
 def configuration_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     """Return the measured configurations with a ``y`` each, their labels, and the position of their series."""
-    of_identities = dataset.configuration_rows
     added: dict[str, list[Any]] = {"identity": [], "position": [], "series": [], "label": []}
     for line, label in zip(series, short_labels(series), strict=True):
-        for row in map(of_identities.__getitem__, line.rows["identity"]):
-            if not is_missing(getattr(row, line.rate)):
-                values = (row.identity, line.position, label, joined(label, devices_label(row)))
-                for column, value in zip(added.values(), values, strict=True):
-                    column.append(value)
+        for row in map(dataset.configuration_rows.__getitem__, line.measured_identities):
+            values = (row.identity, line.position, label, joined(label, devices_label(row)))
+            for column, value in zip(added.values(), values, strict=True):
+                column.append(value)
     # One selection: a table for each of thousands of series takes a minute.
     rows = dataset.configurations.set_index("identity", drop=False).loc[added["identity"]].reset_index(drop=True)
     return rows.assign(**added, y=range(len(rows)))
@@ -182,7 +180,7 @@ def most_different(dataset: Dataset, groups: Iterable[Group]) -> list[Group]:
 
 def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
     """Draw the rate, speedup and efficiency against devices, one line per series."""
-    lines = _most_unlike(dataset, [line for line in series if len(line.measured)])
+    lines = _most_unlike(dataset, [line for line in series if line.measured_identities])
     devices = sorted({size for line in lines for size in line.measured["world_size"]})
     if len(devices) < 2:
         return None
@@ -218,16 +216,16 @@ def _most_unlike(dataset: Dataset, lines: list[Series]) -> list[Series]:
     half = most_lines(dataset) // 2
     if len(lines) <= 2 * half:
         return lines
-    efficiencies = pd.Series([_last_efficiency(line) for line in lines])
+    efficiencies = pd.Series([_last_efficiency(dataset, line) for line in lines])
     # What has none is neither large nor small.
     ordered = efficiencies.fillna(efficiencies.median()).argsort(kind="stable").to_numpy()
     return [lines[index] for index in sorted((*ordered[:half], *ordered[-half:]))]
 
 
-def _last_efficiency(line: Series) -> float:
+def _last_efficiency(dataset: Dataset, line: Series) -> float:
     """Return the efficiency with the most devices; NaN where a line has none."""
-    efficiencies = line.measured["efficiency"].dropna()
-    return float(efficiencies.iloc[-1]) if len(efficiencies) else math.nan
+    rows = map(dataset.configuration_rows.__getitem__, reversed(line.measured_identities))
+    return next((float(row.efficiency) for row in rows if not is_missing(row.efficiency)), math.nan)
 
 
 def _draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> None:

@@ -41,7 +41,7 @@ MOST_CONFIGURATIONS = 30
 
 def alt_text(dataset: Dataset, name: str, title: str, lines: Sequence[Series]) -> str:
     """Return the title of a figure and, of each configuration that was measured, the numbers with their intervals."""
-    total = sum(len(line.measured) for line in lines)
+    total = sum(len(line.measured_identities) for line in lines)
     configurations = list(islice(_configurations(dataset, name, lines), MOST_CONFIGURATIONS))
     if not configurations:
         return f"{title}."
@@ -64,7 +64,7 @@ def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Ite
     rate = (dataset.rate,) if name in _OF_RATES else ()
     columns = list(map(partial(measured_column, dataset), (*rate, *_COLUMNS[name])))
     for line, label in zip(lines, short_labels(list(lines)), strict=True):
-        for row in map(dataset.configuration_rows.__getitem__, line.measured["identity"]):
+        for row in map(dataset.configuration_rows.__getitem__, line.measured_identities):
             values = []
             for column in columns:
                 cell = column.cell(row)

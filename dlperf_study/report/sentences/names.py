@@ -140,7 +140,7 @@ class Names:
     def _series_of(self) -> dict[str, int]:
         """The number of the series of each configuration."""
         series = all_series(self._whole)
-        return {identity: position for position, line in enumerate(series) for identity in line.rows["identity"]}
+        return {identity: position for position, line in enumerate(series) for identity in line.identities}
 
     @property
     def _whole(self) -> Dataset:
@@ -153,11 +153,11 @@ def _labels(dataset: Dataset) -> dict[str, str]:
     """Return what distinguishes the series of each configuration from the others of its model."""
     series, factors = all_series(dataset), varying_factors(dataset)
     needed = dataset.configurations.set_index("identity")[[*dict.fromkeys(("model", "own_program", *factors))]]
-    firsts = needed.loc[[line.rows["identity"].iat[0] for line in series]].reset_index(drop=True)
+    firsts = needed.loc[[line.identities[0] for line in series]].reset_index(drop=True)
     labels: dict[int, str] = {}
     for _, rows in firsts.groupby(["model", "own_program"], dropna=False):
         labels |= _distinguishing_labels(rows, factors, usual_levels(dataset))
-    return {identity: labels[number] for number, line in enumerate(series) for identity in line.rows["identity"]}
+    return {identity: labels[number] for number, line in enumerate(series) for identity in line.identities}
 
 
 def _distinguishing_labels(rows: pd.DataFrame, factors: Sequence[str], usual: Mapping[str, Any]) -> dict[int, str]:

@@ -199,7 +199,7 @@ def speedup_claims(dataset: Dataset) -> list[Claim]:
     names, rows = Names(dataset), dataset.configuration_rows
     claims, ratios = [], Ratios(dataset)
     for line in all_series(dataset):
-        last = rows[(line.measured if len(line.measured) else line.rows)["identity"].iloc[-1]]
+        last = rows[(line.measured_identities or line.identities)[-1]]
         if last.is_baseline:
             continue
         baseline = rows[last.baseline_identity]

@@ -216,7 +216,7 @@ def loss_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield to what most of the efficiency of each series is lost, where one factor is below all others."""
     names = Names(dataset)
     for line in all_series(dataset):
-        rows = [dataset.configuration_rows[identity] for identity in line.measured["identity"]]
+        rows = [dataset.configuration_rows[identity] for identity in line.measured_identities]
         if not rows or rows[-1].is_baseline or is_missing(rows[-1].efficiency_low):
             continue
         if (factor := dominant_factor(rows[-1])) is not None:

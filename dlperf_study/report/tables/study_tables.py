@@ -178,7 +178,7 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
     by its own verdict is not listed with it. Of each setting the first pairs are named, and the others counted.
     """
     different, different_pairs = _different_pairs(dataset), set[str]()
-    labels = {name: label for label, rows in labelled_series(dataset) for name in rows["identity"]}
+    labels = {name: label for label, of_series in labelled_series(dataset) for name in of_series}
     needed = dataset.configurations[["identity", "model", "own_program", "world_size"]]
     rows = needed.set_index("identity", drop=False).loc[list(labels)].assign(series=list(labels.values()))
     throughputs = throughputs_of(dataset.runs, dataset.plan)

@@ -312,8 +312,8 @@ def table_of_configurations(
     identities = set((dataset.configurations if selected is None else selected)["identity"]) if shown else set()
     columns = [*map(factor_column, _keys(dataset)), *map(partial(measured_column, dataset), shown)]
     groups = []
-    for label, configurations in labelled_series(dataset):
-        members = filter(identities.__contains__, configurations["identity"])
+    for label, of_series in labelled_series(dataset):
+        members = filter(identities.__contains__, of_series)
         groups.append((label, map(dataset.configuration_rows.__getitem__, members)))
     notes = map(defined, shown) if notes is None else notes
     noticed = next((column for column in shown if COLUMNS[column].is_number), "throughput")
@@ -349,7 +349,7 @@ def table_of_runs(
         column = run_column(runs, name_of_column)
         columns.append(link_evidence(dataset, column) if column.heading.numeric else column)
     series = labelled_series(dataset)
-    numbers = {identity: number for number, (_, rows) in enumerate(series) for identity in rows["identity"]}
+    numbers = {identity: number for number, (_, of_series) in enumerate(series) for identity in of_series}
     # Of each series in turn the runs would be looked for among all: of many, for hours.
     by_series = defaultdict[int, list[Any]](list)
     for run in runs.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable").itertuples():
@@ -359,10 +359,10 @@ def table_of_runs(
     return grouped_table(name, title, conditions, columns, groups, notes, empty, noticed="throughput")
 
 
-def labelled_series(dataset: Dataset) -> list[tuple[str, pd.DataFrame]]:
-    """Return the label and the configurations of every series of the study."""
+def labelled_series(dataset: Dataset) -> list[tuple[str, list[str]]]:
+    """Return the label of every series of the study, and the identities of its configurations."""
     series = all_series(dataset)
-    return [(label, line.rows) for label, line in zip(short_labels(series), series, strict=True)]
+    return [(label, line.identities) for label, line in zip(short_labels(series), series, strict=True)]
 
 
 def label_column(heading: str, name: str) -> TableColumn:
