@@ -73,6 +73,10 @@ class Dataset:
         """The table of steps, read where it is asked for: a study may have millions of them."""
         return tables.read(TableName.STEPS, self.folder)
 
+    def steps_of(self, identities: Collection[str]) -> pd.DataFrame:
+        """Return the steps of some configurations, without those of all others in memory."""
+        return tables.read(TableName.STEPS, self.folder, identities=identities)
+
     @cached_property
     def rate(self) -> str:
         """The column that its ratios are of: ``throughput``, or ``token_throughput`` if its study counts tokens."""
@@ -97,13 +101,10 @@ class Dataset:
         """Return the runs of a configuration."""
         if self.whole:
             return self.whole.runs_of(identity)
-        if identity not in self._runs_of:
-            positions = self._run_positions.get(identity, np.empty(0, np.int64))
-            is_in_one_piece = len(positions) > 0 and positions[-1] - positions[0] == len(positions) - 1
-            # To copy rows out of so many columns takes ten times as long as to look at a piece of them.
-            rows = slice(positions[0], positions[-1] + 1) if is_in_one_piece else positions
-            self._runs_of[identity] = self.runs.iloc[rows]
-        return self._runs_of[identity]
+        positions = self._run_positions.get(identity, np.empty(0, np.int64))
+        is_in_one_piece = len(positions) > 0 and positions[-1] - positions[0] == len(positions) - 1
+        # To copy rows out of so many columns takes ten times as long as to look at a piece of them.
+        return self.runs.iloc[slice(positions[0], positions[-1] + 1) if is_in_one_piece else positions]
 
     @cached_property
     def run_counts(self) -> Mapping[Any, int]:
@@ -120,11 +121,6 @@ class Dataset:
     @cached_property
     def derived(self) -> dict[tuple[Any, ...], Any]:
         """What functions marked with ``kept_with_dataset`` returned, by the function and its other arguments."""
-        return {}
-
-    @cached_property
-    def _runs_of(self) -> dict[str, pd.DataFrame]:
-        """The runs of each configuration that was asked for: every cell without a number asks again."""
         return {}
 
     # Comparing every row with an identity takes a table of many configurations a time that grows with their square.

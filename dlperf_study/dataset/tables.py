@@ -1,6 +1,6 @@
 """The tables of the dataset as pandas frames and as files; types and order come from ``columns``."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -260,16 +260,21 @@ def require(table: TableName, folder: Path) -> Path:
     return file
 
 
-def read(table: TableName, folder: Path, defaults: Mapping[str, Any] | None = None) -> pd.DataFrame:
+def read(
+    table: TableName,
+    folder: Path,
+    defaults: Mapping[str, Any] | None = None,
+    identities: Collection[str] | None = None,
+) -> pd.DataFrame:
     """Read a table, also one of an earlier or a later version: columns that it does not have are filled.
 
     ``defaults``: values of columns that were added later; others are missing values. Columns that this version does not
-    know come last.
+    know come last. ``identities``: of which configurations; None: of all.
     Raises EvidenceError when it has not been written, is damaged, or can't do without a column that it does not have.
     """
     file = require(table, folder)
     try:
-        content = pd.read_parquet(file)
+        content = pd.read_parquet(file, filters=None if identities is None else _condition(file, identities))
     except (OSError, ValueError, pa.ArrowException) as error:
         raise EvidenceError(f"{file}: is no table ({error}); {_REMEDY}") from error
     columns: dict[str, pd.Series] = {}
@@ -283,6 +288,14 @@ def read(table: TableName, folder: Path, defaults: Mapping[str, Any] | None = No
         return content
     unknown = content.drop(columns=columns, errors="ignore")
     return pd.DataFrame(columns | dict(unknown.items()), content.index, copy=False).copy()
+
+
+def _condition(file: Path, identities: Collection[str]) -> compute.Expression | None:
+    """Return the condition on a row that it is of these configurations; None for a table without rows."""
+    # There a column of strings has no type, and is equal to none.
+    if pa.types.is_null(parquet.read_schema(file).field("identity").type):
+        return None
+    return compute.field("identity").isin(pa.array([*identities], pa.string()))
 
 
 def _stored_or_default(content: pd.DataFrame, column: Metric, expected: Dtype, default: Any) -> pd.Series:

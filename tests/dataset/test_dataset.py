@@ -144,6 +144,28 @@ def test_every_step_of_every_window_and_rank_is_kept(paths, measured):
             assert kept[(1, log.rank, name)] == window.steps
 
 
+def test_the_steps_of_some_configurations_are_those_of_the_whole_table(paths):
+    example_study(paths)
+    dataset = collect(paths)
+    chosen = list(dataset.configurations["identity"].iloc[1:3])
+    expected = dataset.steps[dataset.steps["identity"].isin(chosen)]
+    assert 0 < len(expected) < len(dataset.steps)
+    some = dataset.steps_of(chosen)
+    assert some[["identity", "seconds"]].astype({"identity": str}).to_numpy().tolist() == (
+        expected[["identity", "seconds"]].astype({"identity": str}).to_numpy().tolist()
+    )
+
+
+@pytest.mark.parametrize("identities", [[], ["of-no-study"]])
+@pytest.mark.parametrize("is_measured", [True, False])
+def test_there_are_no_steps_of_no_configuration(paths, request, is_measured, identities):
+    if is_measured:
+        request.getfixturevalue("measured")
+    else:
+        write_plan(paths, [Planned(ASKED)])
+    assert len(collect(paths).steps_of(identities)) == 0
+
+
 def test_a_truncated_rank_log_is_an_error_and_its_run_is_not_counted(paths, measured):
     log = measured[1].rank_log(1)
     log.write_text("\n".join(log.read_text().splitlines()[:-1]))

@@ -154,7 +154,6 @@ def _omission(dataset: Dataset, name: str, series: list[Series], model: str) -> 
     elif name in _ENDS:
         criterion, shown = _ENDS[name], drawings.most_rows(dataset)
         if name == "communication":
-            nouns = "steps with parts"
-            rows = dataset.configurations
-            count = int((rows["model"] == model)[rows[dataset.rate].notna() & rows["exposed_seconds"].notna()].sum())
+            rows = context.measured(dataset)
+            nouns, count = "steps with parts", int(rows.loc[rows["model"] == model, "exposed_seconds"].notna().sum())
     return f"Of {count} {nouns} the {shown} {criterion} are shown." if criterion and count > shown else ""

@@ -98,18 +98,18 @@ def comparison(dataset: Dataset, groups: list[Group], width: Width) -> Drawing |
 
 
 def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw the mean computation step of each rank relative to the slowest of its run."""
+    """Draw the mean computation step of each rank relative to the slowest of its run; of the least balanced."""
     # Importing it takes a third of all that the notebook of a configuration imports, and that has no such dots.
     import seaborn
 
     rows = configuration_rows(dataset, series)
     rows = rows[rows["world_size"] > 1]
+    if len(rows) > (most := most_of_model(dataset, MOST_ROWS)):
+        rows = rows[rows.index.isin(rows["load_balance"].nsmallest(most).index)]
     ranks = _rank_shares(dataset, rows)
     if ranks.empty:
         return None
-    slowest_ranks = ranks.groupby("identity", observed=True)["share"].min().nsmallest(most_of_model(dataset, MOST_ROWS))
-    if len(rows) > len(slowest_ranks):
-        rows = rows[rows["identity"].isin(slowest_ranks.index)]
+    rows = rows[rows["identity"].isin(ranks["identity"].unique())]
     ranks = charts.at_same_height(ranks, rows.assign(y=range(len(rows))))
     drawing, axes, _ = charts.category_panel(dataset, width, list(rows["label"]))
     dots = {"size": 3, "color": PALETTE[0], "alpha": 0.55, "jitter": False}
@@ -123,10 +123,8 @@ def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
 
 def _rank_shares(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
     """Return ``identity``, ``repetition``, ``rank`` and ``share``: its mean computation step / the slowest rank's."""
-    steps = dataset.steps
-    is_shown = steps["window"].isin(("computation_before", "computation_after")) & steps["identity"].isin(
-        rows["identity"]
-    )
+    steps = dataset.steps_of(list(rows["identity"]))
+    is_shown = steps["window"].isin(("computation_before", "computation_after"))
     of_run = ["identity", "repetition"]
     ranks = steps[is_shown].groupby([*of_run, "rank"], as_index=False, observed=True)["seconds"].mean()
     return ranks.assign(share=ranks["seconds"] / ranks.groupby(of_run, observed=True)["seconds"].transform("max"))
@@ -325,8 +323,9 @@ def _thinned(run: pd.Series, count: int) -> pd.Series:
 @kept_with_dataset
 def _relative_runs(dataset: Dataset, identities: tuple[str, ...]) -> list[list[pd.Series]]:
     """Return the relative steps of each run of each of the configurations."""
-    is_shown = dataset.steps["identity"].isin(identities) & dataset.steps["window"].isin(STEP_WINDOWS)
-    steps_by_identity = dict(list(dataset.steps[is_shown].groupby("identity", observed=True)))
+    all_steps = dataset.steps_of(identities)
+    is_shown = all_steps["window"].isin(STEP_WINDOWS)
+    steps_by_identity = dict(list(all_steps[is_shown].groupby("identity", observed=True)))
     warmups = dataset.configurations.set_index("identity")["warmup_steps"]
     return [list(_relative_steps(steps_by_identity[name], warmups[name])) for name in identities]
 

@@ -1,5 +1,7 @@
 """Why a value is missing: every dash in a table has its reason."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +32,7 @@ class _Gap:
     @cached_property
     def runs(self) -> pd.DataFrame:
         """Its completed runs."""
-        return _completed_runs_of(self._dataset, self.row.identity)
+        return completed_of(self._dataset.runs_of(self.row.identity))
 
     def has(self, name: str) -> bool:
         """Return whether it has a value of another metric."""
@@ -101,15 +103,16 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
         return "a study in blocks has no interval of a ratio, however many runs it has"
     if row.runs_completed < MINIMUM_RUNS:
         return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
-    of_row = _completed_runs_of(dataset, row.identity)
     if denominator is None:
         is_quotient = COLUMNS[column].shown is Shown.QUOTIENT
-        return _explain_missing_interval_of_mean(of_row["exposed_seconds" if is_quotient else column], is_quotient)
-    of_denominator = _completed_runs_of(dataset, getattr(row, f"{denominator}_identity"))
+        values = _of_completed_runs(dataset, row.identity, "exposed_seconds" if is_quotient else column)
+        return _explain_missing_interval_of_mean(values, is_quotient)
+    rounds = _of_completed_runs(dataset, row.identity, "round")
+    of_denominator = _of_completed_runs(dataset, getattr(row, f"{denominator}_identity"), "round")
     if len(of_denominator) < MINIMUM_RUNS:
         return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
-    common_rounds = {*of_row["round"].dropna()} & {*of_denominator["round"].dropna()}
-    is_in_rounds = of_row["round"].notna().any() and of_denominator["round"].notna().any()
+    common_rounds = {*rounds.dropna()} & {*of_denominator.dropna()}
+    is_in_rounds = rounds.notna().any() and of_denominator.notna().any()
     if is_in_rounds and len(common_rounds) < MINIMUM_RUNS:
         return (
             f"{counted(len(common_rounds), 'round')} with a run of both it and its {denominator}: an interval of their "
@@ -123,11 +126,20 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
     return f"runs of it or of its {denominator} are equal, or differ by the same in every round: no interval"
 
 
+def _of_completed_runs(dataset: Dataset, identity: str, column: str) -> pd.Series:
+    """Return what a column has of the completed runs of a configuration."""
+    whole = dataset.whole or dataset
+    return whole.runs[column].iloc[_completed_positions(whole).get(identity, [])]
+
+
 @kept_with_dataset
-def _completed_runs_of(dataset: Dataset, identity: str) -> pd.DataFrame:
-    runs = dataset.runs_of(identity)
-    # Nearly always all are completed, and to select among so many columns takes long.
-    return runs if (runs["outcome"] == Outcome.COMPLETED).all() else completed_of(runs)
+def _completed_positions(dataset: Dataset) -> Mapping[Any, list[int]]:
+    """Return where in the table of runs the completed ones of each configuration are."""
+    positions = defaultdict[Any, list[int]](list)
+    for position, (identity, outcome) in enumerate(zip(dataset.runs["identity"], dataset.runs["outcome"], strict=True)):
+        if outcome == Outcome.COMPLETED:
+            positions[identity].append(position)
+    return positions
 
 
 def _explain_missing_interval_of_mean(values: pd.Series, is_quotient: bool) -> str:
