@@ -13,7 +13,6 @@ from dlperf_study.core.paths import outputs_folder
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.history import measurement_names, paths_of_measurement
-from dlperf_study.dataset.inputs import is_dataset_current
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.study.plan import Plan
@@ -26,8 +25,8 @@ class StudySummary:
     """What is there of one study or of an earlier measurement of it.
 
     ``begun``: when its first completed run began, to the day; ``completed`` and ``runs``: how many runs are completed,
-    and how many there are. All are of the tables as they were made last, None before that; ``is_current``: whether the
-    evidence is still what they were made from.
+    and how many there are. All are of the tables as they were made last, None before that. ``further``: how many runs
+    have a folder and are not in them.
     """
 
     name: str
@@ -36,7 +35,7 @@ class StudySummary:
     completed: int | None
     runs: int | None
     report: Path | None
-    is_current: bool = True
+    further: int = 0
 
 
 class Studies(tuple[StudySummary, ...]):
@@ -76,9 +75,10 @@ def _summary(name: str) -> StudySummary:
     except EvidenceError as error:
         return StudySummary(name, str(error), None, None, None, report)
     completed = completed_of(runs)
-    begun = completed["started"].dropna()
-    date = str(begun.min())[:10] if len(begun) else None
-    return StudySummary(name, title, date, len(completed), len(runs), report, is_ingested or is_dataset_current(paths))
+    started = completed["started"].dropna()
+    date = str(started.min())[:10] if len(started) else None
+    begun = 0 if is_ingested else sum(map(len, paths.begun_runs().values()))
+    return StudySummary(name, title, date, len(completed), len(runs), report, max(0, begun - len(runs)))
 
 
 def _nothing() -> str:
@@ -88,8 +88,8 @@ def _nothing() -> str:
 def _runs(study: StudySummary) -> str:
     if study.runs is None:
         return "no tables yet"
-    older = "" if study.is_current else ", and others since its tables were made: open it to count them"
-    return f"{study.completed} of {study.runs} completed{older}"
+    further = f"; {study.further} more are not in its tables: open it to read them" if study.further else ""
+    return f"{study.completed} of {study.runs} completed{further}"
 
 
 def _cells(study: StudySummary) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import argparse
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from dlperf_study.commands.output import print_aside, print_json, print_line
@@ -44,6 +45,11 @@ def _require_names_of_their_own(planned: "Plan") -> None:
     settings = {name for entry in planned.entries for name in entry.configuration.own_settings}
     if not settings:
         return
+    if keywords := sorted(filter(iskeyword, settings)):
+        raise StudyFileError(
+            f"study {planned.study}: the placeholder {{{keywords[0]}}} is a word of Python, and no column can have its "
+            "name; rename it: the option before it keeps its name"
+        )
     from dlperf_study.metrics.columns import COLUMNS
 
     if taken := sorted(settings & COLUMNS.keys()):

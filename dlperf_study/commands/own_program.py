@@ -57,7 +57,9 @@ def measure(options: argparse.Namespace) -> int:
     path = _write(study, folder, "another --name")
     print_line(f"study file: {path.relative_to(folder)}")
     _print_guesses(study)
-    options.study, options.quick, options.again, options.json = str(path), False, False, False
+    options.study, options.quick, options.json = str(path), False, False
+    # What a command left that was mended since is none of this study's runs.
+    options.again = is_new and _has_no_completed_run(study.name)
     try:
         code = measure_study(options)
     except (StudyFileError, UnsupportedError):
@@ -65,18 +67,18 @@ def measure(options: argparse.Namespace) -> int:
         if is_new:
             path.unlink()
         raise
-    if code and is_new and _is_nothing_completed(study.name):
+    if code and is_new and _has_no_completed_run(study.name):
         path.unlink()
         print_aside(f"no run completed: {path.relative_to(folder)} is removed, so that a mended command can write it")
     return code
 
 
-def _is_nothing_completed(name: str) -> bool:
-    """Return whether no run of a study that was just measured is completed."""
-    from dlperf_study.dataset.dataset import up_to_date
-    from dlperf_study.report.context import completed_runs
+def _has_no_completed_run(name: str) -> bool:
+    """Return whether runs of a study were begun, and none is completed."""
+    from dlperf_study.execution.driver import has_result
 
-    return len(completed_runs(up_to_date(StudyPaths.of(name)))) == 0
+    paths = StudyPaths.of(name)
+    return paths.configurations.exists() and not has_result(paths)
 
 
 def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
@@ -170,15 +172,15 @@ def _path_of(study: NewStudy, folder: Path) -> Path:
     return folder / FOLDERS["study"] / f"{study.name}.yaml"
 
 
-def _write(study: NewStudy, folder: Path, free_name: str) -> Path:
+def _write(study: NewStudy, folder: Path, remedy: str) -> Path:
     """Write a study file into ``studies``, and let git ignore the outputs; an equal file that is there stays.
 
-    ``free_name``: what to give instead: the name of no other study, as the command calls it.
+    ``remedy``: what to give instead of a name that another study has.
     """
     path, content = _path_of(study, folder), study.as_yaml()
     if path.exists() and path.read_bytes() != content.encode():
         shown = path.relative_to(folder)
-        raise StudyFileError(f"{shown} is there already, and differs; give {free_name}, or delete it")
+        raise StudyFileError(f"{shown} is there already, and differs; give {remedy}, or delete it")
     path.parent.mkdir(exist_ok=True)
     write_atomically(path, content)
     _ignore_outputs(folder)

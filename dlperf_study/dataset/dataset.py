@@ -108,7 +108,7 @@ class Dataset:
 
     @cached_property
     def run_counts(self) -> Mapping[Any, int]:
-        """How many runs of each configuration there are, completed ones and others; none of which there is none."""
+        """How many runs of each configuration there are, completed or not; a configuration without is not in it."""
         if self.whole:
             return self.whole.run_counts
         counts: Mapping[Any, int] = self.runs["identity"].value_counts().to_dict()

@@ -103,7 +103,7 @@ def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
     with study_lock(plan.study, cluster):
         if not (paths.configurations.exists() and paths.plan_file.exists()):
             return None
-        earlier = StudyPaths(paths.next_earlier() if _has_result(paths) else paths.next_without_result())
+        earlier = StudyPaths(paths.next_earlier() if has_result(paths) else paths.next_without_result())
         earlier.folder.mkdir(parents=True)
         write_atomically(earlier.plan_file, paths.plan_file.read_text(encoding="utf-8"))
         with naming(earlier.folder):
@@ -114,7 +114,7 @@ def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
     return earlier
 
 
-def _has_result(paths: StudyPaths) -> bool:
+def has_result(paths: StudyPaths) -> bool:
     """Return whether any run of a study is completed."""
     return any(is_completed(read(run)) for runs in paths.begun_runs().values() for run in runs)
 

@@ -140,10 +140,10 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
     factors = series_factors(rows, dataset.plan.scaling)
     varying = [name for name in factors if rows[name].nunique(dropna=False) > 1]
     unit, curves = column_named(dataset.rate).unit, list[Curve]()
-    numbers = rows.groupby(varying, sort=False, dropna=False).ngroup() if varying else [0] * len(rows)
+    series_numbers = rows.groupby(varying, sort=False, dropna=False).ngroup() if varying else [0] * len(rows)
     by_series: dict[int, list[Any]] = {}
-    for identity, number in zip(rows["identity"], numbers, strict=True):
-        by_series.setdefault(number, []).append(dataset.configuration_rows[identity])
+    for identity, position in zip(rows["identity"], series_numbers, strict=True):
+        by_series.setdefault(position, []).append(dataset.configuration_rows[identity])
     for series in by_series.values():
         label = _BETWEEN_LEVELS.join(_named_level(name, getattr(series[0], name)) for name in varying)
         about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)

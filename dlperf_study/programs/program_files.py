@@ -68,11 +68,8 @@ def program_files(program: Program, source: str) -> list[Path]:
     listed = sorted(_listed_by_git(folder) if _git(folder, "rev-parse", "--git-dir") else _walked(folder))
     kept_secrets = _untracked_secrets(folder, listed)
     files = [path for path in listed if path not in kept_secrets and not _is_of_studies(path, program)]
-    if not files and (ignored := _ignored_by_git(folder, program)):
-        raise StudyFileError(
-            f"{source}: git ignores all files of program.folder {folder}, as {ignored.relative_to(folder)}, and what "
-            "it ignores is not copied for the runs; let .gitignore keep them, or `git add --force` them"
-        )
+    if not files:
+        _require_not_ignored(folder, listed, program, source)
     size = sum(path.lstat().st_size for path in files)
     if size > MOST_BYTES or len(files) > MOST_FILES:
         largest = sorted(files, key=lambda path: -path.lstat().st_size)[:3]
@@ -85,9 +82,14 @@ def program_files(program: Program, source: str) -> list[Path]:
     return files
 
 
-def _ignored_by_git(folder: Path, program: Program) -> Path | None:
-    """Return a file of a folder of which git lists none; None where there is none but those of studies and outputs."""
-    return next((path for path in _walked(folder) if not _is_of_studies(path, program)), None)
+def _require_not_ignored(folder: Path, listed: Sequence[Path], program: Program, source: str) -> None:
+    """Raise StudyFileError where git ignores a file of a program of which no other file is copied."""
+    for path in _walked(folder):
+        if not (path in listed or _is_of_studies(path, program) or _KEPT_SECRETS.fullmatch(path.name)):
+            raise StudyFileError(
+                f"{source}: git ignores all files of program.folder {folder}, as {path.relative_to(folder)}, and what "
+                "it ignores is not copied for the runs; let .gitignore keep them, or `git add --force` them"
+            )
 
 
 def _untracked_secrets(folder: Path, paths: Sequence[Path]) -> set[Path]:

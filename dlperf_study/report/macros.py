@@ -14,7 +14,14 @@ from dlperf_study.metrics.columns import Summary, column_named, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import context
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.series import SEPARATOR, configuration_labels, full_configuration_labels
+from dlperf_study.report.series import (
+    SEPARATOR,
+    configuration_labels,
+    full_configuration_labels,
+    goes_without_saying,
+    level_label,
+    varying_factors,
+)
 from dlperf_study.report.tables.latex import latex_escaped
 from dlperf_study.report.tables.table_builders import measured_column
 
@@ -68,23 +75,33 @@ def configuration_keys(dataset: Dataset) -> dict[str, str]:
 def short_names(dataset: Dataset) -> dict[str, str]:
     """Return the short name of each configuration, by identity: the fewest parts of its label that no other has.
 
-    It is the whole label where another one has all these parts, and more. A study that grows may need more parts: the
-    old name is then an error of the document, and never another number. Configurations whose labels are equal, or not
-    plain letters, have none.
+    Where another label has all of its parts, and more, it also has levels that labels leave out, as ``no CPU limit``.
+    A study that grows may need more parts: the old name is then an error of the document, and never another number.
+    Configurations whose labels are equal, or not plain letters, have none.
     """
-    labels = {identity: tuple(label.split(SEPARATOR)) for identity, label in full_configuration_labels(dataset).items()}
-    label_counts, having = Counter(labels.values()), defaultdict[str, set[str]](set)
+    labels = {identity: label.split(SEPARATOR) for identity, label in full_configuration_labels(dataset).items()}
+    unsaid, having = _unsaid_levels(dataset), defaultdict[str, set[str]](set)
     for identity, parts in labels.items():
-        for part in parts:
+        for part in (*parts, *unsaid[identity]):
             having[part].add(identity)
     names = {}
     for identity, parts in labels.items():
-        alone = (chosen for chosen in _choices(parts) if len(set.intersection(*map(having.__getitem__, chosen))) == 1)
-        # Parts are chosen one after another: of many parts there are very many choices.
-        candidates = chain(alone, [parts] if label_counts[parts] == 1 else [])
-        if name := next(filter(_is_plain, map(", ".join, candidates)), ""):
+        *leading, devices = parts
+        # Of many parts there are very many choices: they are made one after another.
+        choices = chain(_choices(parts), _choices([*leading, *unsaid[identity], devices]))
+        alone = (chosen for chosen in choices if len(set.intersection(*map(having.__getitem__, chosen))) == 1)
+        if name := next(filter(_is_plain, map(", ".join, alone)), ""):
             names[identity] = name
     return names
+
+
+def _unsaid_levels(dataset: Dataset) -> dict[str, list[str]]:
+    """Return the levels of each configuration that its label leaves out, because they go without saying."""
+    unsaid = {}
+    for row in dataset.configurations[["identity", *varying_factors(dataset)]].to_dict("records"):
+        identity = row.pop("identity")
+        unsaid[identity] = [level_label(name, level) for name, level in row.items() if goes_without_saying(name, level)]
+    return unsaid
 
 
 def _choices(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:

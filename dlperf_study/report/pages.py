@@ -36,7 +36,7 @@ from dlperf_study.study.study import QUESTIONS
 
 TEMPLATES = Path(__file__).parent / "templates"
 TEMPLATE = "study"
-#: How many notebooks are executed at once, and how long one of them may take: of 25,000 configurations, minutes.
+#: How many notebooks are executed at once, and for how long none may end: of 25,000 configurations one takes minutes.
 PARALLEL = 2
 TIMEOUT_SECONDS = 900.0
 #: An element of a picture, in whose attributes ``<`` and ``>`` are escaped, and a drawing in it. The same in a text
@@ -187,7 +187,7 @@ def execute(executions: list[Execution], use: Callable[[Path], None]) -> None:
             done = first_done(running, deadline - time.monotonic())
             if done is None:
                 name = running[0].execution.source.name
-                raise ReportError(f"{name}: not done after {TIMEOUT_SECONDS:.0f} s; stopped")
+                raise ReportError(f"{name}: not done, and no notebook ended for {TIMEOUT_SECONDS:.0f} s; stopped")
             running.remove(done)
             _close(done)
             deadline = time.monotonic() + TIMEOUT_SECONDS

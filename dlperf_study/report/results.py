@@ -23,7 +23,7 @@ from dlperf_study.report.tables.latex import latex_escaped
 _CLAIMS = {"scaling": speedup_claims, "comparison": reference_claims}
 #: So many configurations have a sentence each on what they reached; of more, the table has the numbers.
 _MOST_RATES = 8
-#: Of so many all are named of which a sentence says the same: who reads a paper has no page with the others.
+#: Of at most so many configurations all are named: who reads a paper has no page with the others.
 _MOST_NAMED_ALL = 24
 
 

@@ -103,12 +103,12 @@ def all_series(dataset: Dataset) -> list[Series]:
     A series shares its position with those of other models that differ in nothing else.
     """
     factors, usual = varying_factors(dataset), usual_levels(dataset.whole or dataset)
-    numbers, all_levels = _levels_of_series(dataset, usual)
+    series_numbers, all_levels = _levels_of_series(dataset, usual)
     labels, full_labels = (_series_labels(all_levels, factors, left_out) for left_out in (usual, {}))
     # Sorted and divided once: to filter and sort so wide a table for each of thousands of series takes minutes.
     rows = dataset.configurations
-    by_series = rows.iloc[np.lexsort((rows["world_size"], numbers))]
-    ends = np.cumsum(np.bincount(numbers, minlength=len(all_levels)))
+    by_series = rows.iloc[np.lexsort((rows["world_size"], series_numbers))]
+    ends = np.cumsum(np.bincount(series_numbers, minlength=len(all_levels)))
     positions: dict[tuple[str, ...], int] = {}
     series = []
     for begin, end, levels, label, full_label in zip((0, *ends), ends, all_levels, labels, full_labels, strict=False):
@@ -126,11 +126,13 @@ def _levels_of_series(dataset: Dataset, names: Collection[str]) -> tuple[Integer
     ``names``: of which besides the varying factors.
     """
     factors, rows = varying_factors(dataset), dataset.configurations
-    numbers = np.zeros(len(rows), np.int64)
+    series_numbers = np.zeros(len(rows), np.int64)
     if factors:
-        numbers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
-    _, firsts = np.unique(numbers, return_index=True)
-    return numbers, rows[[*dict.fromkeys(("model", *factors, *names))]].iloc[firsts].to_dict("records")
+        series_numbers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
+    _, firsts = np.unique(series_numbers, return_index=True)
+    levels = rows[[*dict.fromkeys(("model", *factors, *names))]].iloc[firsts]
+    # What is not stated is no level: comparing it gives neither true nor false.
+    return series_numbers, levels.astype(object).where(levels.notna(), None).to_dict("records")
 
 
 def _series_labels(

@@ -152,14 +152,18 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What who measures should know before: that it is a CPU that will be measured, or that no rate will come."""
+        """What who measures should know before: that it is a CPU that will be measured, or that no rate will come.
+
+        Of a plan that was read from its file, the program and thus the latter are not known.
+        """
         return tuple(filter(None, (self.why_not_gpu, self._why_no_rate)))
 
     @property
     def _why_no_rate(self) -> str:
-        if self.program is None or self.program.tokens_per_step or not self.runnable:
+        if self.program is None or self.scaling != "weak" or not self.runnable:
             return ""
-        if any(entry.configuration.global_batch for entry in self.runnable):
+        amounts = (self.program.samples_per_step, self.program.tokens_per_step)
+        if any(amounts) or any(entry.configuration.global_batch for entry in self.runnable):
             return ""
         return (
             "how many samples a step has is not stated: runs will have times of steps, but no rate and no speedup; "

@@ -178,7 +178,7 @@ def _row(
     configuration = entry.configuration
     denominators = [_denominator(entry, kind, row_numbers) for kind in kinds]
     row_number = str(row_numbers[configuration.identity])
-    return (row_number, *_levels(entry, factors), str(configuration.global_batch or "not stated"), *denominators)
+    return (row_number, *_levels(entry, factors), str(configuration.global_batch or "–"), *denominators)
 
 
 def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:

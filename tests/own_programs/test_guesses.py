@@ -108,14 +108,17 @@ REFUSED = {
     "a format that does not exist": ("--over", "hidden=1,2", "--steps", "nanogtp"),
     "too many devices": ("--over", "hidden=1,2", "--over", "devices_per_node=4000,4001"),
     "a column": ("--over", "hidden=1,2", "--over", "throughput=1,2"),
+    "a word of Python": ("--over", "hidden=1,2", "--over", "lambda=1,2"),
 }
+#: The placeholders that only some of them have.
+FURTHER = {"a column": " {throughput}", "a word of Python": " {lambda}"}
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refused_command_leaves_no_study_in_the_way_of_the_mended_one(tmp_path, monkeypatch, capsys, snapshot, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
-    program = "{python} train.py --hidden {hidden}" + (" {throughput}" if name == "a column" else "")
+    program = "{python} train.py --hidden {hidden}" + FURTHER.get(name, "")
     assert main(["measure", *REFUSED[name], "--", *program.split()]) == 1
     assert capsys.readouterr().err.partition("the choices are")[0] == snapshot
     assert not list(tmp_path.glob("studies/*"))

@@ -189,4 +189,5 @@ def test_a_folder_of_which_git_ignores_all_is_refused_before_anything_is_measure
     with pytest.raises(StudyFileError, match=r"x\.yaml: git ignores all files .* as train\.py"):
         identified(program_in(ignored), "x.yaml")
     (ignored / "train.py").unlink()
+    (ignored / ".env").write_text("KEY=1")
     assert identified(program_in(ignored), "x.yaml").digest

@@ -189,13 +189,17 @@ def _paper_of_two_devices(tmp_path: Path) -> Path:
     return write_paper(paths)
 
 
-def test_a_configuration_whose_label_is_part_of_another_one_has_its_whole_label_as_name(tmp_path):
-    paths = StudyPaths(tmp_path / "example")
-    served = configuration(framework="paddle_ps", strategy="local"), configuration(devices_per_node=2)
-    limited = configuration(cpu_limit=0.5), configuration(cpu_limit=0.5, devices_per_node=2)
-    write_study(paths, list(map(Planned, (configuration(), *served, *limited))))
-    names = short_names(collect(paths))
-    assert len(set(names.values())) == 5
+def test_a_name_is_never_that_of_another_configuration_once_the_study_grows(tmp_path):
+    """A limit that all have is in no label; once it varies, what has none must not get the name of what has it."""
+    limited = [configuration(cpu_limit=0.5, batch_per_device=batch) for batch in (4, 8)]
+    names = {}
+    for size, planned in enumerate((limited, [*limited, configuration(batch_per_device=4)])):
+        paths = StudyPaths(tmp_path / f"example{size}")
+        write_study(paths, list(map(Planned, planned)))
+        names[size] = short_names(collect(paths))
+    before, after = names[0][limited[0].identity], {name: identity for identity, name in names[1].items()}
+    assert len(after) == 3
+    assert after.get(before, limited[0].identity) == limited[0].identity
 
 
 def test_a_drawing_that_is_higher_than_a_page_is_not_written_for_a_column(tmp_path):

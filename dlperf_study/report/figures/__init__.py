@@ -139,21 +139,27 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw:
 
 def _omission(dataset: Dataset, name: str, series: list[Series], model: str) -> str:
     """Return the sentence on what of a model a figure leaves out; empty where it shows all."""
-    nouns, criterion, shown = "configurations", "", 0
-    count = sum(len(line.measured_identities) for line in series)
+    measured = context.measured(dataset)
+    rows = measured[measured["model"] == model]
     if name == "scaling":
-        nouns, criterion = "lines", "whose last efficiencies are the largest and the smallest"
-        count, shown = sum(bool(line.measured_identities) for line in series), drawings.most_lines(dataset)
-    elif name == "comparison":
+        count = sum(bool(line.measured_identities) for line in series)
+        return _shown_of(
+            count, "lines", drawings.most_lines(dataset), "whose last efficiencies are the largest and the smallest"
+        )
+    if name == "comparison":
         groups = [group for group in all_groups(dataset, model) if len(group.measured)]
-        nouns, criterion = "references", "with the largest differences"
-        count, shown = len(groups), len(drawings.most_different(dataset, groups))
-    elif name in _LEFT_OUT:
+        count = sum(len(group.measured) for group in groups)
+        shown = sum(len(group.measured) for group in drawings.most_different(dataset, groups))
+        return _shown_of(count, "configurations", shown, "that differ most from their references, with these,")
+    if name in _LEFT_OUT:
         most, criterion = _LEFT_OUT[name]
-        shown = drawings.most_of_model(dataset, most)
-    elif name in _ENDS:
-        criterion, shown = _ENDS[name], drawings.most_rows(dataset)
-        if name == "communication":
-            rows = context.measured(dataset)
-            nouns, count = "steps with parts", int(rows.loc[rows["model"] == model, "exposed_seconds"].notna().sum())
-    return f"Of {count} {nouns} the {shown} {criterion} are shown." if criterion and count > shown else ""
+        can_be_shown = rows["world_size"] > 1 if name == "stragglers" else rows["step_seconds"].notna()
+        return _shown_of(int(can_be_shown.sum()), "configurations", drawings.most_of_model(dataset, most), criterion)
+    if name in _ENDS:
+        column = "exposed_seconds" if name == "communication" else dataset.rate
+        return _shown_of(int(rows[column].notna().sum()), "configurations", drawings.most_rows(dataset), _ENDS[name])
+    return ""
+
+
+def _shown_of(count: int, nouns: str, shown: int, criterion: str) -> str:
+    return f"Of {count} {nouns} the {shown} {criterion} are shown." if count > shown else ""

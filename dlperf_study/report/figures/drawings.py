@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -166,14 +168,33 @@ def _extremes(dataset: Dataset, rows: pd.DataFrame, values: pd.Series) -> pd.Dat
 def most_different(dataset: Dataset, groups: Iterable[Group]) -> list[Group]:
     """Return the groups with a measured configuration, in their order; of many those with the largest differences.
 
-    A page has room for MOST_ROWS configurations, all models together, but for one group at least.
+    A page has room for MOST_ROWS configurations, all models together: of a group that has more, those that differ most
+    from their reference.
     """
-    measured = [group for group in groups if len(group.measured)]
-    differences = [group.measured["relative_throughput"].map(math.log).abs().max() for group in measured]
-    by_difference = pd.Series(differences, dtype=float).fillna(0.0).sort_values(ascending=False, kind="stable").index
-    sizes = pd.Series([len(measured[position].measured) for position in by_difference], by_difference).cumsum()
-    kept = sizes[sizes <= max(most_rows(dataset), sizes.min())].index if len(sizes) else sizes.index
+    room = most_rows(dataset)
+    measured = [_most_different_members(group, room) for group in groups if len(group.measured)]
+    by_difference = sorted(range(len(measured)), key=lambda position: -_differences(measured[position]).max())
+    kept = []
+    for position in by_difference:
+        if len(measured[position].measured) <= room:
+            kept.append(position)
+            room -= len(measured[position].measured)
     return [measured[position] for position in sorted(kept)]
+
+
+def _most_different_members(group: Group, most: int) -> Group:
+    """Return a group with its reference and those of its members that differ most from it, ``most`` in all."""
+    if len(group.measured) <= most:
+        return group
+    reference, *_ = group.rows.index
+    differing = _differences(group).drop(reference, errors="ignore").nlargest(most - 1).index
+    is_kept = group.rows.index.isin([reference, *differing])
+    return replace(group, rows=group.rows[is_kept], members=tuple(compress(group.members, is_kept)))
+
+
+def _differences(group: Group) -> pd.Series:
+    """Return by how much each measured member is faster or slower than the reference, as logarithms; 0 if unknown."""
+    return group.measured["relative_throughput"].map(math.log).abs().fillna(0.0)
 
 
 def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:

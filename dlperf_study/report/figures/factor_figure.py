@@ -55,10 +55,11 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
     """
     for name in filter("model".__ne__, varying_factors(dataset)):
         comparable = _comparable_rows(dataset, name)
-        rows = _most_different(_at_few_levels(comparable, name), dataset.rate)
+        at_few_levels = _at_few_levels(comparable, name)
+        rows = _most_different(at_few_levels, dataset.rate)
         if not rows.empty:
             title = f"{COLUMNS[dataset.rate].label} by {column_named(name).words}"
-            omission = _omission(comparable, name)
+            omission = _omission(comparable[name].nunique(), at_few_levels[SETTING].nunique())
             caption = f"{EXPLANATION}{omission} {context.repetition(dataset)} {context.conditions(dataset)}"
             draw = FactorChart(rows, dataset.rate, name, SETTING, "model", is_quick=dataset.plan.quick).drawing
             alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
@@ -72,21 +73,24 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
             )
 
 
-def _omission(rows: pd.DataFrame, factor: str) -> str:
+def _omission(levels: int, settings: int) -> str:
     """Return the sentences on the levels and the settings that a figure has no room for; empty where it has."""
-    levels, settings = rows[factor].nunique(), rows[SETTING].nunique()
-    of_levels = f" Of {levels} levels {MOST_LEVELS} are shown, evenly spread." if levels > MOST_LEVELS else ""
+    of_levels = f" Of {levels} levels {MOST_LEVELS} are shown, evenly spread, and what was measured at two of them."
     of_settings = f" The {MOST_SETTINGS} of {settings} settings whose levels differ most are shown."
-    return f"{of_levels}{of_settings if settings > MOST_SETTINGS else ''}"
+    return f"{of_levels if levels > MOST_LEVELS else ''}{of_settings if settings > MOST_SETTINGS else ''}"
 
 
 def _at_few_levels(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """Return the rows at as many levels, in order and evenly spread, as a figure has room for."""
+    """Return the rows at as many levels, in order and evenly spread, as a figure has room for.
+
+    A setting that was measured at one of these only has nothing to compare, and is left out.
+    """
     levels = ordered_levels(rows[factor])
     if len(levels) <= MOST_LEVELS:
         return rows
     shown = [levels[position] for position in np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(int)]
-    return rows[rows[factor].isin(shown)]
+    rows = rows[rows[factor].isin(shown)]
+    return rows[rows.groupby(["model", SETTING])[factor].transform("nunique") > 1]
 
 
 def _most_different(rows: pd.DataFrame, rate: str) -> pd.DataFrame:

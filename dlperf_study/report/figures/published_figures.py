@@ -71,7 +71,7 @@ def speedups(dataset: Dataset) -> Figure:
     drawn = [part for part in parts if part.ours]
     not_drawn = [part.title for part in parts if part.published and not part.ours]
     draw = partial(_draw, dataset, drawn) if drawn else None
-    about_lines = f"{_CAPTION}{_DASHED if any(map(_has_line, drawn)) else _MARKS}"
+    about_lines = f"{_CAPTION}{_DASHED if any(map(_has_line, drawn)) else _MARKS}" if drawn else ""
     caption = _caption(dataset, about_lines, drawn, not_drawn) if drawn else ""
     empty = _EMPTY if published.sources else NO_SOURCES
     title = "Published speedups, and ours"

@@ -157,7 +157,7 @@ def _labels(dataset: Dataset) -> dict[str, str]:
     labels: dict[int, str] = {}
     for _, rows in firsts.groupby(["model", "own_program"], dropna=False):
         labels |= _distinguishing_labels(rows, factors, usual_levels(dataset))
-    return {identity: labels[number] for number, line in enumerate(series) for identity in line.identities}
+    return {identity: labels[position] for position, line in enumerate(series) for identity in line.identities}
 
 
 def _distinguishing_labels(rows: pd.DataFrame, factors: Sequence[str], usual: Mapping[str, Any]) -> dict[int, str]:

@@ -29,6 +29,8 @@ _REPORTED_BEFORE = frozenset(subject_label(name) for name in ("outcome", "runs_c
 _BUSY_CORES = subject_label("busy_cores")
 _MORE_RUNS = "Measure more runs"
 _AGAIN = "Measure again on a quiet machine"
+#: The cluster of commands that name none.
+_DEFAULT_CLUSTER = "local"
 #: So many rounds that differ are named.
 _MOST_ROUNDS = 3
 
@@ -67,11 +69,14 @@ def remedy_sentence(dataset: Dataset) -> str:
 
 def _command(dataset: Dataset) -> str:
     """Return the command that measures a study again, in brackets; it keeps what was measured."""
-    study, is_quick = dataset.plan.study, dataset.plan.quick
-    command = command_line(f"study {study}{' --quick' if is_quick else ''} --again")
-    of_make = f"study STUDY={study}{' QUICK=1' if is_quick else ''} AGAIN=1"
-    # A program of a user is not below the folder that has the Makefile.
-    return f" (`{command if dataset.plan.is_program else make_or(of_make, command)}`)"
+    plan = dataset.plan
+    is_elsewhere = plan.cluster != _DEFAULT_CLUSTER
+    options = [f"--cluster {plan.cluster}"] * is_elsewhere + ["--quick"] * plan.quick
+    variables = [f"CLUSTER={plan.cluster}"] * is_elsewhere + ["QUICK=1"] * plan.quick
+    command = command_line(" ".join(["study", plan.study, *options, "--again"]))
+    of_make = " ".join(["study", f"STUDY={plan.study}", *variables, "AGAIN=1"])
+    # Make is called in the checkout, and the study of a user's program is elsewhere.
+    return f" (`{command if plan.is_program else make_or(of_make, command)}`)"
 
 
 def _limits(dataset: Dataset) -> str:

@@ -128,8 +128,8 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
 
 def _of_completed_runs(dataset: Dataset, identity: str, column: str) -> pd.Series:
     """Return what a column has of the completed runs of a configuration."""
-    whole = dataset.whole or dataset
-    return whole.runs[column].iloc[_completed_positions(whole).get(identity, [])]
+    study = dataset.whole or dataset
+    return study.runs[column].iloc[_completed_positions(study).get(identity, [])]
 
 
 @kept_with_dataset

@@ -349,12 +349,12 @@ def table_of_runs(
         column = run_column(runs, name_of_column)
         columns.append(link_evidence(dataset, column) if column.heading.numeric else column)
     series = labelled_series(dataset)
-    numbers = {identity: number for number, (_, of_series) in enumerate(series) for identity in of_series}
+    positions = {identity: position for position, (_, of_series) in enumerate(series) for identity in of_series}
     # Of each series in turn the runs would be looked for among all: of many, for hours.
     by_series = defaultdict[int, list[Any]](list)
     for run in runs.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable").itertuples():
-        by_series[numbers.get(run.identity, len(series))].append(run)
-    groups = [(label, by_series[number]) for number, (label, _) in enumerate(series)]
+        by_series[positions.get(run.identity, len(series))].append(run)
+    groups = [(label, by_series[position]) for position, (label, _) in enumerate(series)]
     conditions = context.conditions(dataset)
     return grouped_table(name, title, conditions, columns, groups, notes, empty, noticed="throughput")
 

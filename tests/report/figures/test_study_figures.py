@@ -12,11 +12,18 @@ from dlperf_study.metrics.drift import round_effects
 from dlperf_study.report import figures, tables
 from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import factors, style
-from dlperf_study.report.figures.drawings import MOST_LINES, MOST_PANELS, MOST_ROWS, STEP_PIECES, _ticks_with_one
+from dlperf_study.report.figures.drawings import (
+    MOST_LINES,
+    MOST_PANELS,
+    MOST_ROWS,
+    STEP_PIECES,
+    _ticks_with_one,
+    most_different,
+)
 from dlperf_study.report.figures.factor_figure import MOST_LEVELS
 from dlperf_study.report.figures.line_charts import BOUND, IDEAL
 from dlperf_study.report.figures.style import PAGE, WIDTHS
-from dlperf_study.report.series import configuration_labels
+from dlperf_study.report.series import all_groups, configuration_labels
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, on_devices, study
 from tests.report.figures.drawn import axes_of, curve, lines, only
@@ -303,10 +310,24 @@ def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
 
 def test_of_many_references_those_with_the_largest_differences_are_shown(many):
     figure = only(figures.comparison(many))
-    assert f"Of {MOST_ROWS // 2 + 1} references the {MOST_ROWS // 2} with the largest differences" in figure.caption
+    assert f"Of {MOST_ROWS + 2} configurations the {MOST_ROWS} that differ most from their references" in figure.caption
     headings = [label.get_text() for label in axes_of(figure)[0].get_yticklabels()]
     assert "Batch per device 4 · 2 devices" in headings
     assert "Batch per device 5 · 2 devices" not in headings
+
+
+def test_of_one_reference_with_many_configurations_those_that_differ_most_are_shown():
+    reference = configuration()
+    planned = [Planned(reference, ALONE, 1, reference=reference)]
+    for batch in range(1, MOST_ROWS + 2):
+        if batch != reference.batch_per_device:
+            slower = Recipe(0.08 * (1.3 if batch % 2 else 1.001) * batch / reference.batch_per_device)
+            planned.append(Planned(configuration(batch_per_device=batch), slower, 1, reference=reference))
+    dataset = study(*planned)
+    figure, [group] = only(figures.comparison(dataset)), most_different(dataset, all_groups(dataset))
+    assert (len(group.rows), len(group.members)) == (MOST_ROWS, MOST_ROWS)
+    assert group.members[0].identity == reference.identity
+    assert f"Of {len(planned)} configurations the {MOST_ROWS} that differ most" in figure.caption
 
 
 def test_of_many_levels_of_a_factor_as_many_are_shown_as_have_room():

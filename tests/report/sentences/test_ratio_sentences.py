@@ -210,6 +210,7 @@ def test_what_to_do_about_runs_that_were_disturbed_or_imprecise_is_the_first_sen
     dataset = two_devices(together, precision=0.001, questions=("quality", "scaling"))
     first, *further = getattr(sentences, page)(dataset).sentences
     assert first.startswith(remedy)
+    assert ("AGAIN=1" in first) == bool(busy)
     assert ("3 of 6 runs" in first) == bool(busy)
     assert "asked for" in first
     assert not any("Measure" in text for text in further)
