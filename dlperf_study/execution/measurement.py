@@ -64,6 +64,9 @@ class Measurement:
         self._paths.folder.mkdir(parents=True, exist_ok=True)
         self._started = datetime.now(UTC).isoformat()
         self._reported_states = self._job_states()
+        for run in missing:
+            # Of an attempt that was ended: what that waited for is no news of this one.
+            run.paths.waiting.unlink(missing_ok=True)
         self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
         code = driver_code_of(missing[0].code.roots)
