@@ -40,6 +40,8 @@ _ENDS = {
     "overview": "that are the fastest and the slowest",
     "communication": "that wait for the largest and the smallest share of a step",
 }
+#: Of these, the rows that are drawn.
+_ROWS = {"overview": drawings.overview_rows, "communication": drawings.communication_rows}
 #: The figures that show computation times.
 _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
@@ -133,7 +135,8 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw:
         parts = (caption.explanation, caption.shared, omission, computation_note, context.conditions(dataset, model))
         file_name = f"{name}-{model}".replace("_", "-")
         full_caption, heading = " ".join(filter(None, parts)), f"{model_name(rows[lines[0].identities[0]])}: {title}"
-        alt = alt_text(dataset, name, heading, lines)
+        drawn = set(_ROWS[name](dataset, lines)["identity"]) if omission and name in _ROWS else None
+        alt = alt_text(dataset, name, heading, lines, drawn)
         yield Figure(file_name, heading, full_caption, partial(draw, dataset, lines), empty, of_page, alt)
 
 

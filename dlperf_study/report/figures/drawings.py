@@ -29,8 +29,7 @@ _LEAST_OF_MODEL = 3
 
 def overview(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
     """Draw a row per measured configuration, of many the fastest and the slowest: its runs, their mean and interval."""
-    rows = configuration_rows(dataset, series)
-    rows = _extremes(dataset, rows, rows[dataset.rate])
+    rows = overview_rows(dataset, series)
     if rows.empty:
         return None
     drawing, axes, _ = charts.category_panel(dataset, width, list(rows["label"]))
@@ -43,12 +42,10 @@ def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawi
 
     Of many, those that wait for their gradients for the largest and the smallest share of a step.
     """
-    rows = configuration_rows(dataset, series)
-    rows = rows[rows["exposed_seconds"].notna()]
+    rows = communication_rows(dataset, series)
     has_parts = rows["exchange_seconds"].notna().any() or (rows["input_seconds"] > 0).any()
     if rows.empty or not has_parts:
         return None
-    rows = _extremes(dataset, rows, rows["exposed_seconds"] / rows["broken_down_step_seconds"])
     unit = unit_of("broken_down_step_seconds", rows["broken_down_step_seconds"])
     drawing, axes, layout = charts.category_panel(dataset, width, list(rows["label"]))
     charts.step_bars(axes, rows, unit, layout.bar_height)
@@ -149,6 +146,19 @@ def configuration_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     # One selection: a table for each of thousands of series takes a minute.
     rows = dataset.configurations.set_index("identity", drop=False).loc[added["identity"]].reset_index(drop=True)
     return rows.assign(**added, y=range(len(rows)))
+
+
+def overview_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
+    """Return the rows of the overview."""
+    rows = configuration_rows(dataset, series)
+    return _extremes(dataset, rows, rows[dataset.rate])
+
+
+def communication_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
+    """Return the rows of the figure of steps in parts."""
+    rows = configuration_rows(dataset, series)
+    rows = rows[rows["exposed_seconds"].notna()]
+    return _extremes(dataset, rows, rows["exposed_seconds"] / rows["broken_down_step_seconds"])
 
 
 def most_rows(dataset: Dataset) -> int:

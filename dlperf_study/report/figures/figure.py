@@ -1,7 +1,7 @@
 """A figure of the report: a drawing for each width with one caption, as SVG and PDF."""
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
@@ -39,10 +39,15 @@ _OF_RATES = ("overview", "scaling", "comparison")
 MOST_CONFIGURATIONS = 30
 
 
-def alt_text(dataset: Dataset, name: str, title: str, lines: Sequence[Series]) -> str:
-    """Return the title of a figure and, of each configuration that was measured, the numbers with their intervals."""
-    total = sum(len(line.measured_identities) for line in lines)
-    configurations = list(islice(_configurations(dataset, name, lines), MOST_CONFIGURATIONS))
+def alt_text(
+    dataset: Dataset, name: str, title: str, lines: Sequence[Series], drawn: Collection[str] | None = None
+) -> str:
+    """Return the title of a figure and, of each configuration in it, the numbers with their intervals.
+
+    ``drawn``: the identities of those; None: all that were measured.
+    """
+    total = sum(len(line.measured_identities) for line in lines) if drawn is None else len(drawn)
+    configurations = list(islice(_configurations(dataset, name, lines, drawn), MOST_CONFIGURATIONS))
     if not configurations:
         return f"{title}."
     more = f"; and {total - len(configurations)} more" if total > len(configurations) else ""
@@ -60,11 +65,14 @@ def alt_text_of_table(title: str, table: Table) -> str:
     return f"{title}. {'; '.join(rows)}{more}." if rows else f"{title}."
 
 
-def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Iterator[str]:
+def _configurations(
+    dataset: Dataset, name: str, lines: Sequence[Series], drawn: Collection[str] | None
+) -> Iterator[str]:
     rate = (dataset.rate,) if name in _OF_RATES else ()
     columns = list(map(partial(measured_column, dataset), (*rate, *_COLUMNS[name])))
     for line, label in zip(lines, short_labels(list(lines)), strict=True):
-        for row in map(dataset.configuration_rows.__getitem__, line.measured_identities):
+        identities = line.measured_identities if drawn is None else filter(drawn.__contains__, line.identities)
+        for row in map(dataset.configuration_rows.__getitem__, identities):
             values = []
             for column in columns:
                 cell = column.cell(row)

@@ -21,6 +21,7 @@ from dlperf_study.report.figures.drawings import (
     most_different,
 )
 from dlperf_study.report.figures.factor_figure import MOST_LEVELS
+from dlperf_study.report.figures.figure import MOST_CONFIGURATIONS
 from dlperf_study.report.figures.line_charts import BOUND, IDEAL
 from dlperf_study.report.figures.style import PAGE, WIDTHS
 from dlperf_study.report.series import all_groups, configuration_labels
@@ -306,6 +307,8 @@ def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
     assert {names[identity] for identity in rows["identity"]} - labels == {names[identity] for identity in middle}
     assert f"Of {MOST_ROWS + 2} " in figure.caption
     assert f" the {MOST_ROWS} that " in figure.caption
+    assert f"; and {MOST_ROWS - MOST_CONFIGURATIONS} more." in figure.alt
+    assert not any(f"{names[identity]}: " in figure.alt for identity in middle)
 
 
 def test_of_many_references_those_with_the_largest_differences_are_shown(many):
