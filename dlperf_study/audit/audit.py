@@ -15,11 +15,12 @@ from dlperf_study.audit.reading.column_readings import ColumnReading
 from dlperf_study.audit.reading.numbers import MOST_ERRORS
 from dlperf_study.audit.reading.table_file import TablesOfFile, read_frame
 from dlperf_study.audit.result_cell import ResultCell
-from dlperf_study.audit.result_frames import METRIC, VALUE, results_of_frame
+from dlperf_study.audit.result_frames import METRIC, VALUE, results_of_dataset, results_of_frame, results_of_sources
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, first_of
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 
 #: How many cells of a diagnostic are listed at most.
 MOST_CELLS = 3
@@ -45,6 +46,19 @@ def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
             merged = [_summary(group) for group in grouped(merged, _kind).values()]
         check_results.append(AuditResult(check, len(examined), tuple(merged)))
     return check_results
+
+
+@kept_with_dataset
+def own_results(dataset: Dataset) -> list[AuditResult]:
+    """Return the checks of the configurations and runs of a study."""
+    return audit(results_of_dataset(dataset))
+
+
+@kept_with_dataset
+def published_results(dataset: Dataset) -> list[AuditResult]:
+    """Return the checks of the published sources that a study names; none where it names none."""
+    names = dataset.plan.published
+    return audit(results_of_sources(names)) if names else []
 
 
 def _cells_of(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:

@@ -2,9 +2,8 @@
 
 from collections import Counter
 
-from dlperf_study.audit.audit import audit
+from dlperf_study.audit.audit import own_results
 from dlperf_study.audit.checks import diagnostics_of
-from dlperf_study.audit.result_frames import results_of_dataset
 from dlperf_study.core.errors import EvidenceError, Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.configuration_table import throughputs_of
@@ -154,7 +153,7 @@ def _self_test(dataset: Dataset) -> RuleResult:
 def _audited(dataset: Dataset) -> RuleResult:
     if len(dataset.configurations) > MOST_AUDITED:
         return RuleResult.not_applicable(f"not audited here with more than {MOST_AUDITED} configurations")
-    results = audit(results_of_dataset(dataset))
+    results = own_results(dataset)
     examined = sum(result.examined for result in results)
     if not examined:
         return RuleResult.not_applicable(NOTHING_MEASURED)

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from dlperf_study.audit.audit import audit
+from dlperf_study.audit.audit import own_results, published_results
 from dlperf_study.audit.checks import AuditResult
 from dlperf_study.audit.published.same_question import SameQuestion
-from dlperf_study.audit.result_frames import results_of_dataset, results_of_sources
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
@@ -51,9 +50,9 @@ def replication_sentences(dataset: Dataset) -> Iterator[str]:
 def audit_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield what the audit says of the numbers of the study, and of the published ones."""
     is_measured = context.page_wording(dataset).is_measured
-    yield _audited(audit(results_of_dataset(dataset)), "our numbers" if is_measured else "these numbers")
+    yield _audited(own_results(dataset), "our numbers" if is_measured else "these numbers")
     if dataset.plan.published:
-        yield _audited(audit(results_of_sources(dataset.plan.published)), "the published numbers")
+        yield _audited(published_results(dataset), "the published numbers")
 
 
 def _audited(results: Sequence[AuditResult], about: str) -> str:

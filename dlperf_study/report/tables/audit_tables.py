@@ -4,9 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dlperf_study.audit.audit import audit, cited_cells, severity_counts
+from dlperf_study.audit.audit import cited_cells, own_results, published_results, severity_counts
 from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, most_severe_first
-from dlperf_study.audit.result_frames import results_of_dataset, results_of_sources
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import NO_SOURCES, quick_label
 from dlperf_study.report.formatting import in_words, integer, listed
@@ -24,7 +23,7 @@ _OURS, _PUBLISHED = "audit-own-diagnostics", "audit-published-diagnostics"
 
 def ours(dataset: Dataset) -> Iterator[Table]:
     """Yield what was examined of the study's own configurations, and the diagnostics."""
-    results = audit(results_of_dataset(dataset))
+    results = own_results(dataset)
     caption = f"The configurations and runs of this study.{quick_label(dataset)}"
     yield _check_table(results, "audit-own", "Checks of our numbers", caption)
     empty = "The audit has no diagnostic about our numbers."
@@ -34,18 +33,12 @@ def ours(dataset: Dataset) -> Iterator[Table]:
 def published(dataset: Dataset) -> Iterator[Table]:
     """Yield the same for the published sources that the study names."""
     names = dataset.plan.published
-    results = _published_results(dataset)
+    results = published_results(dataset)
     caption = f"The sources {listed(names)}." if names else NO_SOURCES
     yield _check_table(results, "audit-published", "Checks of the published numbers", caption)
     empty = "The audit has no diagnostic about the published numbers." if names else NO_SOURCES
     diagnostics = _anchor_diagnostics(results, _PUBLISHED)
     yield _diagnostic_table(diagnostics, _PUBLISHED, "Diagnostics of the published numbers", caption, empty)
-
-
-def _published_results(dataset: Dataset) -> Sequence[AuditResult]:
-    """Return the checks of the published sources that a study names; none where it names none."""
-    names = dataset.plan.published
-    return audit(results_of_sources(names)) if names else []
 
 
 def _anchor_diagnostics(results: Sequence[AuditResult], name: str) -> list[tuple[str, AuditDiagnostic]]:
@@ -95,7 +88,7 @@ class AuditLinks:
         """Audit the sources of a study; where it has no page of the audit, the texts lead nowhere."""
         page = PAGE.file if PAGE.notebook in dataset.plan.questions else ""
         links: dict[str, tuple[Link, ...]] = defaultdict(tuple)
-        for anchor, diagnostic in _anchor_diagnostics(_published_results(dataset), _PUBLISHED):
+        for anchor, diagnostic in _anchor_diagnostics(published_results(dataset), _PUBLISHED):
             target = f"{page}#{anchor}" if page else ""
             link = Link(f"audit, {diagnostic.severity}: {diagnostic.computation}", target)
             for key in diagnostic.diagnosed:
