@@ -131,7 +131,6 @@ def _levels_of_series(dataset: Dataset, names: Collection[str]) -> tuple[Integer
         series_numbers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
     _, firsts = np.unique(series_numbers, return_index=True)
     levels = rows[[*dict.fromkeys(("model", *factors, *names))]].iloc[firsts]
-    # What is not stated is no level: comparing it gives neither true nor false.
     return series_numbers, levels.astype(object).where(levels.notna(), None).to_dict("records")
 
 
@@ -353,11 +352,11 @@ def _program_name(row: Any) -> str:
 
 def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[str, Any]) -> str:
     """Return in what a row differs from its reference; of the reference, in what the others do, but what is usual."""
-    levels = {name: getattr(row, name) for name in factors}
+    levels = {name: _comparable(getattr(row, name)) for name in factors}
     if row.is_reference:
         levels = {name: level for name, level in levels.items() if name not in usual or level != usual[name]}
     else:
-        levels = {name: level for name, level in levels.items() if level != getattr(reference, name)}
+        levels = {name: level for name, level in levels.items() if level != _comparable(getattr(reference, name))}
     of_parts = ("strategy", *_OF_DIVISION)
     needed = [name for name in levels if name not in of_parts or not goes_without_saying(name, levels[name])]
     labels = [level_label(name, levels[name]) for name in needed or levels]
@@ -366,6 +365,11 @@ def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[st
         if name not in factors and count != getattr(reference, name):
             labels.append(counted(count, noun))
     return SEPARATOR.join(labels)
+
+
+def _comparable(level: Any) -> Any:
+    """Return a level, None for one that is not stated: comparing what is missing gives neither true nor false."""
+    return None if is_missing(level) else level
 
 
 @kept_with_dataset

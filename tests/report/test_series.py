@@ -1,8 +1,10 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
+from dlperf_study.report.sentences.names import Names
 from dlperf_study.report.series import all_groups, all_series, level_label, titled_published_labels
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import ALONE, study
@@ -133,3 +135,16 @@ def test_the_line_of_a_published_table_has_its_title_and_what_sets_it_apart_in_t
     # In one table alone no title sets a line apart.
     [*of_b] = titled_published_labels(published, pd.DataFrame(points[1:]))
     assert not any("Table" in label for label in of_b)
+
+
+def test_a_level_that_is_not_stated_is_another_one_than_the_usual():
+    """Of ingested logs some may say nothing of a number that is the same in most of the others."""
+    sizes = (224, 224, 224, 64, 128)
+    planned = [configuration(batch_per_device=4 + index, image_size=size) for index, size in enumerate(sizes)]
+    dataset = study(*(Planned(each, ALONE, reference=planned[0]) for each in planned))
+    unstated = dataset.configurations["image_size"].mask(dataset.configurations["image_size"] == 128)
+    unstated = replace(dataset, configurations=dataset.configurations.assign(image_size=unstated.astype("Int64")))
+    assert "Image size not stated" in all_series(unstated)[-1].label
+    [group] = all_groups(unstated)
+    assert "Image size not stated" in group.members[-1].label
+    assert Names(unstated).of_series(group.members[-1]) == "ResNet-50 (Batch per device 8)"

@@ -153,7 +153,8 @@ def _labels(dataset: Dataset) -> dict[str, str]:
     """Return what distinguishes the series of each configuration from the others of its model."""
     series, factors = all_series(dataset), varying_factors(dataset)
     needed = dataset.configurations.set_index("identity")[[*dict.fromkeys(("model", "own_program", *factors))]]
-    firsts = needed.loc[[line.identities[0] for line in series]].reset_index(drop=True)
+    firsts = needed.loc[[line.identities[0] for line in series]].reset_index(drop=True).astype(object)
+    firsts = firsts.where(firsts.notna(), None)
     labels: dict[int, str] = {}
     for _, rows in firsts.groupby(["model", "own_program"], dropna=False):
         labels |= _distinguishing_labels(rows, factors, usual_levels(dataset))
