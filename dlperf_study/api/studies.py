@@ -9,8 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.paths import outputs_folder
+from dlperf_study.core.paths import StudyPaths, outputs_folder
 from dlperf_study.core.user_commands import make_command
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.history import measurement_names, paths_of_measurement
 from dlperf_study.metrics.columns import TableName
@@ -26,7 +27,7 @@ class StudySummary:
 
     ``begun``: when its first completed run began, to the day; ``completed`` and ``runs``: how many runs are completed,
     and how many there are. All are of the tables as they were made last, None before that. ``further``: how many runs
-    have a folder and are not in them.
+    of planned configurations have a folder and are not in them.
     """
 
     name: str
@@ -68,17 +69,22 @@ def _summary(name: str) -> StudySummary:
     report = paths.report_page if paths.report_page.exists() else None
     try:
         plan = Plan.read(paths.plan_file)
-        title, is_ingested = plan.title, bool(plan.ingested_from)
         if not (paths.dataset / f"{TableName.RUNS}.parquet").exists():
-            return StudySummary(name, title, None, None, None, report)
+            return StudySummary(name, plan.title, None, None, None, report)
         runs = tables.read(TableName.RUNS, paths.dataset)
     except EvidenceError as error:
         return StudySummary(name, str(error), None, None, None, report)
     completed = completed_of(runs)
     started = completed["started"].dropna()
     date = str(started.min())[:10] if len(started) else None
-    begun = 0 if is_ingested else sum(map(len, paths.begun_runs().values()))
-    return StudySummary(name, title, date, len(completed), len(runs), report, max(0, begun - len(runs)))
+    further = 0 if plan.ingested_from else max(0, _begun_runs(paths, plan) - len(runs))
+    return StudySummary(name, plan.title, date, len(completed), len(runs), report, further)
+
+
+def _begun_runs(paths: StudyPaths, plan: Plan) -> int:
+    """Return how many runs have a folder, without those that no table has, such as trials of the largest batch."""
+    begun = paths.begun_runs()
+    return sum(len(begun.get(identity, ())) for identity in plan.by_identity)
 
 
 def _nothing() -> str:
@@ -88,8 +94,8 @@ def _nothing() -> str:
 def _runs(study: StudySummary) -> str:
     if study.runs is None:
         return "no tables yet"
-    further = f"; {study.further} more are not in its tables: open it to read them" if study.further else ""
-    return f"{study.completed} of {study.runs} completed{further}"
+    further = f"; {counted(study.further, 'further run')} not in its tables, which opening it makes anew"
+    return f"{study.completed} of {study.runs} completed{further if study.further else ''}"
 
 
 def _cells(study: StudySummary) -> Iterator[str]:

@@ -18,6 +18,7 @@ from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.tables.latex import latex_table
+from dlperf_study.study.batch_search import trial
 from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
 from tests.message_snapshots import Refused
 from tests.own_programs.measured_ways import RECORDER, write_way
@@ -242,14 +243,15 @@ def test_counts_of_tables_that_are_older_than_the_evidence_say_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
-    paths, asked = StudyPaths.of("example"), configuration()
-    write_study(paths, [Planned(asked)])
+    paths = StudyPaths.of("example")
+    write_study(paths, [Planned(configuration())])
+    write_run(paths, trial(configuration(), 4), 1)
     collect(paths)
     assert repr(dlperf_study.studies()).endswith("3 of 3 completed")
-    write_run(paths, asked, 4)
+    write_run(paths, configuration(), 4)
     [summary] = dlperf_study.studies()
     assert (summary.runs, summary.further) == (3, 1)
-    assert "; 1 more are not in its tables" in repr(dlperf_study.studies())
+    assert "; 1 further run not in its tables" in repr(dlperf_study.studies())
 
 
 def test_what_is_printed_of_a_table_or_a_figure_has_its_numbers(study: StudyResults) -> None:

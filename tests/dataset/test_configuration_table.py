@@ -218,14 +218,14 @@ def test_no_mean_and_no_bound_is_beyond_what_the_value_can_be():
 
 def test_a_percentile_of_some_runs_only_is_none_of_the_configuration(paths):
     """A run of 80 steps has no 99th percentile: that of the others, which are faster, is not that of all."""
-    asked = configuration(measured_steps=80, measured_seconds=1.0)
-    write_study(paths, [Planned(asked)])
-    first, second, third = (paths.configuration(asked.identity).run(repetition) for repetition in (1, 2, 3))
+    of_80_steps = configuration(measured_steps=80, measured_seconds=1.0)
+    write_study(paths, [Planned(of_80_steps)])
+    first, second, third = (paths.configuration(of_80_steps.identity).run(repetition) for repetition in (1, 2, 3))
     lengthen(first, 120)
     lengthen(third, 120)
     dataset = collect(paths)
-    assert [value > 0 for value in values(dataset, asked, "step_p99_seconds")] == [True, False, True]
-    assert np.isnan(row(dataset, asked)["step_p99_seconds"])
-    assert row(dataset, asked)["step_p50_seconds"] > 0
+    assert [value > 0 for value in values(dataset, of_80_steps, "step_p99_seconds")] == [True, False, True]
+    assert np.isnan(row(dataset, of_80_steps)["step_p99_seconds"])
+    assert row(dataset, of_80_steps)["step_p50_seconds"] > 0
     lengthen(second, 120)
-    assert row(collect(paths), asked)["step_p99_seconds"] > 0
+    assert row(collect(paths), of_80_steps)["step_p99_seconds"] > 0

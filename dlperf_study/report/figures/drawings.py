@@ -97,7 +97,7 @@ def comparison(dataset: Dataset, groups: list[Group], width: Width) -> Drawing |
 
 
 def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw the mean computation step of each rank relative to the slowest of its run; of the least balanced."""
+    """Draw the mean computation step of each rank / that of the slowest of its run; of many, the least balanced."""
     # Importing it takes a third of all that the notebook of a configuration imports, and that has no such dots.
     import seaborn
 

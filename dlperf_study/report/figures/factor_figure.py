@@ -75,7 +75,8 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
 
 def _omission(levels: int, settings: int) -> str:
     """Return the sentences on the levels and the settings that a figure has no room for; empty where it has."""
-    of_levels = f" Of {levels} levels {MOST_LEVELS} are shown, evenly spread, and what was measured at two of them."
+    spread = f" Of {levels} levels {MOST_LEVELS} are shown, evenly spread,"
+    of_levels = f"{spread} with the settings that were measured at two of these or more."
     of_settings = f" The {MOST_SETTINGS} of {settings} settings whose levels differ most are shown."
     return f"{of_levels if levels > MOST_LEVELS else ''}{of_settings if settings > MOST_SETTINGS else ''}"
 

@@ -188,7 +188,7 @@ class Figure:
         return drawing
 
     def __repr__(self) -> str:
-        return f"{self.alt or self.title}" if not self.is_empty else f"{self.title}. {self.empty}"
+        return f"{self.title}. {self.empty}" if self.is_empty else self.alt or self.title
 
     def _repr_html_(self) -> str:
         anchor = f"figure-{self.name}"
