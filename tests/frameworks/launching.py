@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.launchers import local
 from dlperf_study.programs import data_sources, frameworks
@@ -12,6 +13,7 @@ from dlperf_study.programs.data_sources._producers import add_producers
 from dlperf_study.programs.questions import described
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Task, TaskRole
+from tests.frameworks.forked_ranks import FORKED, run_forks
 
 #: These tests measure no time: they do not wait until other tests leave the machine alone.
 CLUSTER = Cluster("test", 1, 2, "cpu", "a CPU", "local", idle_max_busy_cores=1000.0, idle_wait_seconds=0.0)
@@ -60,12 +62,29 @@ def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = (), **e
     return result
 
 
+def run_ranks(asked: Configuration, folder: Path, script: tuple[str, ...] = (), **environment: str) -> None:
+    """Run the ranks of a configuration, or ``script`` in every one, to their end; if one fails, say what it printed.
+
+    Those of PyTorch are forks: what these tests ask is what ranks train, not who started them.
+    """
+    if asked.framework in FORKED:
+        run_forks(asked, folder, script, LAUNCH_SECONDS, **environment)
+        return
+    result = launch(asked, folder, script, **environment)
+    assert result.outcome == "completed", (result, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+
+
+def logs_of(asked: Configuration, folder: Path, *script: str) -> list[RankLog]:
+    """Train a configuration, with ``script`` as its ranks if there is one; return their logs."""
+    run_ranks(asked, folder / "1", script)
+    return [read_rank_log(folder / "1" / f"rank-{rank:05d}.jsonl") for rank in range(asked.world_size)]
+
+
 def tell(
     asked: Configuration, folder: Path, steps: int = 0, script: Path = RANKS, **environment: str
 ) -> list[dict[str, Any]]:
     """Let every trainer run ``script``, which trains ``steps`` steps; return what each rank told."""
-    result = launch(asked, folder, (str(script), str(steps)), **environment)
-    assert result.outcome == "completed", (result, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+    run_ranks(asked, folder, (str(script), str(steps)), **environment)
     return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(asked.world_size)]
 
 

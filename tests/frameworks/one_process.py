@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.programs.models._sequences import Sizes
 from dlperf_study.study.configuration import DEFAULTS, Configuration
-from tests.frameworks.launching import configuration, launch
+from tests.frameworks.launching import configuration, logs_of
 
 TOKENS, MASKED, STEPS = 32, 5, 5
 #: How losses of strategies may differ, as a share: by the order of sums.
@@ -29,14 +29,7 @@ def whole(model: str, batch: int) -> Configuration:
 def train_once(factory: pytest.TempPathFactory) -> Logs:
     """Return what returns the logs of the ranks of a configuration, which are trained once."""
 
-    @cache
-    def logs(requested: Configuration) -> list[RankLog]:
-        folder = factory.mktemp(requested.framework) / "1"
-        ending = launch(requested, folder)
-        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-        return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(requested.world_size)]
-
-    return logs
+    return cache(lambda requested: logs_of(requested, factory.mktemp(requested.framework)))
 
 
 def divided_parameters(sizes: Sizes, model: str) -> int:

@@ -19,7 +19,7 @@ from dlperf_study.study.configuration import Configuration
 
 #: What a device sleeps for the forward pass of a micro-batch; for the backward pass twice as long.
 SECONDS = 0.04
-COUNTS, STEPS = (4, 8, 16), 3
+COUNTS, STEPS = (4, 8, 12), 5
 
 
 class Sleep(torch.autograd.Function):

@@ -9,7 +9,6 @@ import pytest
 
 from dlperf_study.core.errors import UnsupportedError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.execution.libraries import compiler_obstacle_here
 from dlperf_study.machines.cluster.software import library_answer
 from dlperf_study.programs.frameworks import _torch
@@ -20,7 +19,7 @@ from dlperf_study.programs.models._torch_layers import cross_entropy_module
 from dlperf_study.programs.questions import ANSWERS
 from dlperf_study.programs.questions import MODULE as QUESTIONS
 from tests.command_line import LIMIT_SECONDS
-from tests.frameworks.launching import CLUSTER, configuration, launch
+from tests.frameworks.launching import CLUSTER, configuration, logs_of
 
 TORCH = {"framework": "torch_ddp", "compiler": "torch_compile"}
 
@@ -31,11 +30,8 @@ def test_two_ranks_of_a_static_graph_train_alike(tmp_path):
     """The same losses as without: of one step after the other, which the first steps and the warm-up precede."""
     losses = {}
     for compiler in ("none", "to_static"):
-        folder = tmp_path / compiler / "1"
         requested = configuration(devices_per_node=2, compiler=compiler, computation_steps=2, exchange_steps=2)
-        ending = launch(requested, folder)
-        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-        one, two = (read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in (0, 1))
+        one, two = logs_of(requested, tmp_path / compiler)
         assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
         assert one.facts["computed_in"] == two.facts["computed_in"] == "float32"
         losses[compiler] = one.windows["training"].losses.tolist()

@@ -10,12 +10,11 @@ from typing import Any
 import psutil
 import pytest
 
-from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS, wait_for
 from tests.conftest import left_over
 from tests.frameworks import launching
-from tests.frameworks.launching import configuration, launch, tell
+from tests.frameworks.launching import configuration, launch, logs_of, tell
 from tests.requirements import HOROVOD_TENSORFLOW, need
 
 pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("tensorflow")]
@@ -27,14 +26,6 @@ Told = list[dict[str, Any]]
 def served(strategy: str, **changes: Any) -> Configuration:
     two = {"devices_per_node": 2, "servers": 2, "memory_format": "nhwc"}
     return configuration(framework="tensorflow_ps", strategy=strategy, **two | changes)
-
-
-def logs_of(asked: Configuration, folder: Path, *script: str) -> list[RankLog]:
-    """Measure one run, with ``script`` as its ranks if there is one; return its rank logs."""
-    folder = folder / "1"
-    ending = launch(asked, folder, script)
-    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-    return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(asked.world_size)]
 
 
 @pytest.fixture(scope="module")

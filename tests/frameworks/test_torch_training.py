@@ -14,29 +14,20 @@ import pytest
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.dataset.uncounted_runs import longest_steps
 from dlperf_study.evidence.horovod_timeline import TracedRun, read_timeline
-from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.run import read_run
 from dlperf_study.programs.frameworks._training import STATIC_LOSS_SCALE
 from dlperf_study.programs.worker.windows import EXCHANGE_SIZES
 from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, Workplace, finish, ranks, wait_for, workplace
 from tests.conftest import left_over
-from tests.frameworks.launching import configuration, launch, tell
+from tests.frameworks.launching import configuration, launch, logs_of, tell
 
 pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("torch", "horovod")]
 
 TORCH = ("torch_ddp", "horovod_torch")
 #: MobileNetV2 with ten classes, as ElasticDL counts it.
 PARAMETERS = 2_236_682
+WINDOWS = {"computation_steps": 2, "exchange_steps": 2}
 Told = dict[str, list[dict[str, Any]]]
-
-
-def logs_of(folder: Path, **asked: Any) -> list[RankLog]:
-    """Measure one run; return its rank logs."""
-    folder = folder / "1"
-    wanted = configuration(computation_steps=2, exchange_steps=2, **asked)
-    ending = launch(wanted, folder)
-    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-    return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(wanted.world_size)]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +84,7 @@ def test_steps_without_exchange_leave_no_trace_in_what_ranks_train(told, name):
 @pytest.mark.parametrize("name", TORCH)
 def test_one_process_exchanges_nothing_and_learns(tmp_path, name):
     """It begins with about the loss of guesses: the logarithm of the number of classes."""
-    [log] = logs_of(tmp_path, framework=name, measured_steps=12)
+    [log] = logs_of(configuration(framework=name, measured_steps=12, **WINDOWS), tmp_path)
     assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
     losses = log.windows["training"].losses.tolist()
     assert mean(losses[:4]) == pytest.approx(math.log(10), abs=1)
@@ -116,7 +107,7 @@ MIXED = {"precision": "amp_bf16", "optimizer": "momentum"} | COMPRESSED | BY_TIM
 )
 def test_other_levels_train_two_ranks_alike(tmp_path, name, changes):
     """With every level that torch can mix; a compressed exchange moves half the bytes."""
-    one, two = logs_of(tmp_path, framework=name, devices_per_node=2, **changes)
+    one, two = logs_of(configuration(framework=name, devices_per_node=2, **WINDOWS | changes), tmp_path)
     assert [window.steps for window in one.windows.values()] == [window.steps for window in two.windows.values()]
     computed_in = "bfloat16" if "precision" in changes else "float32"
     assert [log.facts["computed_in"] for log in (one, two)] == [computed_in] * 2

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.run_agreement import contradictory_times
 from dlperf_study.programs.frameworks._torch_training import TorchTrainer
 from dlperf_study.study.configuration import DEFAULTS
 from tests.command_line import LIMIT_SECONDS
-from tests.frameworks.launching import configuration, launch, tell
+from tests.frameworks.launching import configuration, logs_of, tell
 
 pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("torch")]
 
@@ -34,13 +34,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[RankLog]]:
     """The logs of two ranks of each stage. Without steps of computation, which take random numbers of dropout."""
     logs_of_stages = {}
     for stage in STAGES:
-        folder = tmp_path_factory.mktemp(f"stage{stage}") / "1"
         planned = divided(
             stage, optimizer="momentum", warmup_steps=4, computation_steps=2 * (stage == 1), exchange_steps=2
         )
-        ending = launch(planned, folder)
-        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-        logs_of_stages[stage] = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(2)]
+        logs_of_stages[stage] = logs_of(planned, tmp_path_factory.mktemp(f"stage{stage}"))
     return logs_of_stages
 
 
@@ -111,9 +108,7 @@ def test_parts_of_a_batch_exchange_their_gradients_once(tmp_path):
     for stage in (0, 3):
         steps = {"computation_steps": 0, "exchange_steps": 0, "measured_steps": 1}
         planned = divided(stage, micro_batches=2, batch_per_device=8, warmup_steps=3, **steps)
-        ending = launch(planned, tmp_path / str(stage) / "1")
-        assert ending.outcome == "completed", ending
-        logs.append(read_rank_log(tmp_path / str(stage) / "1" / "rank-00001.jsonl"))
+        logs.append(logs_of(planned, tmp_path / str(stage))[1])
     losses = [log.windows["warmup"].losses for log in logs]
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
     sizes = {entry["kind"]: entry["bytes"] / BYTES for entry in logs[1].facts["exchanges"]}
@@ -131,14 +126,11 @@ def logs_of_gpt(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, li
     steps = {"warmup_steps": 5, "measured_steps": 1, "computation_steps": 0, "exchange_steps": 1}
     logs = {}
     for stage in (None, *STAGES):
-        folder = tmp_path_factory.mktemp(f"gpt{stage}") / "1"
         recompute = "full" if stage in (0, 3) else "none"
         batch = 2 if stage is not None else 4
         planned = divided(stage or 0, batch_per_device=batch, recompute=recompute, **images | sequences | steps)
         planned = planned if stage is not None else replace(planned, devices_per_node=1)
-        ending = launch(planned, folder)
-        assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-        logs[stage] = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(planned.devices_per_node)]
+        logs[stage] = logs_of(planned, tmp_path_factory.mktemp(f"gpt{stage}"))
     return logs
 
 

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlperf_study.evidence.rank_log import read_rank_log
 from tests.command_line import LIMIT_SECONDS
 from tests.frameworks import launching
-from tests.frameworks.launching import configuration, launch
+from tests.frameworks.launching import configuration, logs_of
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 NO_IMAGES = {"image_size": 224, "classes": 1000}
@@ -34,10 +33,7 @@ def losses(folder: Path, ranks: int, batch: int, framework: str, sizes: dict[str
         measured_steps=1,
         **NO_IMAGES | sizes,
     )
-    ending = launch(requested, folder)
-    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-    logs = [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(ranks)]
-    return np.mean([log.windows["warmup"].losses for log in logs], axis=0)
+    return np.mean([log.windows["warmup"].losses for log in logs_of(requested, folder)], axis=0)
 
 
 @pytest.mark.parametrize(("framework", "sizes"), CASES)
