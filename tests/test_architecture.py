@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,23 @@ def _upward_imports(file: Path) -> set[str]:
     used = own(imports(tree(file))) - {"__version__"}
     # The recorder imports nothing, and says what is asked of it.
     return {name for name in used if room(name) not in allowed and not name.startswith("record.")}
+
+
+def test_no_modules_import_each_other():
+    """Whether such an import fails depends on which of them a program happens to import first."""
+    modules = {module(file) for file in FILES}
+    TopologicalSorter({module(file): _modules_at_import(file, modules) for file in FILES}).prepare()
+
+
+def _modules_at_import(file: Path, modules: set[str]) -> set[str]:
+    """Return the modules of this package whose import the import of a file begins, packages of them included."""
+    here, used = module(file), set()
+    for name in own(name for statement in at_module_level(tree(file)) for name in imports(statement)):
+        parts = name.split(".")
+        begun = {".".join(parts[:count]) for count in range(1, len(parts) + 1)} & modules
+        # The packages that a module is in are imported before it.
+        used |= {package for package in begun if not f"{here}.".startswith(f"{package}.")}
+    return used
 
 
 def test_training_libraries_are_imported_inside_functions():

@@ -65,8 +65,12 @@ def model_text(model: StepModel) -> str:
     if model.jitter_seconds:
         parts.append(f"waiting for jitter {_milliseconds(model.jitter_seconds)}")
     last = model.curve.last.units
-    exchange, hidden = _milliseconds(model.exchange_seconds(last)), max(0.0, model.hidden_seconds(last))
-    parts.append(f"exchange {exchange} as {cost.algorithm.title}{assumed}, of which {_milliseconds(hidden)} are hidden")
+    # What a step waits for is measured; what hides the rest is not, where threads share cores.
+    exchange, waited = model.exchange_seconds(last), model.exchange_seconds(last) - model.hidden_seconds(last)
+    parts.append(
+        f"exchange {_milliseconds(exchange)} as {cost.algorithm.title}{assumed}, of which a step waits for "
+        f"{_milliseconds(waited)}"
+    )
     if model.link_bandwidth:
         parts.append(f"link {8 * model.link_bandwidth / 1e9:.3g} Gbit/s")
     if cost.round_seconds:
