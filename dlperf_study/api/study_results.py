@@ -215,7 +215,7 @@ class StudyResults:
 
     def to_latex(self, name: str) -> str:
         """Return a table of the report as LaTeX, at most as wide as a page; raises as ``table`` does."""
-        return latex_table(self.table(name))
+        return latex_table(self.table(name), self.dataset.plan.study)
 
     def to_xarray(self) -> "xarray.Dataset":
         """Return the metrics with a dimension for each factor, and their bounds as ``speedup_low``, ``speedup_high``.

@@ -178,6 +178,8 @@ def format_bounded(
 ) -> tuple[str, str]:
     """Return a value and its interval, with the digits that the interval's width allows; "" for no interval.
 
+    Of what is positive, or negative, with all of its interval, each number has two digits at least.
+
     Each end has the digits that it needs itself: one that is not 0 is not printed as 0, and one that rounding would put
     on ``decision``, the value that a verdict is about, has one decimal more. An end that even this puts there is as
     good as on it. ``size``: of the unit that all are printed in.
@@ -191,11 +193,14 @@ def format_bounded(
     # Of a difference near 0 the interval's ends tell how large the numbers are, not the value.
     largest = max(abs(value), abs(low), abs(high))
     decimals = min(_decimals(high - low, WIDTH_DIGITS), _decimals(largest, MOST_DIGITS))
-    ends = [_rounded(end, _decimals_of_end(end, decimals, decision)) for end in (low, high)]
-    # An interval of several orders of magnitude must not print a positive value as 0.
-    if 0 < low < value and not round(value, decimals):
-        decimals = _decimals(value, WIDTH_DIGITS)
-    return _rounded(value, decimals), f"[{', '.join(ends)}]"
+    has_sign = low > 0 or high < 0
+
+    def decimals_of(bound: float) -> int:
+        # Of what has one sign small numbers matter as much as large ones: 86 is not 90 because it may be 380.
+        return max(decimals, _decimals(bound, WIDTH_DIGITS)) if has_sign else decimals
+
+    ends = [_rounded(end, _decimals_of_end(end, decimals_of(end), decision)) for end in (low, high)]
+    return _rounded(value, decimals_of(value)), f"[{', '.join(ends)}]"
 
 
 def value_text(

@@ -243,9 +243,12 @@ def _disturbances(dataset: Dataset) -> str:
 
 def _windows(rows: pd.DataFrame) -> str:
     """Return what a throughput is of, with the length of the windows, as far as a study set one."""
-    lengths = [_levels(rows, "measured_steps", " steps"), _levels(rows, "measured_seconds", " s")]
+    steps, seconds = _levels(rows, "measured_steps", " steps"), _levels(rows, "measured_seconds", " s")
     warmup = _levels(rows, "warmup_steps", " steps")
-    over = f", over windows of at least {listed(filter(None, lengths))}" if any(lengths) else ""
+    # Such a window can be shorter than that, as its steps may be faster than those of the warm-up.
+    by_time = f"as many as {seconds} take at the pace of the warm-up" if seconds else ""
+    lengths = ", ".join(filter(None, (f"at least {steps}" if steps else "", by_time)))
+    over = f", over windows of {lengths}{'' if steps else ' steps'}" if lengths else ""
     after = f", after a warm-up of at least {warmup}" if warmup else ""
     return f"Throughput is that of the whole job, until its slowest rank was done{over}{after}."
 

@@ -97,7 +97,7 @@ def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
             table = for_paper(dataset, make(dataset))
             if has_numbers(table):
                 name = f"tables/{table.name}.tex"
-                write_atomically(folder / name, latex_table(table))
+                write_atomically(folder / name, latex_table(table, dataset.plan.study))
                 if table.name not in _included_elsewhere(dataset):
                     yield f"\\input{{{name}}}"
 
@@ -194,7 +194,7 @@ def _figure_float(dataset: Dataset, figure: Figure, names: Mapping[Width, str]) 
         f"\\includegraphics{height}{{figures/{names[width]}}}% {''.join(unused) or 'too high for a column'}",
         f"\\caption{{{caption}}}",
     )
-    return "\n".join([*lines, f"\\label{{fig:{figure.name}}}", f"\\end{{{kind}}}"])
+    return "\n".join([*lines, f"\\label{{fig:{dataset.plan.study}-{figure.name}}}", f"\\end{{{kind}}}"])
 
 
 def _references(dataset: Dataset, prose: str) -> str:

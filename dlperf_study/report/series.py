@@ -267,8 +267,7 @@ class Group:
 
     ``rows`` are rows of the configurations, the reference first, with three more columns: ``label``, in what a
     configuration differs from its reference; ``other_differences``, the same without framework, strategy and
-    devices; and ``position``, that of its series in every figure. ``members`` are the same rows as tuples. ``shared``
-    is what all have in common.
+    devices; and ``position``, that of its series. ``members``: rows as tuples; ``shared``: what all have in common.
     """
 
     shared: str
@@ -277,8 +276,9 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The model and what else all have in common: ``MobileNetV2 · 2 devices``."""
-        return joined(model_name(self.reference), self.shared)
+        """The model and what else all have in common: ``MobileNetV2 · 2 devices``; of other devices, against which."""
+        shared = self.shared if self.rows["world_size"].nunique() == 1 else f"against {self.shared}"
+        return joined(model_name(self.reference), shared, "" if self.compared else "nothing compared")
 
     @property
     def reference(self) -> Any:

@@ -178,7 +178,7 @@ def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
 
 
 def test_a_table_is_that_of_the_report(study: StudyResults) -> None:
-    assert study.to_latex("scaling") == latex_table(tables.scaling(study.dataset))
+    assert study.to_latex("scaling") == latex_table(tables.scaling(study.dataset), study.dataset.plan.study)
     assert study.table("measured").rows == tables.measured(study.dataset).rows
 
 

@@ -76,7 +76,7 @@ def test_a_table_fits_whatever_its_cells_hold(columns, rows, tmp_path):
     cells = [Cell("PaddlePaddle collective · all-reduce · 2 devices"), *[Cell("12.3", "[−11.1, 13.9]", LONG)] * columns]
     table = Table("wide", "Wide & long", LONG, headings, ((*cells, Cell(LONG)),) * rows, groups=(LONG, "short")[:rows])
     head = f"\\documentclass[twocolumn]{{article}}{PACKAGES}{LENGTHS}\\begin{{document}}"
-    (tmp_path / "wide.tex").write_text(f"{head}{latex_table(table)}\\end{{document}}")
+    (tmp_path / "wide.tex").write_text(f"{head}{latex_table(table, 'example')}\\end{{document}}")
     assert re.findall(r"Overfull \\hbox.*", compiled(tmp_path, "wide")) == []
 
 

@@ -83,7 +83,7 @@ def _windows(dataset: Dataset) -> RuleResult:
     steps = runs["steps_measured"].astype(float)
     seconds = steps * runs["step_seconds"].astype(float)
     is_long = (steps >= LEAST_STEPS) | (seconds >= LEAST_SECONDS)
-    shortest = f"the shortest has {int(steps.min())} steps, and {plain(float(seconds.min()))} s"
+    shortest = f"the fewest steps are {int(steps.min())}, the shortest time is {plain(float(seconds.min()))} s"
     return RuleResult.of(bool(is_long.all()), of_all("windows of that length", is_long), shortest)
 
 

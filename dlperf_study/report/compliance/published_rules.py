@@ -101,8 +101,14 @@ def _ratios(dataset: Dataset) -> RuleResult:
         of_means_alone,
         f"as measured they differ from the ratios of the mean rates {at_most(apart)}",
         _at_one_pace(rows),
-        of_all("ratios of mean rates in the interval of their speedup", pd.Series(is_inside)),
+        _of_some("ratios of mean rates in the interval of their speedup", is_inside[~np.isnan(low)]),
+        _of_some("speedups without an interval that are that ratio", is_inside[np.isnan(low)]),
     )
+
+
+def _of_some(phrase: str, has: np.ndarray) -> str:
+    """Return how many are what a phrase says; empty where there is none at all."""
+    return of_all(phrase, pd.Series(has)) if has.size else ""
 
 
 def _at_one_pace(rows: pd.DataFrame) -> str:
@@ -172,9 +178,7 @@ def _documented(dataset: Dataset) -> RuleResult:
     unknown, factors = unknown_facts(dataset, SETUP), varying_factors(dataset)
     setup = f"{len(SETUP) - len(unknown)} of {len(SETUP)} facts of the setup are known of every run"
     missing = f"not known: {listed_columns(unknown)}" if unknown else ""
-    varied = (
-        f"besides devices the study varies {listed_columns(factors)}" if factors else "besides devices nothing varies"
-    )
+    varied = f"series differ in {listed_columns(factors)}" if factors else "there is one series"
     return RuleResult.of(not unknown, setup, missing, varied)
 
 

@@ -80,10 +80,16 @@ def _command(dataset: Dataset) -> str:
 
 
 def _limits(dataset: Dataset) -> str:
-    """Return which keys of the study file end measuring, and at what."""
+    """Return which keys of the study file end measuring: of all configurations, and of what seemed precise enough."""
+    wanted, missed = dataset.plan.precision or 0.0, missed_precisions(dataset)
+    ended = sum(precision.has_ended(wanted) for precision in missed)
+    seemed = "seemed precise enough before the later half of its runs, and gets no more unless `precision` is narrower"
+    if ended == len(missed):
+        return f"Each of them {seemed}"
     rounds, minutes = dataset.plan.max_repeats or 0, dataset.plan.time_budget_minutes
     budget = f" or {minutes:g} minutes (`time_budget_minutes`)" if minutes is not None else ""
-    return f"The study ends after {counted(rounds, 'round')} (`max_repeats`){budget}"
+    ends = f"The study ends after {counted(rounds, 'round')} (`max_repeats`){budget}"
+    return f"{ends}; {ended} of the {len(missed)} {seemed}" if ended else ends
 
 
 def _remedy(dataset: Dataset) -> str:

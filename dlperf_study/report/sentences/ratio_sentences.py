@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from dlperf_study.core.errors import Severity
@@ -195,11 +196,14 @@ class Claim:
 
 
 def speedup_claims(dataset: Dataset) -> list[Claim]:
-    """Return the claim on the most devices of each series, where these are not its own baseline."""
+    """Return the claim on the most measured devices of each series, where these are not its own baseline.
+
+    And on the most that it planned, where no run of these completed.
+    """
     names, rows = Names(dataset), dataset.configuration_rows
     claims, ratios = [], Ratios(dataset)
-    for line in all_series(dataset):
-        last = rows[(line.measured_identities or line.identities)[-1]]
+    ends = [(*line.measured_identities[-1:], line.identities[-1]) for line in all_series(dataset)]
+    for last in map(rows.__getitem__, dict.fromkeys(chain.from_iterable(ends))):
         if last.is_baseline:
             continue
         baseline = rows[last.baseline_identity]
@@ -213,6 +217,10 @@ def speedup_claims(dataset: Dataset) -> list[Claim]:
 
 def reference_claims(dataset: Dataset) -> list[Claim]:
     """Return the claim on each configuration with a reference, without those that are the same program."""
+    return [claim for claim in _all_reference_claims(dataset) if not same_program(claim.row, claim.other)]
+
+
+def _all_reference_claims(dataset: Dataset) -> list[Claim]:
     rows = dataset.configuration_rows
     claims, groups, ratios = [], all_groups(dataset), Ratios(dataset)
     for group in groups:
@@ -222,10 +230,9 @@ def reference_claims(dataset: Dataset) -> list[Claim]:
         comparison = f"as with {labels[reference_identity]} ({group.shared})"
         for identity in compared:
             row, label = rows[identity], labels[identity]
-            if not same_program(row, reference):
-                listed_as = f"{label} ({group.label})" if len(groups) > 1 else label
-                name = f"{model} with {label}"
-                claims.append(Claim(dataset, "reference", row, reference, name, comparison, listed_as, ratios))
+            listed_as = f"{label} ({group.label})" if len(groups) > 1 else label
+            name = f"{model} with {label}"
+            claims.append(Claim(dataset, "reference", row, reference, name, comparison, listed_as, ratios))
     return claims
 
 
@@ -277,6 +284,18 @@ def _counted_sentences(claims: Sequence[Claim], most_named: int) -> Iterator[str
         of_word = [claim for claim in claims if verdict_words[claim.row.identity] == word]
         if of_word:
             yield _counted_sentence(of_word, len(claims), word, most_named)
+    if claims[0].role == "reference":
+        yield from filter(None, (_not_counted(claims[0].dataset),))
+
+
+def _not_counted(dataset: Dataset) -> str:
+    """Return which configurations with a reference no count has; empty where each has."""
+    names = [each.configuration for each in _all_reference_claims(dataset) if same_program(each.row, each.other)]
+    if not names:
+        return ""
+    is_one = len(names) == 1
+    same = "is the same program as its reference" if is_one else "are the same programs as their references"
+    return f"Not counted, as {'it' if is_one else 'they'} {same}: {first_of(names, MOST_NAMED, '; ')}."
 
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str, most_named: int) -> str:

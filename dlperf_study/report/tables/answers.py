@@ -160,7 +160,8 @@ def pace_note(dataset: Dataset) -> str:
     adjusted, as_measured = _half_widths(dataset)
     if not adjusted.size:
         return ""
-    pieces = context.completed_runs(dataset).groupby("identity")["piece_seconds"].agg(["min", "max"])
+    runs = context.completed_runs(dataset)
+    pieces = runs[runs["identity"].isin(_at_one_pace(dataset))].groupby("identity")["piece_seconds"].agg(["min", "max"])
     longest = float((pieces["max"] / pieces["min"]).max())
     widths = [percent_at_most(math.expm1(float(np.median(widths)))) for widths in (adjusted, as_measured)]
     return (
@@ -169,6 +170,15 @@ def pace_note(dataset: Dataset) -> str:
         f"a configuration as in another. Half-width of the intervals, in the median: ±{widths[0]}, as measured "
         f"±{widths[1]}. Rates and times are as measured."
     )
+
+
+def _at_one_pace(dataset: Dataset) -> set[str]:
+    """Return the identities of the configurations of the ratios at one pace of the machine."""
+    identities: set[str] = set()
+    for kind, name in RATIOS.items():
+        rows = dataset.configurations.dropna(subset=[f"{name}_as_measured"])
+        identities.update(rows["identity"], rows[f"{kind}_identity"])
+    return identities
 
 
 def _half_widths(dataset: Dataset) -> tuple[Floats, Floats]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.paths import StudyPaths, is_building_report
-from dlperf_study.core.wording import counted, first_of, in_sentence
+from dlperf_study.core.wording import counted, in_sentence
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, pages_of
 from dlperf_study.metrics.metric import QUALITY, RATE_PAGES
@@ -215,14 +215,16 @@ class DiagnosticOverview:
         return f'<p class="{kind}">{link} {verb} these numbers: {escape(self._kinds())}.{code}</p>'
 
     def _kinds(self) -> str:
-        """Return what most of them are about, the most severe first: ``busy cores 13, throughput 7, and 2 more``."""
+        """Return what most of them are about, the most severe first: ``busy cores 13 and 2 about other things``."""
         about = diagnostics_about(self.dataset, self.topic)
         subjects = about["subject"].map(subject_label)
-        kinds = []
+        counts = []
         for severity in reversed(Severity):
             of_severity = subjects[about["severity"] == severity].value_counts()
-            kinds += [f"{in_sentence(str(subject))} {count}" for subject, count in of_severity.items()]
-        return first_of(kinds, MOST_KINDS)
+            counts += of_severity.items()
+        kinds = [f"{in_sentence(str(subject))} {count}" for subject, count in counts[:MOST_KINDS]]
+        remaining = sum(count for _, count in counts[MOST_KINDS:])
+        return listed([*kinds, *([f"{remaining} about other things"] if remaining else [])])
 
     def _counts(self) -> dict[Severity, int]:
         """Return how many diagnostics there are of each severity that has some, the most severe first."""

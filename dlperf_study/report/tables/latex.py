@@ -6,7 +6,7 @@ be is known from the metrics of Computer Modern, which is wider than the usual f
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,7 @@ _REPLACEMENTS = {
 _BEFORE_PERCENT = r"(?<=[\d\]]) (?=%)"
 _SPECIAL = re.compile("|".join([*map(re.escape, _REPLACEMENTS), _BEFORE_PERCENT]))
 #: After these a long name may continue on the next line.
-_BREAKS = re.compile(r"(\\_|[/.\-:=,])(?=\S)")
+_BREAKS = re.compile(r"(\\_|[/\-:=]|[.,](?!\d))(?=\S)")
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,16 @@ class _Type:
 _SIZES = (_Type(r"\footnotesize", 8.5), _Type(r"\scriptsize", 7.97))
 
 
-def latex_table(table: "Table") -> str:
-    """Return a floating environment that fits a column, or else the page, of a two-column paper."""
+def latex_table(table: "Table", study: str) -> str:
+    """Return a floating environment that fits a column, or else the page, of a two-column paper.
+
+    Its label has the name of the study, as those of several may be in one document.
+    """
     layout = _layout(table)
     float_name = "table" if layout.width <= COLUMN_POINTS else "table*"
     head = [
         f"\\caption{{\\textbf{{{latex_escaped(table.title)}.}} {latex_escaped(table.caption)}}}",
-        f"\\label{{tab:{table.name}}}",
+        f"\\label{{tab:{study}-{table.name}}}",
         f"{layout.type.command}\\setlength{{\\tabcolsep}}{{{_SEPARATION:g}pt}}",
     ]
     body = _grid(table, layout) if table.rows else [latex_escaped(table.empty)]
@@ -89,16 +92,17 @@ def latex_table(table: "Table") -> str:
 
 
 def _assembled(table: "Table", layout: "_Layout", head: Sequence[str], body: Sequence[str]) -> list[str]:
-    """Return caption, rows and notes; the notes are as wide as the rows."""
+    """Return caption, rows and notes; the notes are as wide as the rows, and in the same type."""
     notes = list(_notes(table))
     if layout.scaled:
         # A threeparttable can't measure rows inside a box.
-        items = [r"\begin{itemize}", *notes, r"\end{itemize}"] if notes else []
-        lines = [*head, r"\resizebox{\textwidth}{!}{%", *body, "}"]
-        return [*lines, r"\begin{minipage}{\textwidth}\footnotesize", *items, r"\end{minipage}"]
-    if notes:
-        notes = [r"\begin{tablenotes}[flushleft]\footnotesize", *notes, r"\end{tablenotes}"]
-    return [r"\begin{threeparttable}", *head, *body, *notes, r"\end{threeparttable}"]
+        lines = [*head, r"\medskip", r"\resizebox{\textwidth}{!}{%", *body, "}"]
+        paragraphs = [f"{_superscript(mark)}{note}\\par" for mark, note in notes]
+        return [*lines, r"\begin{minipage}{\textwidth}\raggedright", *paragraphs, r"\end{minipage}"]
+    items = [f"\\item[{mark}] {note}" for mark, note in notes]
+    if items:
+        items = [f"\\begin{{tablenotes}}[flushleft]{layout.type.command}", *items, r"\end{tablenotes}"]
+    return [r"\begin{threeparttable}", *head, *body, *items, r"\end{threeparttable}"]
 
 
 def latex_escaped(text: str) -> str:
@@ -111,18 +115,33 @@ class _Layout:
     """How the columns of a table are set.
 
     ``wrapped``: the width in points at which the text of a column is wrapped, by its position. ``stacked``: intervals
-    are below their values. ``scaled``: nothing else makes it narrow enough.
+    are below their values. ``has_name_lines``: the first column is a line above each row. ``scaled``: nothing else
+    makes it narrow enough.
     """
 
     type: _Type
     width: float
     stacked: bool = False
     wrapped: Mapping[int, float] = field(default_factory=dict)
+    has_name_lines: bool = False
     scaled: bool = False
 
 
 def _layout(table: "Table") -> _Layout:
-    """Return the first that fits: a column, the page, text wrapped, intervals stacked, smaller type, scaled."""
+    """Return one that fits a column or the page, if need be with names above the rows, or scaled."""
+    if layout := _fitting(table):
+        return layout
+    if not table.headings[0].numeric and (layout := _fitting(_without_names(table))):
+        return replace(layout, has_name_lines=True)
+    return _scaled(table, _SIZES[-1])
+
+
+def _without_names(table: "Table") -> "Table":
+    return replace(table, headings=table.headings[1:], rows=tuple(row[1:] for row in table.rows))
+
+
+def _fitting(table: "Table") -> _Layout | None:
+    """Return the first that fits: a column, the page, text wrapped, intervals stacked, smaller type; None if none."""
     normal = _SIZES[0]
     for limit in (COLUMN_POINTS, PAGE_POINTS):
         if (width := _width(table, normal, stacked=False)) <= limit:
@@ -133,31 +152,56 @@ def _layout(table: "Table") -> _Layout:
                 return wrapped
             if (width := _width(table, size, stacked)) <= PAGE_POINTS:
                 return _Layout(size, width, stacked)
-    return _Layout(_SIZES[-1], PAGE_POINTS, stacked=True, scaled=True)
+    return None
 
 
 def _wrapped(table: "Table", size: _Type, stacked: bool) -> _Layout | None:
     """Return a layout of the page's width whose wide columns of text share what the others leave; None without."""
     widths = _column_widths(table, size, stacked)
     excess = sum(widths) - PAGE_POINTS
+    wide = _wide(table, widths)
+    for count in range(1, len(wide) + 1):
+        chosen = {position: widths[position] for position in wide[:count]}
+        left = sum(chosen.values()) - excess
+        if left >= count * _NARROWEST:
+            return _Layout(size, PAGE_POINTS, stacked, _paragraphs(_shares(chosen, left)))
+    return None
+
+
+def _scaled(table: "Table", size: _Type) -> _Layout:
+    """Return a layout that is wider than a page, with columns as narrow as they can be."""
+    widths = dict(enumerate(_column_widths(table, size, stacked=True)))
+    wrapped = dict.fromkeys(_wide(table, widths), _NARROWEST)
+    return _Layout(size, sum((widths | wrapped).values()), True, _paragraphs(wrapped), scaled=True)
+
+
+def _wide(table: "Table", widths: Sequence[float] | Mapping[int, float]) -> list[int]:
+    """Return the positions of the columns whose text can be wrapped, the widest first."""
     wide = [
         position
         for position, heading in enumerate(table.headings)
-        if not heading.numeric and widths[position] > 2 * _NARROWEST
+        if not heading.numeric and widths[position] > _NARROWEST
     ]
-    wide.sort(key=lambda position: -widths[position])
-    for count in range(1, len(wide) + 1):
-        chosen = wide[:count]
-        total = sum(widths[position] for position in chosen)
-        left = total - excess
-        if left < count * _NARROWEST:
-            continue
-        shares = {position: max(_NARROWEST, left * widths[position] / total) for position in chosen}
-        if sum(shares.values()) <= left + 1e-6:
-            # The separation is outside the width of a paragraph.
-            narrower = {position: share - 2 * _SEPARATION for position, share in shares.items()}
-            return _Layout(size, PAGE_POINTS, stacked, narrower)
-    return None
+    return sorted(wide, key=lambda position: -widths[position])
+
+
+def _shares(widths: Mapping[int, float], left: float) -> dict[int, float]:
+    """Return which width each of these columns gets of what is left: in proportion, and none less than the narrowest.
+
+    There must be left as much as all would have that are as narrow as they can be.
+    """
+    total = sum(widths.values())
+    shares = {position: left * width / total for position, width in widths.items()}
+    narrow = {position: _NARROWEST for position, share in shares.items() if share < _NARROWEST}
+    if not narrow:
+        return shares
+    wider = {position: width for position, width in widths.items() if position not in narrow}
+    return narrow | (_shares(wider, left - sum(narrow.values())) if wider else {})
+
+
+def _paragraphs(widths: Mapping[int, float]) -> dict[int, float]:
+    """Return the widths of paragraphs in columns of these widths, of which the separation is a part."""
+    return {position: width - 2 * _SEPARATION for position, width in widths.items()}
 
 
 def _width(table: "Table", size: _Type, stacked: bool) -> float:
@@ -229,17 +273,26 @@ def _heading_lines(heading: "Heading", body: float, size: _Type) -> list[str]:
 
 def _grid(table: "Table", layout: _Layout) -> list[str]:
     """Return the rows under their headings."""
-    lines = [f"\\begin{{tabular}}{{@{{}}{_columns(table, layout)}@{{}}}}", r"\toprule"]
-    if any(heading.label for heading in table.headings):
-        lines += [_headings(table, layout), r"\midrule"]
-    for group, row in table.grouped():
+    shown = _without_names(table) if layout.has_name_lines else table
+    lines = [f"\\begin{{tabular}}{{@{{}}{_columns(shown, layout)}@{{}}}}", r"\toprule"]
+    if any(heading.label for heading in shown.headings):
+        lines += [_headings(shown, layout), r"\midrule"]
+    for (group, row), whole_row in zip(shown.grouped(), table.rows, strict=True):
         if group:
-            lines += [r"\addlinespace", _group(table, group, layout)]
+            lines += [r"\addlinespace", _line(shown, f"\\textit{{{latex_escaped(group)}}}", group, layout)]
+        if layout.has_name_lines:
+            name = whole_row[0]
+            lines.append(
+                _line(shown, f"{latex_escaped(name.text)}{_superscript(table.marks(name))}", name.text, layout)
+            )
         cells = [
             _cell(cell, heading, table.marks(cell), layout, position)
-            for position, (cell, heading) in enumerate(zip(row, table.headings, strict=True))
+            for position, (cell, heading) in enumerate(zip(row, shown.headings, strict=True))
         ]
         lines.append(" & ".join(cells) + r" \\")
+        if layout.stacked and whole_row is not table.rows[-1]:
+            # An interval belongs to the value above it, and not to the next row.
+            lines.append(r"\addlinespace[2pt]")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
@@ -267,15 +320,16 @@ def _headings(table: "Table", layout: _Layout) -> str:
     return " & ".join(labels) + r" \\"
 
 
-def _group(table: "Table", group: str, layout: _Layout) -> str:
+def _line(table: "Table", latex: str, text: str, layout: _Layout) -> str:
+    """Return a line over all columns, of which ``text`` is what is read."""
     span = len(table.headings) if layout.stacked else table.width
-    is_wide = _text_width(layout.type)(group) > layout.width
+    is_wide = _text_width(layout.type)(text) > layout.width
     column = f"p{{{layout.width:.1f}pt}}" if is_wide else "l"
-    return f"\\multicolumn{{{span}}}{{@{{}}{column}}}{{\\textit{{{latex_escaped(group)}}}}} \\\\"
+    return f"\\multicolumn{{{span}}}{{@{{}}{column}}}{{{latex}}} \\\\"
 
 
 def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, position: int) -> str:
-    mark = f"\\textsuperscript{{{marks}}}" if marks else ""
+    mark = _superscript(marks)
     value = latex_escaped(cell.text)
     if position in layout.wrapped:
         value = _BREAKS.sub(r"\1\\allowbreak{}", value)
@@ -287,12 +341,18 @@ def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, positio
     interval = f"{{{latex_escaped(cell.interval)}}}" if cell.interval else ""
     if not layout.stacked:
         return f"{value} & {interval}{mark}"
-    return f"\\shortstack[r]{{{value}\\\\{interval}{mark}}}" if interval else value + mark
+    # The value is on the line of its row, as what stands in one line is.
+    return (
+        f"\\begin{{tabular}}[t]{{@{{}}r@{{}}}}{value}\\\\{interval}{mark}\\end{{tabular}}" if interval else value + mark
+    )
 
 
-def _notes(table: "Table") -> Iterator[str]:
-    """Yield the notes and the footnotes, each as an item of a list; none of an empty table."""
+def _superscript(marks: str) -> str:
+    return f"\\textsuperscript{{{marks}}}" if marks else ""
+
+
+def _notes(table: "Table") -> Iterator[tuple[str, str]]:
+    """Yield the notes, which have no mark, and the footnotes with theirs; none of an empty table."""
     if table.rows:
-        yield from (f"\\item {latex_escaped(note)}" for note in table.notes_without_footnotes)
-        for footnote, mark in table.footnotes.items():
-            yield f"\\item[{mark}] {latex_escaped(str(footnote))}"
+        yield from (("", latex_escaped(note)) for note in table.notes_without_footnotes)
+        yield from ((mark, latex_escaped(str(footnote))) for footnote, mark in table.footnotes.items())

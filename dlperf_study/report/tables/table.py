@@ -172,7 +172,7 @@ class Table:
     def save(self, paths: StudyPaths) -> "Table":
         """Write the table as HTML, LaTeX and CSV into the study's tables; return it, to be shown."""
         write_atomically(paths.tables / f"{self.name}.html", self.html() + "\n")
-        write_atomically(paths.tables / f"{self.name}.tex", latex_table(self))
+        write_atomically(paths.tables / f"{self.name}.tex", latex_table(self, paths.folder.name))
         write_atomically(paths.tables / f"{self.name}.csv", self.csv())
         saved = replace(self, is_saved=True)
         if is_long(self):

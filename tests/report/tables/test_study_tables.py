@@ -252,7 +252,7 @@ def test_a_throughput_of_a_busy_machine_says_so_on_page_and_in_print(build, snap
     table = build(study(Planned(quiet), Planned(busy, Recipe(busy_cores=1.5))))
     [footnote] = [footnote for footnote in table.footnotes if "busy" in str(footnote)]
     assert footnote == snapshot
-    assert footnote in latex_table(table)
+    assert footnote in latex_table(table, "example")
 
 
 def test_only_runs_that_count_make_a_throughput_doubtful_and_they_share_a_footnote(paths, snapshot):

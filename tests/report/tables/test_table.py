@@ -39,8 +39,8 @@ def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere():
     assert '<sup>b</sup>&nbsp;<a href="audit.html#audit-1">audit &amp; more</a>' in html
     assert "<sup>c</sup>&nbsp;no page" in html
     assert '<td id="here">2</td>' in html
-    assert r"1\textsuperscript{a,b,c}" in latex_table(table)
-    assert r"\item[b] audit \& more" in latex_table(table)
+    assert r"1\textsuperscript{a,b,c}" in latex_table(table, "example")
+    assert r"\item[b] audit \& more" in latex_table(table, "example")
 
 
 def test_html_escapes_explains_the_dash_and_names_a_group_once(table):
@@ -85,7 +85,7 @@ def test_more_than_two_notes_are_folded_and_each_letter_shows_its_own():
 def test_files_and_commands_are_set_as_code(table):
     named = replace(table, rows=((Cell("1n1g/r50_1.log", code=True), Cell("1")),), groups=())
     assert "<td><code>1n1g/r50_1.log</code></td>" in named._repr_html_()
-    assert r"\texttt{1n1g/r50\_1.log}" in latex_table(named)
+    assert r"\texttt{1n1g/r50\_1.log}" in latex_table(named, "example")
     commands = Table("a", "A", "", (Heading("Self-test"),), ((Cell("`make selftest` runs <it>"),),))
     assert "<td><code>make selftest</code> runs &lt;it&gt;</td>" in commands.html()
 
@@ -95,7 +95,7 @@ def test_a_definition_that_is_a_footnote_is_no_note_too():
         "t", "T", "", (Heading("A"),), ((Cell.missing("A: what it is"),),), notes=("A: what it is", "B: else")
     )
     # Where a letter is pointed at, its note is shown once more.
-    for text in (table._repr_html_().replace('title="A: what it is"', ""), latex_table(table)):
+    for text in (table._repr_html_().replace('title="A: what it is"', ""), latex_table(table, "example")):
         assert (text.count("A: what it is"), text.count("B: else")) == (1, 1)
 
 
