@@ -311,7 +311,7 @@ def breakdown_notes(dataset: Dataset) -> tuple[str, ...]:
         return ()
     counts = f"{runs['broken_down_step_seconds'].notna().sum()} of {counted(len(runs), 'run')}"
     return (
-        f"The step in parts, its parts, and what is made of them are of the {counts} that measured them: those from "
+        f"The parts of a step, and all that follows from them, come from the {counts} that measured them: those from "
         f"run {first.max()} of a configuration on, and all where nothing is exchanged. The others trained alone, and "
         "count for rates and their ratios.",
     )
@@ -376,7 +376,7 @@ def versions(runs: pd.DataFrame) -> str:
         libraries.append(f"{display_name(library)} {version}{f' ({exchange})' if exchange else ''}")
     for column in ("cuda_version", "cudnn_version", "gpu_driver"):
         libraries += [f"{column_named(column).label} {version}" for version in runs[column].dropna().unique()]
-    return ", ".join(libraries)
+    return listed(libraries)
 
 
 def levels(values: pd.Series) -> str:

@@ -138,7 +138,9 @@ def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]
         if cell.text and cell.text != MISSING:
             path = f"{dataset.plan.study}/{key}/{name}"
             value, unit = latex_escaped(cell.text), latex_escaped(column.heading.unit)
-            printed = "~".join(filter(None, (value, unit, latex_escaped(cell.interval))))
+            # Apart from its number, the sign of times would be read as that of a product.
+            number = f"{value}{unit}" if unit == latex_escaped("×") else f"{value}~{unit}"
+            printed = "~".join(filter(None, (number.rstrip("~"), latex_escaped(cell.interval))))
             yield _macro(path, printed) + f" % {column_named(name).label}"
             yield _macro(f"{path}/value", value) + _ends(path, cell.interval)
 

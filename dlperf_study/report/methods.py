@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from dlperf_study import __version__
-from dlperf_study.core.wording import counted
+from dlperf_study.core.wording import counted, in_sentence
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.wanted_precision import precisions, too_wide
@@ -115,7 +115,7 @@ def _settings(dataset: Dataset) -> str:
     sentences = (
         f"Scaling was {dataset.plan.scaling}{settings}.",
         f"We varied {listed(varied)}." if varied else "",
-        f"Where a name says nothing else, a configuration has {listed(usual)}." if usual else "",
+        f"Where a name says nothing else, a configuration has {listed(map(in_sentence, usual))}." if usual else "",
     )
     return " ".join(filter(None, sentences))
 

@@ -48,12 +48,19 @@ FIGURES: dict[str, Callable[[Dataset], Iterator[Figure]]] = {
 _EXPLANATIONS = {
     "Speedup": "Speedup: throughput over that of the baseline.",
     "Efficiency": "Efficiency: the speedup as a share of the ideal one.",
+    "Computation factor": "Computation factor: the baseline's computation per sample and device over its own.",
+    "Balance factor": "Balance factor: the mean of the ranks' computation over that of the slowest.",
+    "Input factor": "Input factor: computation over computation and input wait.",
     "Communication factor": (
+        "Communication factor: computation and input wait over the step. These three are relative to the baseline's. "
         "A factor below 1 is what a configuration loses by one cause. Factors are of the runs that measured the parts "
         "of a step: their product may differ from the efficiency, which is of all runs."
     ),
     "Exposed communication": "Exposed communication: what a step takes longer than its computation and input wait.",
     "Pure communication": "Pure communication: the same exchange alone.",
+    "Waiting for jitter": (
+        "Waiting for jitter: the part of that in which ranks wait for the one that happens to be slowest in a step."
+    ),
     "Overlap": "Overlap: the share of the exchange that computation hides.",
     "Relative throughput": "Relative throughput: throughput over that of the reference.",
     "Step in parts, difference": "Differences are those to the reference: negative takes less time.",

@@ -33,7 +33,7 @@ def in_macros(text: str) -> Cells:
         if line.startswith("% "):
             label = line.removeprefix("% ").rpartition(": ")[0]
         elif macro := _MACRO.match(line):
-            content = plain(macro[1]).split("~")
+            content = plain(macro[1]).replace(r"$\times$", "").split("~")
             printed[label, macro[2]] = " ".join(
                 part for position, part in enumerate(content) if position == 0 or part.startswith("[")
             )
@@ -44,7 +44,7 @@ def plain(latex: str) -> str:
     """Return the numbers of LaTeX as pages have them."""
     text = latex.replace("$-$", "\u2212").replace("--", "\u2013").replace(r"\,", "\u202f")
     text = re.sub(r"\\textsuperscript\{[^}]*\}", "", text)
-    text = re.sub(r"\\shortstack\[r\]\{(.*?)\\\\\{(.*?)\}\}", r"\1 & \2", text)
+    text = re.sub(r"\\begin\{tabular\}\[t\]\{@\{\}r@\{\}\}(.*?)\\\\\{(.*?)\}\\end\{tabular\}", r"\1 & \2", text)
     return text.replace("{", "").replace("}", "")
 
 

@@ -227,6 +227,8 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", sh
     low, high = rows[list(intervals()[column])].to_numpy(float).T
     moved = axes.transData + ScaledTranslation(shift_points / 72, 0, axes.figure.dpi_scale_trans)
     style: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position), "transform": moved}
+    # What is moved may reach over the edge of its panel.
+    style["clip_on"] = False
     axes.plot(rows["world_size"], rows[column], label=series.label, linestyle=dashes, **style)
     # Automatic limits take no notice of what is moved.
     for values in (rows[column], low, high):

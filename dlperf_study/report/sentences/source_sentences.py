@@ -34,6 +34,8 @@ def published_sentences(dataset: Dataset) -> Iterator[str]:
         verb = "is" if sum(answered) == 1 else "are"
         yield f"Of {total}, {sum(answered)} {verb} of a configuration that was measured here too."
     yield unanswered_reason(match for match, is_answered in zip(matches, answered, strict=True) if not is_answered)
+    if planned := sum(bool(match.identities) for match in matches) - sum(answered):
+        yield f"{planned} of them {'is' if planned == 1 else 'are'} of planned configurations without a completed run."
 
 
 def replication_sentences(dataset: Dataset) -> Iterator[str]:

@@ -181,8 +181,9 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
         verb = _wait(len(less))
         yield f"{len(less)} of {total} {verb} for {what} in less than {limit} of a step: {_named(less)}."
     if unclear:
-        subject = f"{len(unclear)} of {total} {_wait(len(unclear))} for {what} in more than {limit} of a step"
-        yield f"Judged together, these runs can't tell whether {subject}{_alone(unclear)}."
+        they = "it waits" if len(unclear) == 1 else "they wait"
+        subject = f"of {len(unclear)} of {total} whether {they} for {what} in more than {limit} of a step"
+        yield f"Judged together, these runs can't tell {subject}{_alone(unclear)}."
 
 
 def _alone(unclear: Sequence[Wait]) -> str:
@@ -192,7 +193,7 @@ def _alone(unclear: Sequence[Wait]) -> str:
         wait.name if is_vague(wait.interval()) else f"{wait.name} in {percent_text(wait.share)} of a step"
         for wait in clear
     ]
-    verb = "this waits" if len(clear) == 1 else "these wait"
+    verb = "one does" if len(clear) == 1 else f"{len(clear)} do"
     return f"; judged alone, {verb}: {first_of(named, MOST_NAMED, '; ')}" if named else ""
 
 
