@@ -45,7 +45,7 @@ def test_captions_and_the_table_of_the_environment_show_them(paths):
     dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), ON_GPUS)])
     shown = {row[0].text: row[1].text for row in about_tables.environments(dataset).rows}
     assert (shown["GPU driver"], shown["CUDA"], shown["cuDNN"]) == ("570.86.15", "12.8", "9.10.2")
-    versions = "Paddle 3.0.0 (NCCL 2.27.5), CUDA 12.8, cuDNN 9.10.2, GPU driver 570.86.15"
+    versions = "Paddle 3.0.0 (NCCL 2.27.5), CUDA 12.8, cuDNN 9.10.2 and GPU driver 570.86.15"
     assert versions in context.conditions(dataset)
 
 

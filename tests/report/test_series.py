@@ -68,7 +68,7 @@ def test_a_share_of_a_core_is_named_and_so_is_none():
 
 
 def test_a_reference_alone_is_called_by_its_framework():
-    assert groups_of([(named(), named())]) == [("ResNet-50 · 1 device", ["PaddlePaddle collective"])]
+    assert groups_of([(named(), named())]) == [("ResNet-50 · 1 device · nothing compared", ["PaddlePaddle collective"])]
 
 
 def test_other_differences_are_those_without_framework_and_strategy():
@@ -83,13 +83,15 @@ def test_devices_of_several_nodes_differ_from_those_of_one():
     pairs = [(named(framework=name, nodes=2), named(nodes=2)) for name in ("paddle_collective", "torch_ddp")]
     wider = (named(framework="torch_ddp", nodes=2, devices_per_node=2), named(nodes=2))
     [(label, members)] = groups_of([*pairs, wider])
-    assert (label, members[2]) == ("ResNet-50 · 2 devices on 2 nodes", "PyTorch DDP · 4 devices")
+    assert (label, members[2]) == ("ResNet-50 · against 2 devices on 2 nodes", "PyTorch DDP · 4 devices")
 
 
 def test_groups_of_one_model_are_its_own():
     both = [configuration(model=model) for model in ("resnet50", "mobilenet_v2")]
     dataset = study(*(Planned(one, ALONE, reference=one) for one in both))
-    assert [group.label for group in all_groups(dataset, "mobilenet_v2")] == ["MobileNetV2 · 1 device"]
+    assert [group.label for group in all_groups(dataset, "mobilenet_v2")] == [
+        "MobileNetV2 · 1 device · nothing compared"
+    ]
     assert len(all_groups(dataset)) == 2
 
 

@@ -227,8 +227,6 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", sh
     low, high = rows[list(intervals()[column])].to_numpy(float).T
     moved = axes.transData + ScaledTranslation(shift_points / 72, 0, axes.figure.dpi_scale_trans)
     style: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position), "transform": moved}
-    # What is moved may reach over the edge of its panel.
-    style["clip_on"] = False
     axes.plot(rows["world_size"], rows[column], label=series.label, linestyle=dashes, **style)
     # Automatic limits take no notice of what is moved.
     for values in (rows[column], low, high):
@@ -294,7 +292,7 @@ def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None
     ticks = sorted(set(devices))
     is_wide = ticks[-1] >= WIDE_RANGE * ticks[0]
     quantity_axes(axes)
-    axes.margins(x=0.1, y=0.1)
+    axes.margins(x=0.16, y=0.1)
     if is_wide:
         axes.set_xscale("log", base=2)
     if is_wide and logarithmic_y:

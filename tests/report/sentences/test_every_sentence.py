@@ -73,7 +73,7 @@ def test_no_sentence_has_a_hole_where_runs_are_missing(planned):
 
 def test_sentences_menus_and_macros_print_a_number_alike():
     dataset = study(Planned(ONE, ALONE), Planned(TWO, TOGETHER))
-    printed = re.findall(r"\{([^{}]*)\} % ", macros(dataset).replace("~", " "))
+    printed = re.findall(r"\{([^{}]*)\} % ", macros(dataset).replace("~", " ").replace(r"$\times$", " "))
     pairs = {re.sub(r"^(\S+) .*(\[)", r"\1 \2", number) for number in printed}
     text = " ".join((*sentences.scaling(dataset).sentences, *sentences.communication(dataset).sentences))
     with_interval = re.findall(r"([\d.]+)(?: times| ms)? (\[[^\]]+\])", text)
