@@ -11,13 +11,13 @@ from itables.widget import ITable
 from dlperf_study.api.other_results import published
 from dlperf_study.api.plot import known_metrics, plot_metric, separating_factors, varying_columns
 from dlperf_study.api.study_results import open_study
-from dlperf_study.core.errors import DlperfStudyError, EvidenceError
+from dlperf_study.core.errors import DlperfStudyError, EvidenceError, PublishedError
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.history import measurement_names
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.report import context
 from dlperf_study.report.figures.factor_figure import SETTING, label_of
-from dlperf_study.report.formatting import format_column, level_name
+from dlperf_study.report.formatting import format_column, level_name, listed
 from dlperf_study.report.series import ordered_levels
 from dlperf_study.study.study import source_names
 
@@ -36,7 +36,10 @@ def rows_of(name: str) -> pd.DataFrame:
     Raises EvidenceError or PublishedError, with the names there are, for another name, or if nothing was measured.
     """
     if name.startswith(PUBLISHED):
-        return published(name.removeprefix(PUBLISHED), points=True)
+        points = published(name.removeprefix(PUBLISHED), points=True)
+        if points.empty:
+            raise PublishedError(f"{name}: no throughput has a number of devices, so there is nothing to explore")
+        return points
     rows = context.measured(open_study(name).dataset).set_index("identity")
     if rows.empty:
         raise EvidenceError(f"{name}: no configuration has a completed run with a rate, so there is nothing to explore")
@@ -89,7 +92,7 @@ class _Explorer:
 
     def _changed(self, _change: object) -> None:
         """Show what a user chose; while other choices are offered, menus change one after another."""
-        if not self._is_offering:
+        if not self._is_offering and len(self._rows):
             self._show()
 
     def _load(self, _change: object) -> None:
@@ -97,9 +100,18 @@ class _Explorer:
         try:
             self._rows = rows_of(self._data.value)
         except DlperfStudyError as error:
-            self._refuse(error)
+            self._offer_nothing()
+            self._refuse(str(error))
             return
         self._offer_choices()
+
+    def _offer_nothing(self) -> None:
+        """Leave nothing of other data, which would be shown under the name of this one."""
+        self._is_offering = True
+        self._rows, self._filters, self._filter_box.children = pd.DataFrame(), {}, ()
+        for menu in self._menus().values():
+            menu.options = ()
+        self._is_offering = False
 
     def _offer_choices(self) -> None:
         """Offer the metrics, factors and levels of the data, and show what is then chosen."""
@@ -138,17 +150,20 @@ class _Explorer:
         rows = self._rows
         for name, levels in chosen.items():
             rows = rows[rows[name].isin(levels)]
+        if rows.empty:
+            self._refuse(f"no configuration is selected: tick a level of {listed(map(label_of, chosen))}")
+            return
         try:
             figure = plot_metric(rows, **self._arguments(), title=self._data.value)
         except DlperfStudyError as error:
-            self._refuse(error)
+            self._refuse(str(error))
             return
         self._chart.value = figure._repr_html_()
         self._table.update(printed_rows(rows, self._metric.value), **_TABLE)
         self._code.value = self._code_of(chosen)
 
-    def _refuse(self, error: DlperfStudyError) -> None:
-        self._chart.value, self._code.value = escape(str(error)), ""
+    def _refuse(self, reason: str) -> None:
+        self._chart.value, self._code.value = escape(reason), ""
         self._table.update(pd.DataFrame(), **_TABLE)
 
     def _code_of(self, chosen: dict[str, list[Any]]) -> str:

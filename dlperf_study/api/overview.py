@@ -14,21 +14,21 @@ from dlperf_study.study.job import Outcome
 _MOST_LEVELS = 6
 
 
-def text(dataset: Dataset, factors: list[str]) -> str:
-    """Return the name and the title of a study, and a line for each fact."""
-    lines = [f"<StudyResults {dataset.plan.study}: {dataset.plan.title}>"]
+def text(dataset: Dataset, factors: list[str], name: str) -> str:
+    """Return the name and the title of a measurement, and a line for each fact."""
+    lines = [f"<StudyResults {name}: {dataset.plan.title}>"]
     lines += [f"{label}: {fact}" for label, fact in _facts(dataset, factors).items()]
     return "\n".join([*lines, *sentences.summary(dataset).sentences[: _shown(dataset)]])
 
 
-def html(dataset: Dataset, factors: list[str]) -> str:
+def html(dataset: Dataset, factors: list[str], name: str) -> str:
     """Return the title, the facts, the first answer with its interval in bold, and the table of what was measured."""
     rows = []
     for label, fact in _facts(dataset, factors).items():
         rows.append(f"<tr><th style='text-align: left'>{escape(label)}</th><td>{escape(fact)}</td></tr>")
     answers = sentences.summary(dataset)
     answer = type(answers)(answers.marked[: _shown(dataset)])._repr_html_()
-    title = f"<b>{escape(dataset.plan.title)}</b> ({escape(dataset.plan.study)})"
+    title = f"<b>{escape(dataset.plan.title)}</b> ({escape(name)})"
     table = measured(dataset)
     results = "" if table.is_empty else table._repr_html_()
     return f"<div><p>{title}</p>{answer}<table>{''.join(rows)}</table>{results}</div>"

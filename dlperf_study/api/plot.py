@@ -40,10 +40,14 @@ def known_metrics(rows: pd.DataFrame) -> list[str]:
 
 def varying_columns(rows: pd.DataFrame) -> list[str]:
     """Return the factors that have several levels, the number of devices first, the settings of a program last."""
+    return [name for name in factor_columns(rows) if name not in OF_WHOLE_PROGRAM and rows[name].nunique() > 1]
+
+
+def factor_columns(rows: pd.DataFrame) -> list[str]:
+    """Return all factors that the rows state, also those with one level, in the same order."""
     settings = [name for name in rows if name not in COLUMNS] if "settings" in rows else []
     names = dict.fromkeys((*_FURTHER_FACTORS, *PARAMETERS, *settings))
-    of_rows = (name for name in names if name in rows and name not in OF_WHOLE_PROGRAM)
-    return [name for name in of_rows if rows[name].nunique() > 1]
+    return [name for name in names if name in rows and rows[name].notna().any()]
 
 
 def independent_factor(rows: pd.DataFrame, x: str, *factors: str) -> str:
@@ -133,9 +137,11 @@ def draw_metric(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str = "") -
 def _chart(rows: pd.DataFrame, x: str, y: str, hue: str, col: str = "") -> FactorChart:
     """Return the chart of the rows that have a value and a level of each factor."""
     require(y, known_metrics(rows), "metric")
+    if hue == col == SETTING:
+        raise DlperfStudyError(f"colours and panels can't both be of {SETTING!r}, all that differs: choose a factor")
     chosen = [name for name in (x, hue, col) if name and name != SETTING]
     for factor in chosen:
-        require(factor, list(rows), "factor")
+        require(factor, factor_columns(rows), "factor")
     shown = rows.dropna(subset=[y, *chosen])
     if SETTING in (hue, col):
         shown = shown.assign(**{SETTING: settings_in_words(shown, x, col if hue == SETTING else hue)})

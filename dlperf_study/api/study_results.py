@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _STEP = ["identity", "repetition", "rank", "window", "step"]
 _BOUNDS = ("low", "high")
+#: The pages about one study.
+_PAGES = [name for name in sentences.__all__ if name not in ("history", "selftest")]
 #: By their levels configurations are selected.
 _SELECTABLE = ["world_size", "global_batch", *PARAMETERS]
 
@@ -150,8 +152,9 @@ class StudyResults:
         rows = self.dataset.configurations
         default = [name for name in (self.dataset.rate, "speedup", "efficiency") if name in self.metrics]
         columns: dict[tuple[str, str], pd.Series] = {}
-        for name in metrics or default:
-            require(name, [column for column in rows if column in COLUMNS and COLUMNS[column].is_number], "metric")
+        for name in metrics or default or [self.dataset.rate]:
+            if name not in rows or name not in COLUMNS or not COLUMNS[name].is_number:
+                raise DlperfStudyError(unknown_name("metric is", str(name), "metrics", self.metrics))
             columns[name, "mean"] = rows[name]
             columns |= {(name, bound): rows[f"{name}_{bound}"] for bound in _BOUNDS if f"{name}_{bound}" in rows}
         levels = rows[self.factors or ["world_size"]]
@@ -159,12 +162,15 @@ class StudyResults:
         return pd.DataFrame(columns).set_axis(index).rename_axis(columns=["metric", None])
 
     def compare(self, other: "StudyResults | str | Path") -> StudyComparison:
-        """Return what changed from this study to another one, or to another measurement of it.
+        """Return what changed from this study to another one; between two measurements of one, from the earlier one.
 
         Raises EvidenceError if both are the same, have rates in different units, or no configuration in common.
         """
-        after = other if isinstance(other, StudyResults) else open_study(other)
-        comparison = compare_measurements(self._measurement, after._measurement)
+        compared = other if isinstance(other, StudyResults) else open_study(other)
+        before, after = self._measurement, compared._measurement
+        if before.dataset.plan.study == after.dataset.plan.study and after.begun < before.begun:
+            before, after = after, before
+        comparison = compare_measurements(before, after)
         if not comparison.has_common_configurations:
             raise EvidenceError(nothing_in_common(comparison))
         return StudyComparison(comparison)
@@ -203,7 +209,7 @@ class StudyResults:
 
     def answers(self, page: str = "summary") -> PageSentences:
         """Return the sentences that open a page of the report; raises DlperfStudyError for an unknown page."""
-        require(page, [name for name in sentences.__all__ if name not in ("history", "selftest")], "page")
+        require(page, _PAGES, "page")
         answers: PageSentences = getattr(sentences, page)(self.dataset)
         return answers
 
@@ -231,11 +237,13 @@ class StudyResults:
         return summary.to_xarray()
 
     def section(self, title: str, *parts: Part | Iterable[Part]) -> Section:
-        """Return tables and figures under a heading, and write them into the study's ``tables`` and ``figures``."""
+        """Return tables and figures under a heading; a report that is built has them as files too."""
         return Section.of(title, *parts).save(self._paths)
 
     def warnings(self, page: str = "") -> DiagnosticOverview:
-        """Return the diagnostics about what a page shows, or all, and write them into the study's ``tables``."""
+        """Return the diagnostics about what a page shows, or all; raises DlperfStudyError for an unknown page."""
+        if page:
+            require(page, _PAGES, "page")
         return DiagnosticOverview(self.dataset, page).save(self._paths)
 
     @property
@@ -243,10 +251,10 @@ class StudyResults:
         return StudyPaths(self.dataset.folder.parent)
 
     def __repr__(self) -> str:
-        return overview.text(self.dataset, self.factors)
+        return overview.text(self.dataset, self.factors, self.name)
 
     def _repr_html_(self) -> str:
-        return overview.html(self.dataset, self.factors)
+        return overview.html(self.dataset, self.factors, self.name)
 
 
 class Columns(dict[str, Metric]):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from html import escape
 from itertools import chain
 from statistics import median
 from typing import Any
@@ -17,7 +18,7 @@ from dlperf_study.audit.reading.table_file import TablesOfFile, read_frame
 from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.result_frames import METRIC, VALUE, results_of_dataset, results_of_frame, results_of_sources
 from dlperf_study.audit.results import Results, grouped
-from dlperf_study.core.errors import Severity
+from dlperf_study.core.errors import Severity, TableError
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
@@ -251,10 +252,15 @@ def _tables_of(columns: Sequence[ColumnReading]) -> str:
 
 
 class FrameAudit:
-    """What the checks say of a frame: ``diagnostics``, errors first, and the ``results`` of all checks."""
+    """What the checks say of a frame: ``diagnostics``, errors first, and the ``results`` of all checks.
 
-    def __init__(self, results: list[AuditResult]) -> None:
+    ``warnings``: what of the frame was refused, and which of its numbers no check uses.
+    """
+
+    def __init__(self, results: list[AuditResult], tables: TablesOfFile | None = None) -> None:
         self.results = results
+        self.warnings = list(reading_warnings(tables)) if tables else []
+        self._columns = describe_columns(tables) if tables else ""
 
     @cached_property
     def diagnostics(self) -> pd.DataFrame:
@@ -269,11 +275,13 @@ class FrameAudit:
         return pd.DataFrame(rows, columns=["severity", "check", "cells", "computation", "explanations"])
 
     def __repr__(self) -> str:
-        return describe(self.results)
+        return "\n\n".join(filter(None, (self._columns, describe(self.results))))
 
     def _repr_html_(self) -> str:
         examined = sum(result.examined for result in self.results)
-        return f"<p>{examined} items examined by {len(self.results)} checks</p>{self.diagnostics.to_html(index=False)}"
+        warnings = "".join(f"<p>warning: {escape(warning)}</p>" for warning in self.warnings)
+        counts = f"<p>{examined} items examined by {len(self.results)} checks</p>"
+        return f"{warnings}{counts}{self.diagnostics.to_html(index=False)}"
 
 
 def audit_frame(frame: pd.DataFrame) -> FrameAudit:
@@ -283,7 +291,11 @@ def audit_frame(frame: pd.DataFrame) -> FrameAudit:
     for each metric and condition, named as in any table that the command ``audit`` reads. Numbers that are texts keep
     the zeros they were printed with.
 
-    Raises TableError if it has no metric, or fields that are no numbers.
+    Raises TableError if it is no frame or has no metric, or fields that are no numbers.
     """
-    is_long = {METRIC, VALUE} <= set(frame.columns)
-    return FrameAudit(audit(results_of_frame(frame) if is_long else read_frame(frame).results))
+    if not isinstance(frame, pd.DataFrame):
+        raise TableError(f"the audit takes a frame of pandas, and not {type(frame).__name__}; the command takes a file")
+    if {METRIC, VALUE} <= set(frame.columns):
+        return FrameAudit(audit(results_of_frame(frame)))
+    tables = read_frame(frame)
+    return FrameAudit(audit(tables.results), tables)

@@ -10,7 +10,11 @@ from pathlib import Path
 
 
 class DlperfStudyError(Exception):
-    """Base of all: the command line reports it in one message, without a traceback."""
+    """Base of all: the command line reports it in one message, without a traceback, and so does a notebook."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows of it."""
+        return [f"{type(self).__name__}: {self}"]
 
 
 class StudyFileError(DlperfStudyError):

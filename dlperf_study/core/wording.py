@@ -25,13 +25,21 @@ _LEFT_OUT = " … "
 _NAMES = ("Python",)
 
 
+#: Of more names a message has those that are most like the unknown one.
+_MOST_CHOICES, _MOST_SIMILAR = 80, 12
+
+
 def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
     """Return the message about a name that is not among the valid ones, of which ``kind`` is the plural.
 
     ``study a: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are horovod_torch, …``.
     """
     choices = list(valid)
-    return f"{where} {name!r}; {closest(name, choices)}the {kind} are {', '.join(choices)}"
+    listed_choices = ", ".join(choices)
+    if len(choices) > _MOST_CHOICES:
+        similar = difflib.get_close_matches(name, choices, n=_MOST_SIMILAR, cutoff=0.0)
+        listed_choices = f"{', '.join(similar)}, and {len(choices) - len(similar)} that are less like it"
+    return f"{where} {name!r}; {closest(name, choices)}the {kind} are {listed_choices}"
 
 
 def closest(name: str, choices: Iterable[str]) -> str:

@@ -104,9 +104,9 @@ def throttled_share(run: Run) -> float | None:
 def _no_search(gap: Gap) -> str:
     if not gap.has("largest_batch"):
         return _NOT_SEARCHED
-    own = gap.row.batch_per_device
-    is_beyond = gap.runs.empty and own > gap.row.largest_batch
-    return f"each batch that the search tried fits{f'; {own}, its own, is larger' if is_beyond else ''}"
+    batch = gap.row.batch_per_device
+    is_beyond = gap.runs.empty and batch > gap.row.largest_batch
+    return f"each batch that the search tried fits{f'; {batch}, its own, is larger' if is_beyond else ''}"
 
 
 def _no_limit(row: Any) -> str:

@@ -99,6 +99,8 @@ def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
         return _of_servers(curve, sizes)
     # A second size is asked for only where it would help.
     reason = obstacle_of_cores(curve) or (_one_size(curve) if len(curve.points) < 2 else "")
+    if reason and sizes and {*sizes} <= {point.units for point in curve.points}:
+        reason = f"measured, so nothing is to be predicted: {', '.join(map(str, sorted(set(sizes))))}"
     if reason:
         return Refusal(curve, reason)
     reference = curve.all_points[0]

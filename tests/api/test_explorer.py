@@ -177,6 +177,28 @@ def test_data_that_are_not_there_are_named_above_the_menu_of_those_that_are():
     assert "<img" in view.children[2].value
 
 
+def test_nothing_of_other_data_is_shown_under_the_name_of_refused_ones(study: str) -> None:
+    view = explore(study)
+    menu(view, Dropdown, "Data").value = "published: dlperf_megatron_lm"
+    assert "nothing to explore" in view.children[2].value
+    metric = menu(view, Dropdown, "Metric")
+    assert (metric.options, metric.value, menu(view, Textarea, "Code").value) == ((), None, "")
+    assert not view.children[1].children
+    menu(view, Dropdown, "Data").value = study
+    assert "<img" in view.children[2].value
+
+
+def test_an_empty_selection_and_one_factor_for_two_purposes_say_what_to_choose(study: str) -> None:
+    view = explore(study)
+    for model in ("ResNet-50", "MobileNetV2"):
+        menu(view, Checkbox, model).value = False
+    assert view.children[2].value == "no configuration is selected: tick a level of Model"
+    menu(view, Checkbox, "ResNet-50").value = True
+    for description in ("Colour", "Panels"):
+        menu(view, Dropdown, description).value = "setting"
+    assert "choose a factor" in view.children[2].value
+
+
 @pytest.fixture(scope="module")
 def lab(study: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
     """A JupyterLab with copies of the notebooks of this project, which it saves; the address of a notebook in it."""

@@ -52,6 +52,7 @@ def test_lines_connect_devices_and_a_dotted_one_is_ideal() -> None:
     *connecting, ideal = [line for line in axes.lines if line.get_gid() == GUIDE]
     assert [list(line.get_ydata()) for line in connecting] == [[1, 1.8], [1, 1.6]]
     assert list(ideal.get_ydata()) == [1, 2]
+    assert ideal.get_linewidth() > 0
     [axes] = plot_metric(rows, x="model", y="speedup", hue="world_size").drawing.axes
     assert [line for line in axes.lines if line.get_gid() == GUIDE] == []
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dlperf_study
+from dlperf_study.core.errors import TableError
 
 #: What takes long to import; the package itself must need none of it.
 HEAVY = ("numpy", "pandas", "matplotlib", "pydantic", "yaml", "scipy", "pyarrow", "rich", "dlperf_study.core")
@@ -44,6 +45,10 @@ def test_a_table_is_audited_whatever_was_imported_before() -> None:
     assert (diagnostic.severity, diagnostic.check) == ("error", "ratios")
     right = table.assign(Speedup=["1.00", "7.46"])
     assert dlperf_study.audit(right).diagnostics.empty
+    unread = dlperf_study.audit(right.assign(comment=range(len(right))))
+    assert "comment" in repr(unread)
+    with pytest.raises(TableError, match="not str"):
+        dlperf_study.audit("a.csv")  # type: ignore[arg-type]
 
 
 def test_a_published_source_is_a_frame_and_can_be_audited() -> None:

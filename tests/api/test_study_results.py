@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,8 @@ def test_a_study_of_a_program_is_selected_by_what_it_has(tmp_path: Path, refused
 
 def test_other_misspelt_names_are_refused(study: StudyResults, snapshot: Any) -> None:
     messages = []
-    for call in (lambda: study.table("scalling"), lambda: study.answers("scalling"), lambda: study.columns["speed"]):
+    calls = [study.table, study.answers, study.warnings]
+    for call in (*(partial(call, "scalling") for call in calls), lambda: study.columns["speed"]):
         with pytest.raises(DlperfStudyError) as caught:
             call()
         messages.append(str(caught.value).partition("; the columns")[0].partition("the columns are")[0])
@@ -159,6 +161,12 @@ def test_a_study_at_a_glance(study: StudyResults, snapshot: Any) -> None:
     assert page.find("li").text.replace("\N{NO-BREAK SPACE}", " ") == headline
     assert "[" in headline
     assert study.plot.scaling()[0].title in ("ResNet-50: scaling", "MobileNetV2: scaling")
+
+
+def test_a_summary_of_what_has_no_result_is_empty_and_has_its_factors(study: StudyResults) -> None:
+    summary = study.sel(world_size=4).summary()
+    assert summary[("throughput", "mean")].isna().all()
+    assert len(summary) == 1
 
 
 def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
@@ -262,4 +270,8 @@ def test_what_is_printed_of_a_table_or_a_figure_has_its_numbers(study: StudyResu
     assert repr(figure).startswith(f"{figure.title}. ")
     assert "samples/s" in repr(figure)
     assert "Cell(" not in printed
+    scaling = study.table("scaling")
+    assert {group for group, _ in scaling.grouped()} - {""} <= {*repr(scaling).splitlines()}
+    assert study.dataset.diagnostics["message"].iloc[0] in repr(study.warnings())
+    assert repr(study.answers()).splitlines() == list(study.answers().sentences)
     assert "Figure(" not in repr(figure)

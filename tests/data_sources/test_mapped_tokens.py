@@ -110,7 +110,7 @@ def test_a_token_that_the_plan_did_not_see_ends_the_run(tmp_path, monkeypatch):
     from dlperf_study.programs.data_sources import mapped_tokens
 
     monkeypatch.setattr(mapped_tokens, "_MOST_COMPARED", 40)
-    path = written(tmp_path, [*range(40), *[VOCABULARY + 7] * 40])
+    path = written(tmp_path, [*range(40), *[VOCABULARY + 7, 3] * 20])
     with pytest.raises(RunError, match="has the token 519, and gpt_tiny has 512"):
         batches(reading(path), 0, count=20)
 

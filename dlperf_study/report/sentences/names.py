@@ -94,6 +94,9 @@ class PageSentences:
         conditions = context.page_conditions if is_whole else context.page_conditions_in_short
         return cls(tuple(distinct)[:MOST_SENTENCES], conditions(dataset), is_first)
 
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences)
+
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{html_text(_INTERVAL.sub(_unbroken, sentence))}</li>" for sentence in self.marked)
         items = _without_marks(_MARKED.sub(r"<b>\1</b>", items))

@@ -18,7 +18,7 @@ from dlperf_study.report import context
 from dlperf_study.report.formatting import MOST_NAMED, display_name, html_text, listed
 from dlperf_study.report.section import page_link
 from dlperf_study.report.series import configuration_labels
-from dlperf_study.report.tables.table import Cell, Heading, Page, Table
+from dlperf_study.report.tables.table import Cell, Heading, Page, Table, as_text
 from dlperf_study.study.study import PUBLISHED
 
 #: A number that measures something: no part of a name or version, no process, and no rank, which says who it was.
@@ -194,6 +194,9 @@ class DiagnosticOverview:
             diagnostics(self.dataset, topic).save(paths)
         return self
 
+    def __repr__(self) -> str:
+        return as_text(diagnostics(self.dataset, self.topic))
+
     def _repr_html_(self) -> str:
         if not self.has_details:
             return self._line()
@@ -211,7 +214,8 @@ class DiagnosticOverview:
         counted_diagnostics = listed([counted(count, severity) for severity, count in counts.items()])
         link = page_link(f"{page}#{ANCHOR}", counted_diagnostics)
         # Next to a notebook no page has their messages.
-        code = "" if is_building_report() else " <code>results.diagnostics</code> has their messages."
+        topic = QUALITY if QUALITY in self.dataset.plan.questions else ""
+        code = "" if is_building_report() else f" <code>results.warnings({topic!r})</code> has their messages."
         return f'<p class="{kind}">{link} {verb} these numbers: {escape(self._kinds())}.{code}</p>'
 
     def _kinds(self) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.user_commands import command_line, make_or
 from dlperf_study.core.wording import counted, first_of, level
 from dlperf_study.dataset.history import (
     Change,
@@ -261,7 +262,8 @@ def last_comparison(measurements: Sequence[Measurement]) -> MeasurementCompariso
     """
     if len(measurements) < 2:
         name = measurements[-1].name
-        raise EvidenceError(f"study {name} was measured once: `study {name} --again` measures it at another date")
+        again = make_or(f"study STUDY={name} AGAIN=1", command_line(f"study {name} --again"))
+        raise EvidenceError(f"study {name} was measured once: `{again}` measures it at another date")
     return compare_measurements(measurements[-2], measurements[-1])
 
 

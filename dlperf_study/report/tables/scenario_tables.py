@@ -68,7 +68,7 @@ def model_text(model: StepModel) -> str:
     # What a step waits for is measured; what hides the rest is not, where threads share cores.
     exchange, waited = model.exchange_seconds(last), model.exchange_seconds(last) - model.hidden_seconds(last)
     parts.append(
-        f"exchange {_milliseconds(exchange)} as {cost.algorithm.title}{assumed}, of which a step waits for "
+        f"exchange {_milliseconds(exchange)} as {cost.algorithm.title}{assumed}, for which a step waits "
         f"{_milliseconds(waited)}"
     )
     if model.link_bandwidth:

@@ -228,8 +228,11 @@ def _marks() -> Iterator[str]:
 
 
 def as_text(table: Table) -> str:
-    """Return the rows of a table under their headings, with the notes below them, as text."""
-    rows = []
-    for row in table.rows:
-        rows.append([cell.printed for cell in row])
-    return "\n".join([text_table([heading.text for heading in table.headings], rows), *table.notes_without_footnotes])
+    """Return the rows of a table under their headings and groups, with the notes below them, as text."""
+    rows = [[cell.printed for cell in row] for row in table.rows]
+    printed = text_table([heading.text for heading in table.headings], rows).split("\n")
+    head = len(printed) - len(rows)
+    lines = printed[:head]
+    for (group, _), row_text in zip(table.grouped(), printed[head:], strict=True):
+        lines += [group, row_text] if group else [row_text]
+    return "\n".join([*lines, *table.notes_without_footnotes])
