@@ -38,7 +38,7 @@ def rows_of(name: str) -> pd.DataFrame:
     if name.startswith(PUBLISHED):
         points = published(name.removeprefix(PUBLISHED), points=True)
         if points.empty:
-            raise PublishedError(f"{name}: no throughput has a number of devices, so there is nothing to explore")
+            raise PublishedError(f"{name} prints no throughput with a number of devices: there is nothing to explore")
         return points
     rows = context.measured(open_study(name).dataset).set_index("identity")
     if rows.empty:
@@ -151,7 +151,9 @@ class _Explorer:
         for name, levels in chosen.items():
             rows = rows[rows[name].isin(levels)]
         if rows.empty:
-            self._refuse(f"no configuration is selected: tick a level of {listed(map(label_of, chosen))}")
+            unticked = [label_of(name) for name, levels in chosen.items() if not levels]
+            tick = f"is selected: tick a level of {listed(unticked)}" if unticked else "has all of the ticked levels"
+            self._refuse(f"no configuration {tick}")
             return
         try:
             figure = plot_metric(rows, **self._arguments(), title=self._data.value)

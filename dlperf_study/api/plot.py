@@ -44,10 +44,10 @@ def varying_columns(rows: pd.DataFrame) -> list[str]:
 
 
 def factor_columns(rows: pd.DataFrame) -> list[str]:
-    """Return all factors that the rows state, also those with one level, in the same order."""
+    """Return all factors of the rows, also those with one level, in the same order."""
     settings = [name for name in rows if name not in COLUMNS] if "settings" in rows else []
     names = dict.fromkeys((*_FURTHER_FACTORS, *PARAMETERS, *settings))
-    return [name for name in names if name in rows and rows[name].notna().any()]
+    return [name for name in names if name in rows]
 
 
 def independent_factor(rows: pd.DataFrame, x: str, *factors: str) -> str:
@@ -198,7 +198,7 @@ class Plot:
             raise EvidenceError(f"{self._name}: no configuration has a completed run with a rate: nothing can be drawn")
         x, y = x or next(iter(varying_columns(rows)), "world_size"), y or self._dataset.rate
         if hue is None and col is None:
-            require(x, list(rows), "factor")
+            require(x, factor_columns(rows), "factor")
             hue, col = separating_factors(rows[rows[y].notna()] if y in rows else rows, x, has_panels=ax is None)
         hue, col = hue or "", col or ""
         if ax is None:

@@ -16,7 +16,13 @@ from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import level, unknown_name
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.history import Measurement, compare_measurements, find_measurement, measurements_of
+from dlperf_study.dataset.history import (
+    Measurement,
+    compare_measurements,
+    find_measurement,
+    in_order,
+    measurements_of,
+)
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
 from dlperf_study.prediction.scenario import what_if
 from dlperf_study.prediction.what_if import WhatIfError, choices
@@ -153,8 +159,7 @@ class StudyResults:
         default = [name for name in (self.dataset.rate, "speedup", "efficiency") if name in self.metrics]
         columns: dict[tuple[str, str], pd.Series] = {}
         for name in metrics or default or [self.dataset.rate]:
-            if name not in rows or name not in COLUMNS or not COLUMNS[name].is_number:
-                raise DlperfStudyError(unknown_name("metric is", str(name), "metrics", self.metrics))
+            require(str(name), [column for column in rows if column in COLUMNS and COLUMNS[column].is_number], "metric")
             columns[name, "mean"] = rows[name]
             columns |= {(name, bound): rows[f"{name}_{bound}"] for bound in _BOUNDS if f"{name}_{bound}" in rows}
         levels = rows[self.factors or ["world_size"]]
@@ -167,10 +172,7 @@ class StudyResults:
         Raises EvidenceError if both are the same, have rates in different units, or no configuration in common.
         """
         compared = other if isinstance(other, StudyResults) else open_study(other)
-        before, after = self._measurement, compared._measurement
-        if before.dataset.plan.study == after.dataset.plan.study and after.begun < before.begun:
-            before, after = after, before
-        comparison = compare_measurements(before, after)
+        comparison = compare_measurements(*in_order(self._measurement, compared._measurement))
         if not comparison.has_common_configurations:
             raise EvidenceError(nothing_in_common(comparison))
         return StudyComparison(comparison)

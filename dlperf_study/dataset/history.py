@@ -87,6 +87,14 @@ def _paths_of_series(last: StudyPaths) -> list[StudyPaths]:
     return [*last.earlier_measurements(), last]
 
 
+def in_order(first: Measurement, second: Measurement) -> tuple[Measurement, Measurement]:
+    """Return two measurements, those of one study in the order in which they were made."""
+    folders = [measurement.dataset.folder.resolve().parent for measurement in (first, second)]
+    series = [paths.folder for paths in _paths_of_series(StudyPaths(folders[0]).last_measurement)]
+    is_reversed = set(folders) <= set(series) and series.index(folders[1]) < series.index(folders[0])
+    return (second, first) if is_reversed else (first, second)
+
+
 def _load(paths: StudyPaths, say: Say = say_nothing) -> Measurement:
     """Return the measurement in a folder of a study, with the name that it has there."""
     study = paths.last_measurement.folder.name

@@ -139,8 +139,9 @@ def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]
             path = f"{dataset.plan.study}/{key}/{name}"
             value, unit = latex_escaped(cell.text), latex_escaped(column.heading.unit)
             # Apart from its number, the sign of times would be read as that of a product.
-            with_unit = f"{value}{unit}" if unit == latex_escaped("×") else f"{value}~{unit}"
-            printed = "~".join(filter(None, (with_unit.rstrip("~"), latex_escaped(cell.interval))))
+            space = "" if column.heading.unit == "×" else "~"
+            with_unit = space.join(filter(None, (value, unit)))
+            printed = "~".join(filter(None, (with_unit, latex_escaped(cell.interval))))
             yield _macro(path, printed) + f" % {column_named(name).label}"
             yield _macro(f"{path}/value", value) + _ends(path, cell.interval)
 

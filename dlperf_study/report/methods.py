@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from dlperf_study import __version__
-from dlperf_study.core.wording import counted, in_sentence
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.wanted_precision import precisions, too_wide
@@ -115,7 +115,7 @@ def _settings(dataset: Dataset) -> str:
     sentences = (
         f"Scaling was {dataset.plan.scaling}{settings}.",
         f"We varied {listed(varied)}." if varied else "",
-        f"Where a name says nothing else, a configuration has {listed(map(in_sentence, usual))}." if usual else "",
+        f"Where a name says nothing else, a configuration has {listed(usual)}." if usual else "",
     )
     return " ".join(filter(None, sentences))
 
@@ -246,9 +246,8 @@ def _windows(rows: pd.DataFrame) -> str:
     steps, seconds = _levels(rows, "measured_steps", " steps"), _levels(rows, "measured_seconds", " s")
     warmup = _levels(rows, "warmup_steps", " steps")
     # Such a window can be shorter than that, as its steps may be faster than those of the warm-up.
-    by_time = f"as many as {seconds} take at the pace of the warm-up" if seconds else ""
-    lengths = ", ".join(filter(None, (f"at least {steps}" if steps else "", by_time)))
-    over = f", over windows of {lengths}{'' if steps else ' steps'}" if lengths else ""
+    by_time = f", or as many as take {seconds} at the pace of the warm-up if these are more" if seconds else ""
+    over = f", over windows of at least {steps}{by_time}" if steps else ""
     after = f", after a warm-up of at least {warmup}" if warmup else ""
     return f"Throughput is that of the whole job, until its slowest rank was done{over}{after}."
 

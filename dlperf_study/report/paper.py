@@ -48,7 +48,7 @@ FIGURES: dict[str, Callable[[Dataset], Iterator[Figure]]] = {
 _EXPLANATIONS = {
     "Speedup": "Speedup: throughput over that of the baseline.",
     "Efficiency": "Efficiency: the speedup as a share of the ideal one.",
-    "Computation factor": "Computation factor: the baseline's computation per sample and device over its own.",
+    "Computation factor": "Computation factor: the baseline's computation per sample and device over that here.",
     "Balance factor": "Balance factor: the mean of the ranks' computation over that of the slowest.",
     "Input factor": "Input factor: computation over computation and input wait.",
     "Communication factor": (
@@ -59,7 +59,8 @@ _EXPLANATIONS = {
     "Exposed communication": "Exposed communication: what a step takes longer than its computation and input wait.",
     "Pure communication": "Pure communication: the same exchange alone.",
     "Waiting for jitter": (
-        "Waiting for jitter: the part of that in which ranks wait for the one that happens to be slowest in a step."
+        "Waiting for jitter: the part of the exposed communication in which ranks wait for the one that happens to be "
+        "slowest in a step."
     ),
     "Overlap": "Overlap: the share of the exchange that computation hides.",
     "Relative throughput": "Relative throughput: throughput over that of the reference.",

@@ -2,7 +2,7 @@
 
 from dlperf_study.dataset.configuration_table import ended_measuring, throughputs_of
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
-from dlperf_study.dataset.wanted_precision import Precision, widest
+from dlperf_study.dataset.wanted_precision import Precision, too_wide, widest
 
 
 @kept_with_dataset
@@ -20,6 +20,16 @@ def missed_precisions(dataset: Dataset) -> tuple[Precision, ...]:
     """Return those of them that are wider than the study asks for."""
     wanted = dataset.plan.precision or 0.0
     return tuple(precision for precision in reached_precisions(dataset) if precision.is_wider_than(wanted))
+
+
+@kept_with_dataset
+def missed_after_all(dataset: Dataset) -> int:
+    """Return how many configurations miss it although no run is added to them: its first half was precise enough."""
+    runs, plan = (dataset.whole or dataset).runs, dataset.plan
+    throughputs = throughputs_of(runs, plan)
+    unfinished, wanted = too_wide(plan, throughputs), plan.precision or 0.0
+    ended = [entry for entry in plan.runnable if entry.configuration.identity not in unfinished]
+    return sum(precision.is_wider_than(wanted) for entry in ended if (precision := widest(entry, throughputs)))
 
 
 @kept_with_dataset

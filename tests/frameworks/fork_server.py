@@ -12,6 +12,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from dlperf_study.core.signals import die_with_parent
+
 #: What a rank imports sooner or later; none of it starts a thread.
 IMPORTED = (
     "dlperf_study.programs.worker.__main__",
@@ -49,7 +51,8 @@ def fork(rank: dict[str, Any]) -> int:
 
 
 def become(rank: dict[str, Any]) -> None:
-    """Run what a rank runs, with its environment and output."""
+    """Run what a rank runs, with its environment and output, and end with the server."""
+    die_with_parent()
     output = os.open(rank["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, descriptor in ((0, nothing), (1, output), (2, output)):

@@ -74,6 +74,8 @@ def fork_server() -> "subprocess.Popen[str]":
     one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     pipe = subprocess.PIPE
     argv = [sys.executable, "-m", "tests.frameworks.fork_server"]
-    server = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, env=os.environ | one_thread)
+    environment = os.environ | one_thread
+    # In a session of its own, as ranks of a job are: Linux shares the cores between sessions, and the tests are one.
+    server = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, env=environment, start_new_session=True)
     atexit.register(server.kill)
     return server

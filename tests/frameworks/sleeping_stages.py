@@ -4,7 +4,6 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,9 +51,6 @@ class Stage(torch.nn.Module):
 
 
 def main() -> None:
-    # Whoever computes meanwhile shall not wake a sleeper late; without the right to it, more of them do.
-    with suppress(PermissionError):
-        os.nice(-15)
     values = json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text())
     configuration = Configuration.from_mapping(values)
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])

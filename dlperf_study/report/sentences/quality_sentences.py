@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dlperf_study.core.errors import Severity
-from dlperf_study.core.user_commands import command_line, make_or
 from dlperf_study.core.wording import counted, first_of, in_sentence
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.wanted_precision import MOST_FURTHER_RUNS
@@ -15,8 +14,17 @@ from dlperf_study.metrics.drift import RoundEffect, round_effects
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.report import context
-from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, percent_at_most, plain, unit_of, value_text
-from dlperf_study.report.reached_precision import missed_precisions, reached_precisions
+from dlperf_study.report.formatting import (
+    THIN_SPACE,
+    command_to_measure_again,
+    display_name,
+    listed,
+    percent_at_most,
+    plain,
+    unit_of,
+    value_text,
+)
+from dlperf_study.report.reached_precision import missed_after_all, missed_precisions, reached_precisions
 from dlperf_study.report.sentences.names import NOTHING, Names, answer, quantity_text, together
 from dlperf_study.report.tables.diagnostic_tables import MOST_KINDS, diagnostic_groups, subject_label
 from dlperf_study.report.tables.missing import explain_unmeasured
@@ -29,8 +37,6 @@ _REPORTED_BEFORE = frozenset(subject_label(name) for name in ("outcome", "runs_c
 _BUSY_CORES = subject_label("busy_cores")
 _MORE_RUNS = "Measure more runs"
 _AGAIN = "Measure again on a quiet machine"
-#: The cluster of commands that name none.
-_DEFAULT_CLUSTER = "local"
 #: So many rounds that differ are named.
 _MOST_ROUNDS = 3
 
@@ -69,27 +75,19 @@ def remedy_sentence(dataset: Dataset) -> str:
 
 def _command(dataset: Dataset) -> str:
     """Return the command that measures a study again, in brackets; it keeps what was measured."""
-    plan = dataset.plan
-    is_elsewhere = plan.cluster != _DEFAULT_CLUSTER
-    options = [f"--cluster {plan.cluster}"] * is_elsewhere + ["--quick"] * plan.quick
-    variables = [f"CLUSTER={plan.cluster}"] * is_elsewhere + ["QUICK=1"] * plan.quick
-    command = command_line(" ".join(["study", plan.study, *options, "--again"]))
-    of_make = " ".join(["study", f"STUDY={plan.study}", *variables, "AGAIN=1"])
-    # Make is called in the checkout, and the study of a user's program is elsewhere.
-    return f" (`{command if plan.is_program else make_or(of_make, command)}`)"
+    return f" (`{command_to_measure_again(dataset.plan)}`)"
 
 
 def _limits(dataset: Dataset) -> str:
     """Return which keys of the study file end measuring: of all configurations, and of what seemed precise enough."""
-    wanted, missed = dataset.plan.precision or 0.0, missed_precisions(dataset)
-    ended = sum(precision.has_ended(wanted) for precision in missed)
-    seemed = "seemed precise enough before the later half of its runs, and gets no more unless `precision` is narrower"
-    if ended == len(missed):
-        return f"Each of them {seemed}"
+    missed, ended = len(missed_precisions(dataset)), missed_after_all(dataset)
+    seemed = "seemed precise enough before the later half of the runs: lower `precision` for more runs"
+    if ended == missed:
+        return f"All of them {seemed}" if missed > 1 else f"It {seemed}"
     rounds, minutes = dataset.plan.max_repeats or 0, dataset.plan.time_budget_minutes
     budget = f" or {minutes:g} minutes (`time_budget_minutes`)" if minutes is not None else ""
     ends = f"The study ends after {counted(rounds, 'round')} (`max_repeats`){budget}"
-    return f"{ends}; {ended} of the {len(missed)} {seemed}" if ended else ends
+    return f"{ends}; of these {missed}, {ended} {seemed}" if ended else ends
 
 
 def _remedy(dataset: Dataset) -> str:

@@ -37,7 +37,7 @@ from dlperf_study.report.formatting import (
     unit_of,
     value_text,
 )
-from dlperf_study.report.series import Group, all_groups
+from dlperf_study.report.series import Group, all_groups, joined
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_unmeasured
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import ROUNDS
@@ -100,7 +100,8 @@ def comparison(dataset: Dataset) -> Verdicts:
     """Return which configurations are faster or slower than their reference, by how much and in which part."""
     verdicts = []
     for group in all_groups(dataset):
-        verdicts.append((f"{group.label}, against {group.reference.label}", _verdict(dataset, group)))
+        shared = joined(model_name(group.reference), group.shared)
+        verdicts.append((f"{shared}, against {group.reference.label}", _verdict(dataset, group)))
     preface = (context.repetition(dataset, ratios=True), VERDICTS_TOGETHER, *comparison_notes(dataset))
     notes = (context.input_note(dataset), context.quick_label(dataset).strip())
     return Verdicts(tuple(verdicts), " ".join(preface), " ".join(filter(None, notes)))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from itertools import chain
 
 import pandas as pd
 
@@ -18,7 +19,7 @@ from dlperf_study.report import context
 from dlperf_study.report.formatting import MOST_NAMED, display_name, html_text, listed
 from dlperf_study.report.section import page_link
 from dlperf_study.report.series import configuration_labels
-from dlperf_study.report.tables.table import Cell, Heading, Page, Table, as_text
+from dlperf_study.report.tables.table import Cell, Heading, Page, Table
 from dlperf_study.study.study import PUBLISHED
 
 #: A number that measures something: no part of a name or version, no process, and no rank, which says who it was.
@@ -76,9 +77,14 @@ def diagnostic_rows(dataset: Dataset, diagnostics: pd.DataFrame) -> Iterator[tup
 
 @kept_with_dataset
 def diagnostics_about(dataset: Dataset, topic: str = "") -> pd.DataFrame:
-    """Return all diagnostics, or those of one topic's page; the identity of what is about the study is empty."""
+    """Return the diagnostics of one topic's page, all for one that shows something of everything.
+
+    The identity of what is about the study is empty.
+    """
     rows = dataset.diagnostics.fillna({"identity": ""})
-    return rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)] if topic else rows
+    if topic not in {*RATE_PAGES, *chain.from_iterable(map(pages_of, COLUMNS))}:
+        return rows
+    return rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)]
 
 
 def _subject_cell(subjects: list[str]) -> Cell:
@@ -195,7 +201,7 @@ class DiagnosticOverview:
         return self
 
     def __repr__(self) -> str:
-        return as_text(diagnostics(self.dataset, self.topic))
+        return repr(diagnostics(self.dataset, self.topic))
 
     def _repr_html_(self) -> str:
         if not self.has_details:

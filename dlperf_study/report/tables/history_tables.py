@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.user_commands import command_line, make_or
 from dlperf_study.core.wording import counted, first_of, level
 from dlperf_study.dataset.history import (
     Change,
@@ -16,7 +15,15 @@ from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.metrics.drift import MINIMUM_DATES
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate
-from dlperf_study.report.formatting import MOST_NAMED, display_name, format_column, listed, listed_columns, value_text
+from dlperf_study.report.formatting import (
+    MOST_NAMED,
+    command_to_measure_again,
+    display_name,
+    format_column,
+    listed,
+    listed_columns,
+    value_text,
+)
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.table import Cell, Heading, Table, as_text
 from dlperf_study.report.tables.table_builders import verdict_text
@@ -48,6 +55,7 @@ _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
 NOTHING_RECORDED = (
     "Nothing that is recorded differs between them: a change is one of the machine's state, or of what no run records."
 )
+
 NOTHING_IN_COMMON = "No configuration has completed runs in both."
 
 
@@ -261,9 +269,9 @@ def last_comparison(measurements: Sequence[Measurement]) -> MeasurementCompariso
     Raises EvidenceError where there is only one.
     """
     if len(measurements) < 2:
-        name = measurements[-1].name
-        again = make_or(f"study STUDY={name} AGAIN=1", command_line(f"study {name} --again"))
-        raise EvidenceError(f"study {name} was measured once: `{again}` measures it at another date")
+        last = measurements[-1]
+        again = f": `{command_to_measure_again(last.dataset.plan)}` does so again"
+        raise EvidenceError(f"study {last.name} was measured once{'' if last.dataset.plan.ingested_from else again}")
     return compare_measurements(measurements[-2], measurements[-1])
 
 

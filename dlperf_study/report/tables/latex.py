@@ -131,12 +131,12 @@ def _layout(table: "Table") -> _Layout:
     """Return one that fits a column or the page, if need be with names above the rows, or scaled."""
     if layout := _fitting(table):
         return layout
-    if not table.headings[0].numeric and (layout := _fitting(_without_names(table))):
+    if not table.headings[0].numeric and (layout := _fitting(_drop_names(table))):
         return replace(layout, has_name_lines=True)
     return _scaled(table, _SIZES[-1])
 
 
-def _without_names(table: "Table") -> "Table":
+def _drop_names(table: "Table") -> "Table":
     return replace(table, headings=table.headings[1:], rows=tuple(row[1:] for row in table.rows))
 
 
@@ -273,24 +273,22 @@ def _heading_lines(heading: "Heading", body: float, size: _Type) -> list[str]:
 
 def _grid(table: "Table", layout: _Layout) -> list[str]:
     """Return the rows under their headings."""
-    shown = _without_names(table) if layout.has_name_lines else table
+    shown = _drop_names(table) if layout.has_name_lines else table
     lines = [f"\\begin{{tabular}}{{@{{}}{_columns(shown, layout)}@{{}}}}", r"\toprule"]
     if any(heading.label for heading in shown.headings):
         lines += [_headings(shown, layout), r"\midrule"]
     for (group, row), whole_row in zip(shown.grouped(), table.rows, strict=True):
         if group:
-            lines += [r"\addlinespace", _line(shown, f"\\textit{{{latex_escaped(group)}}}", group, layout)]
+            lines += [r"\addlinespace", _line(shown, f"\\textit{{{_breakable(group)}}}", group, layout)]
         if layout.has_name_lines:
-            name = whole_row[0]
-            lines.append(
-                _line(shown, f"{latex_escaped(name.text)}{_superscript(table.marks(name))}", name.text, layout)
-            )
+            name, marks = whole_row[0], table.marks(whole_row[0])
+            lines.append(_line(shown, _text(name, _breakable(name.text), marks), name.text + marks, layout))
         cells = [
             _cell(cell, heading, table.marks(cell), layout, position)
             for position, (cell, heading) in enumerate(zip(row, shown.headings, strict=True))
         ]
         lines.append(" & ".join(cells) + r" \\")
-        if layout.stacked and whole_row is not table.rows[-1]:
+        if layout.stacked:
             # An interval belongs to the value above it, and not to the next row.
             lines.append(r"\addlinespace[2pt]")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
@@ -323,20 +321,18 @@ def _headings(table: "Table", layout: _Layout) -> str:
 def _line(table: "Table", latex: str, text: str, layout: _Layout) -> str:
     """Return a line over all columns, of which ``text`` is what is read."""
     span = len(table.headings) if layout.stacked else table.width
-    is_wide = _text_width(layout.type)(text) > layout.width
-    column = f"p{{{layout.width:.1f}pt}}" if is_wide else "l"
-    return f"\\multicolumn{{{span}}}{{@{{}}{column}}}{{{latex}}} \\\\"
+    # No separation is outside the first and the last column.
+    width = layout.width - 2 * _SEPARATION
+    is_wide = _text_width(layout.type)(text) > width
+    column = f">{{\\raggedright\\arraybackslash}}p{{{width:.1f}pt}}" if is_wide else "l"
+    return f"\\multicolumn{{{span}}}{{@{{}}{column}@{{}}}}{{{latex}}} \\\\"
 
 
 def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, position: int) -> str:
     mark = _superscript(marks)
-    value = latex_escaped(cell.text)
-    if position in layout.wrapped:
-        value = _BREAKS.sub(r"\1\\allowbreak{}", value)
-    if cell.code:
-        value = f"\\texttt{{{value}}}"
+    value = _breakable(cell.text) if position in layout.wrapped else latex_escaped(cell.text)
     if not heading.interval:
-        return value + mark
+        return _text(cell, value, marks)
     # A bracket that opens a cell after \\ would be read as that command's optional argument.
     interval = f"{{{latex_escaped(cell.interval)}}}" if cell.interval else ""
     if not layout.stacked:
@@ -345,6 +341,16 @@ def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, positio
     return (
         f"\\begin{{tabular}}[t]{{@{{}}r@{{}}}}{value}\\\\{interval}{mark}\\end{{tabular}}" if interval else value + mark
     )
+
+
+def _text(cell: "Cell", latex: str, marks: str) -> str:
+    """Return the LaTeX of a cell's text in its type, with its marks."""
+    return (f"\\texttt{{{latex}}}" if cell.code else latex) + _superscript(marks)
+
+
+def _breakable(text: str) -> str:
+    """Return a text as LaTeX that may continue on the next line within its names."""
+    return _BREAKS.sub(r"\1\\allowbreak{}", latex_escaped(text))
 
 
 def _superscript(marks: str) -> str:

@@ -66,7 +66,8 @@ def model_text(model: StepModel) -> str:
         parts.append(f"waiting for jitter {_milliseconds(model.jitter_seconds)}")
     last = model.curve.last.units
     # What a step waits for is measured; what hides the rest is not, where threads share cores.
-    exchange, waited = model.exchange_seconds(last), model.exchange_seconds(last) - model.hidden_seconds(last)
+    exchange = model.exchange_seconds(last)
+    waited = exchange - model.hidden_seconds(last)
     parts.append(
         f"exchange {_milliseconds(exchange)} as {cost.algorithm.title}{assumed}, for which a step waits "
         f"{_milliseconds(waited)}"
