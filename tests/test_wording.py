@@ -52,6 +52,12 @@ def test_a_number_has_four_digits_that_count_and_no_exponent(value, text):
     assert rounded(value) == text
 
 
+def test_of_very_many_names_a_message_has_the_most_similar():
+    message = unknown_name("level is", "levl_7", "levels", [f"level_{position}" for position in range(100)])
+    assert "did you mean level_7? " in message
+    assert message.endswith(", and 88 that are less like it")
+
+
 def test_unknown_names_are_answered_with_the_closest(snapshot):
     assert unknown_name("a.yaml: tree is", "burch", "trees", ("birch", "oak")) == snapshot
     assert unknown_name("tree is", "x", "trees", iter(("birch", "oak"))) == snapshot

@@ -51,6 +51,16 @@ def test_a_table_is_audited_whatever_was_imported_before() -> None:
         dlperf_study.audit("a.csv")  # type: ignore[arg-type]
 
 
+def test_a_mistake_in_a_notebook_is_one_message() -> None:
+    command = [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c"]
+    printed = subprocess.run(
+        [*command, "import dlperf_study\ndlperf_study.published('nothing')"], capture_output=True, text=True
+    )
+    assert "PublishedError: " in printed.stdout
+    assert "Traceback" not in printed.stdout + printed.stderr
+    assert "other_results.py" not in printed.stdout
+
+
 def test_a_published_source_is_a_frame_and_can_be_audited() -> None:
     numbers = dlperf_study.published("tensorpack_multigpu")
     points = dlperf_study.published("tensorpack_multigpu", points=True)

@@ -226,3 +226,14 @@ def test_a_range_keeps_to_the_verdict_and_is_wider_for_what_was_chosen_among_man
     assert chosen.startswith("1.00 [0.59, ")
     ratios = [Estimate(-0.02, 0.01, 4), Estimate(-0.05, 0.01, 4)]
     assert range_text(ratios, 2, is_ratio=True, limits=(0.0, 1.0)).endswith(", 1.000]")
+
+
+def test_what_seemed_precise_gets_more_runs_by_another_key():
+    dataset = two_devices(runs=8, precision=0.05, questions=("quality", "scaling"))
+    is_later = (dataset.runs["identity"] == TWO.identity) & (dataset.runs["round"] > 4)
+    factors = np.where(is_later, np.resize([0.97, 1.04], len(dataset.runs)), 1.0)
+    changed = replace(dataset, runs=dataset.runs.assign(throughput=dataset.runs["throughput"] * factors))
+    first = sentences.quality(changed).sentences[0]
+    assert "less precise than" in first
+    assert "seemed precise enough before the later half" in first
+    assert "max_repeats" not in first
