@@ -231,8 +231,9 @@ def test_a_range_keeps_to_the_verdict_and_is_wider_for_what_was_chosen_among_man
 def test_what_seemed_precise_gets_more_runs_by_another_key():
     dataset = two_devices(runs=8, precision=0.05, questions=("quality", "scaling"))
     is_later = (dataset.runs["identity"] == TWO.identity) & (dataset.runs["round"] > 4)
-    factors = np.where(is_later, np.resize([0.97, 1.04], len(dataset.runs)), 1.0)
-    changed = replace(dataset, runs=dataset.runs.assign(throughput=dataset.runs["throughput"] * factors))
+    runs = dataset.runs.copy()
+    runs.loc[is_later, "throughput"] *= np.resize([0.96, 1.05], is_later.sum())
+    changed = replace(dataset, runs=runs)
     first = sentences.quality(changed).sentences[0]
     assert "less precise than" in first
     assert "seemed precise enough before the later half" in first
