@@ -69,15 +69,20 @@ def step_rows(run: Run) -> pa.Table:
     for log in run.ranks:
         windows += log.windows.values()
         ranks += [log.rank] * len(log.windows)
-    counts = [window.steps for window in windows]
+    # A log may have one time for several steps: the row is that of the first of them.
+    counts = [window.step_seconds.size for window in windows]
+    steps = [window.steps_per_value * np.arange(count) for window, count in zip(windows, counts, strict=True)]
     names = list(dict.fromkeys(window.name for window in windows))
-    losses = [window.losses if window.losses.size else np.full(window.steps, np.nan) for window in windows]
+    losses = [
+        window.losses if window.losses.size else np.full(count, np.nan)
+        for window, count in zip(windows, counts, strict=True)
+    ]
     return tables.step_rows(
         run.identity,
         run.repetition,
         rank=np.repeat(ranks, counts),
         window=(np.repeat([names.index(window.name) for window in windows], counts), names),
-        step=np.concatenate(list(map(np.arange, counts))),
+        step=np.concatenate(steps),
         seconds=np.concatenate([window.step_seconds for window in windows]),
         loss=np.concatenate(losses),
     )

@@ -34,10 +34,14 @@ _SAMPLES, _TOKENS = "samples/s", "tokens/s"
 
 @dataclass(frozen=True)
 class PrintedSteps:
-    """The mean seconds of a step in each printed line, in order, of ``steps_per_line`` steps each."""
+    """The mean seconds of a step in each printed line, in order, of ``steps_per_line`` steps each.
+
+    ``has_whole_first``: the first line is of as many steps, with what happens before them, and can be the warm-up.
+    """
 
     seconds: Floats
     steps_per_line: int
+    has_whole_first: bool
 
 
 def read_printed_steps(run: RequestedRun, result: JobResult) -> JobResult:
@@ -87,7 +91,8 @@ def _printed_steps(logs: list[ParsedLog], configuration: Configuration, program:
     uneven = np.flatnonzero(distances != per_line)
     if uneven.size:
         raise LogError(f"{logs[0].source}: lines are {per_line} steps apart, but not after step {steps[uneven[0]]}")
-    return PrintedSteps(_work_of_step(series, configuration, program) / series.rate, per_line)
+    seconds = _work_of_step(series, configuration, program) / series.rate
+    return PrintedSteps(seconds, per_line, has_whole_first=bool(per_line > 1 and steps[0] >= per_line))
 
 
 def _job_size(configuration: Configuration) -> JobSize:
@@ -110,7 +115,7 @@ def _work_of_step(series: JobSeries, configuration: Configuration, program: Prog
 
 
 def _windows(printed: PrintedSteps, configuration: Configuration) -> Iterator[dict[str, Any]]:
-    """Yield the warm-up and the training window; the first line has what happens before the first step."""
+    """Yield the warm-up and the training window, of which the first line, with what happens before, is never one."""
     per_line = printed.steps_per_line
     warmup = -(-configuration.warmup_steps // per_line)
     measured, rest = divmod(configuration.measured_steps, per_line)
@@ -119,9 +124,10 @@ def _windows(printed: PrintedSteps, configuration: Configuration) -> Iterator[di
             f"measured_steps is {configuration.measured_steps}, but its log has one time for {per_line} steps; "
             "give a multiple of that"
         )
-    seconds = printed.seconds[1 : 1 + warmup + measured]
+    first = 0 if printed.has_whole_first and warmup else 1
+    seconds = printed.seconds[first:][: warmup + measured]
     if seconds.size < warmup + measured:
-        steps = f"{(printed.seconds.size - 1) * per_line} steps after its first line"
+        steps = f"{(printed.seconds.size - first) * per_line} steps{' after its first line' if first else ''}"
         raise LogError(f"its log has {steps}; requested were {(warmup + measured) * per_line}")
     for name, part in ((WARMUP, seconds[:warmup]), (TRAINING, seconds[warmup:])):
         line = {"kind": "window", "name": name, "steps": part.size * per_line, "seconds": float(part.sum()) * per_line}

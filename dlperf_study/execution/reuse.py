@@ -45,7 +45,8 @@ def _of_other_code(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Ite
                 count += facts is not None and is_completed(facts) and facts["fingerprint"] != run.fingerprint
     if count:
         verb = "was" if count == 1 else "were"
-        reason = "other measuring code, another version of the library or another Python"
+        program = "other files of the program, " if plan.is_program else ""
+        reason = f"{program}other measuring code, another version of the library or another Python"
         yield f"{counted(count, 'run')} of this plan {verb} measured with {reason}, and {_verb(count)} not count"
 
 

@@ -46,13 +46,17 @@ _SHOWN_PARAMETERS = tuple(parameters_of(Scope.WORKLOAD, Scope.NETWORK))
 
 @dataclass(frozen=True)
 class IdentifiedLogs:
-    """The logs of a folder and their metadata. ``file``: its identity file; ``confirmed``: a person confirmed it."""
+    """The logs of a folder and their metadata. ``file``: its identity file; ``confirmed``: a person confirmed it.
+
+    ``is_read``: it was there before.
+    """
 
     folder: Path
     files: tuple[LogFile, ...]
     study: StudyMetadata
     file: Path
     confirmed: bool
+    is_read: bool = False
 
 
 def identify_logs(folder: Path, name: str = "", accept: bool = False) -> IdentifiedLogs:
@@ -79,11 +83,12 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
     candidates = [file for file in find_log_files(folder) if file.source.path != path]
     files = tuple(assign_own_formats([*collect_tracker_runs(candidates), *format_file_next_to(root)]))
     declared, undeclared = declared_configurations(files)
-    study, confirmed = read_identity_file(path) if path.exists() else _infer_study(root, undeclared)
+    is_read = path.exists()
+    study, confirmed = read_identity_file(path) if is_read else _infer_study(root, undeclared)
     configurations = (*study.configurations, *declared)
     if not configurations:
         raise MetadataError(_no_metadata(folder, undeclared))
-    if len(configurations) == 1 and not study.configurations and not path.exists():
+    if len(configurations) == 1 and not study.configurations and not is_read:
         # Nobody declared or confirmed a baseline, and there is nothing to compare with.
         study = replace(study, baseline={})
     study = replace(study, name=name or study.name)
@@ -91,7 +96,7 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         _write(path, study, confirmed, accept)
     logs = tuple(file for file in files if file.name != CONFIGURATION_FILE)
     complete = replace(study, configurations=configurations)
-    return IdentifiedLogs(root, logs, complete, path, confirmed or accept)
+    return IdentifiedLogs(root, logs, complete, path, confirmed or accept, is_read)
 
 
 def _infer_study(path: Path, files: Sequence[LogFile]) -> tuple[StudyMetadata, bool]:
@@ -138,6 +143,9 @@ def _proposal(files: Sequence[LogFile]) -> str:
     )
 
 
+_INFERRED, _READ = "Inferred from the names of folders and files and the format of the logs", "As its file says"
+
+
 def describe(logs: IdentifiedLogs) -> str:
     """Return a proposal as text: the configurations, what is unstated, and what keeps them from being ingested."""
     study, configurations = logs.study, logs.study.configurations
@@ -148,7 +156,7 @@ def describe(logs: IdentifiedLogs) -> str:
         repetitions = ", ".join(str(run.repetition) for run in metadata.runs)
         rows.append((*required, repetitions, str(len(metadata.logs))))
     lines = [
-        f"Inferred from the names of folders and files and the format of the logs: study {study.name}",
+        f"{_READ if logs.is_read else _INFERRED}: study {study.name}",
         "",
         text_table((*REQUIRED, "repetitions", "logs"), rows),
         "",
@@ -160,5 +168,6 @@ def describe(logs: IdentifiedLogs) -> str:
         lines.append(f"{counted(len(unused), 'file')} of no run: {first_of(unused)}")
     lines += [f"Not yet: {problem}" for problem in metadata_problems(configurations)]
     how_to_confirm = "Check it, correct it, then write `confirmed: true` there, or give --accept."
-    lines += [f"Written to {logs.file}", f"{how_to_confirm} Until then nothing is ingested."]
+    file = f"Read from {logs.file}; delete it to infer anew" if logs.is_read else f"Written to {logs.file}"
+    lines += [file, f"{how_to_confirm} Until then nothing is ingested."]
     return "\n".join(lines)

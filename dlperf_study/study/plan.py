@@ -188,7 +188,7 @@ class Plan:
         from dlperf_study.study.plan_record import read_record
 
         if not path.exists():
-            raise EvidenceError(f"{path}: there is no plan yet; `{command_line('run')}` writes one")
+            raise EvidenceError(f"{path}: there is no plan yet; `{command_line(f'run {path.parent.name}')}` writes one")
         try:
             record = read_record(path)
             entries = tuple(_entry(entry, path) for entry in record["entries"])

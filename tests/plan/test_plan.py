@@ -156,7 +156,7 @@ def test_a_plan_names_each_identity(tmp_path):
 
 def test_a_missing_plan_is_an_error(tmp_path, refused):
     with refused(EvidenceError):
-        Plan.read(tmp_path / "plan.json")
+        Plan.read(tmp_path / "tiny" / "plan.json")
 
 
 @pytest.mark.parametrize(("text", "message"), [("{", "is not JSON"), ("[]", "is not a JSON object")])

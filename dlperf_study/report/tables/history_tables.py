@@ -53,7 +53,8 @@ _NOT_ENOUGH_RUNS = f"fewer than {MINIMUM_RUNS} completed runs in one of the two,
 _NO_INTERVAL_OF_DATES = f"an interval over dates needs {MINIMUM_DATES} earlier ones that differ"
 _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
 NOTHING_RECORDED = (
-    "Nothing that is recorded differs between them: a change is one of the machine's state, or of what no run records."
+    "No recorded setting, version or machine differs between them: a change is one of the machine's state, such as "
+    "what other programs did, or of what no run records."
 )
 
 NOTHING_IN_COMMON = "No configuration has completed runs in both."
