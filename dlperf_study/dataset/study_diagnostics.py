@@ -148,7 +148,9 @@ def _longer_window(short: pd.DataFrame) -> str:
     if not possible:
         return too_much
     steps = guessed(possible[(len(possible) - 1) // 2], possible[-1])
-    remedy = f"raise measured_steps or measured_seconds; {steps} more steps would probably tell"
+    # A user's program is told steps alone.
+    keys = "measured_steps or measured_seconds" if short["own_program"].fillna("").eq("").all() else "measured_steps"
+    remedy = f"raise {keys}; {steps} more steps would probably tell"
     out_of_reach = len(short) - len(possible)
     return f"{remedy}, but for {out_of_reach} of them {too_much}" if out_of_reach else remedy
 

@@ -212,8 +212,11 @@ def _as_baseline(reading: ColumnReading) -> ColumnReading:
 def _canonical_meaning(name: str) -> Meaning:
     if name in METRIC_COLUMNS:
         return Meaning(Use.METRIC, name, COLUMNS[name].unit if name in COLUMNS else "")
+    value, _, end = name.rpartition("_")
+    # The ends of an interval are compared with the value that they are of.
+    is_used = name in _USED or (end in ("low", "high") and value in METRIC_COLUMNS)
     is_number = name in COLUMNS and COLUMNS[name].is_number
-    return Meaning(Use.CONDITION, name, reason="no check computes with it" if is_number and name not in _USED else "")
+    return Meaning(Use.CONDITION, name, reason="no check computes with it" if is_number and not is_used else "")
 
 
 def _unit_of_cells(header: str, fields: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """Diagnostics as a table, in which those of many runs share a row, and by kind on the page that has the details."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -228,12 +229,12 @@ class DiagnosticOverview:
         """Return what most of them are about, the most severe first: ``busy cores 13 and 2 about other things``."""
         about = diagnostics_about(self.dataset, self.topic)
         subjects = about["subject"].map(subject_label)
-        counts = []
+        counts: Counter[str] = Counter()
         for severity in reversed(Severity):
             of_severity = subjects[about["severity"] == severity].value_counts()
-            counts += of_severity.items()
-        kinds = [f"{in_sentence(str(subject))} {count}" for subject, count in counts[:MOST_KINDS]]
-        remaining = sum(count for _, count in counts[MOST_KINDS:])
+            counts.update(dict(of_severity))
+        kinds = [f"{in_sentence(subject)} {count}" for subject, count in list(counts.items())[:MOST_KINDS]]
+        remaining = sum(list(counts.values())[MOST_KINDS:])
         return listed([*kinds, *([f"{remaining} about other things"] if remaining else [])])
 
     def _counts(self) -> dict[Severity, int]:

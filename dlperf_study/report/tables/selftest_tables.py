@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.user_commands import make_command
+from dlperf_study.core.user_commands import command_line, make_command
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
@@ -23,10 +23,7 @@ from dlperf_study.selftest.result import (
 )
 
 #: A report keeps what was so when it was built.
-NEVER = (
-    "never passed on {} before this report was built{}; "
-    f"`{make_command('selftest')}` runs it, then `{make_command('report')}` says so here"
-)
+NEVER = "never passed on {} before this report was built{}; `{}` runs it, and the next report says so"
 UNKNOWN_MACHINE = "unknown on {}: its runs do not say how many cores it has"
 _OF_MACHINE = ["host", "cpu_model", "cores", "measuring_code"]
 #: How many characters of a digest are shown.
@@ -94,16 +91,18 @@ def selftest_note(dataset: Dataset) -> str:
     codes: dict[Machine, set[str]] = {}
     for host, cpu_model, cores, code in runs.dropna(subset="cores").drop_duplicates().itertuples(index=False):
         codes.setdefault(Machine(str(host), str(cpu_model), int(cores)), set()).add(str(code))
-    notes = [_note_on_machine(results, machine, codes[machine]) for machine in codes]
+    # Make is called in the checkout, and the study of a user's program is elsewhere.
+    command = command_line("selftest") if dataset.plan.is_program else make_command("selftest")
+    notes = [_note_on_machine(results, machine, codes[machine], command) for machine in codes]
     notes += map(UNKNOWN_MACHINE.format, runs.loc[runs["cores"].isna(), "host"].unique())
     return "; ".join(notes)
 
 
-def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes: set[str]) -> str:
+def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes: set[str], command: str) -> str:
     passed = last_passed(results, machine)
     failure = last_not_passed(results, machine, passed)
     if passed is None:
-        return NEVER.format(machine.host, f"; {_failure(failure)}" if failure else "")
+        return NEVER.format(machine.host, f"; {_failure(failure)}" if failure else "", command)
     count = f"{len(passed.done)} of {counted(len(passed.done), 'check')}"
     skipped = passed.names_of(Status.SKIPPED)
     parts = [count, *([f"skipped: {listed(skipped)}"] if skipped else []), *(["short form"] if passed.quick else [])]
