@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dlperf_study import __version__
 from dlperf_study.core.errors import MissingPackageError
+from dlperf_study.core.paths import QUICK_SUFFIX
 from dlperf_study.core.resources import CHECKOUT
 
 #: The name of the command that is installed with the package.
@@ -37,6 +38,10 @@ _COMPILED = ("horovod",)
 SAME_PACKAGE = "install this very checkout there" if CHECKOUT else f"`pip install dlperf_study=={__version__}` there"
 
 
+#: The cluster of commands that name none.
+_DEFAULT_CLUSTER = "local"
+
+
 def command_line(arguments: str = "") -> str:
     """Return a command of this package as its user calls it."""
     is_script = not CHECKOUT or Path(sys.argv[0]).name == COMMAND
@@ -46,6 +51,21 @@ def command_line(arguments: str = "") -> str:
 def make_or(target: str, otherwise: str) -> str:
     """Return a target of make with its variables, for a checkout; ``otherwise`` for an installed package."""
     return f"make {target}" if CHECKOUT else otherwise
+
+
+def command_of_study(
+    command: str, folder: str, cluster: str = _DEFAULT_CLUSTER, *, again: bool = False, by_make: bool = False
+) -> str:
+    """Return a command about a study, given the name of its folder: ``study quickstart --quick --again``.
+
+    ``again``: it measures again, and keeps what was measured. ``by_make``: in a checkout, with the target of its name.
+    """
+    study, is_elsewhere = folder.removesuffix(QUICK_SUFFIX), cluster != _DEFAULT_CLUSTER
+    is_quick = study != folder
+    options = [f"--cluster {cluster}"] * is_elsewhere + ["--quick"] * is_quick + ["--again"] * again
+    variables = [f"CLUSTER={cluster}"] * is_elsewhere + ["QUICK=1"] * is_quick + ["AGAIN=1"] * again
+    otherwise = command_line(" ".join([command, study, *options]))
+    return make_or(" ".join([command, f"STUDY={study}", *variables]), otherwise) if by_make else otherwise
 
 
 def make_command(name: str) -> str:

@@ -115,7 +115,7 @@ def _work_of_step(series: JobSeries, configuration: Configuration, program: Prog
 
 
 def _windows(printed: PrintedSteps, configuration: Configuration) -> Iterator[dict[str, Any]]:
-    """Yield the warm-up and the training window, of which the first line, with what happens before, is never one."""
+    """Yield the warm-up and the training window; the first line has what happens before, and is never measured."""
     per_line = printed.steps_per_line
     warmup = -(-configuration.warmup_steps // per_line)
     measured, rest = divmod(configuration.measured_steps, per_line)

@@ -16,14 +16,11 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.core.part_search import cached_by_parts
-from dlperf_study.core.user_commands import command_line, make_or
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.statistics import Bounded
 from dlperf_study.programs.part_names import display_names
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.job import Outcome
-from dlperf_study.study.plan import Plan
-from dlperf_study.study.study_file import QUICK_SUFFIX
 
 MISSING = "–"
 #: How many configurations or changes a sentence or a cell names.
@@ -306,18 +303,3 @@ def unit_of(column: str, values: Iterable[Any]) -> Unit:
             return Unit(label, symbol, size)
     size, symbol = choices[-1]
     return Unit(label, symbol, size)
-
-
-#: The cluster of commands that name none.
-_DEFAULT_CLUSTER = "local"
-
-
-def command_to_measure_again(plan: Plan) -> str:
-    """Return the command that measures a study again, and keeps what was measured."""
-    study, is_elsewhere = plan.study.removesuffix(QUICK_SUFFIX), plan.cluster != _DEFAULT_CLUSTER
-    options = [f"--cluster {plan.cluster}"] * is_elsewhere + ["--quick"] * plan.quick
-    variables = [f"CLUSTER={plan.cluster}"] * is_elsewhere + ["QUICK=1"] * plan.quick
-    command = command_line(" ".join(["study", study, *options, "--again"]))
-    of_make = " ".join(["study", f"STUDY={study}", *variables, "AGAIN=1"])
-    # Make is called in the checkout, and the study of a user's program is elsewhere.
-    return command if plan.is_program else make_or(of_make, command)

@@ -48,7 +48,7 @@ FIGURES: dict[str, Callable[[Dataset], Iterator[Figure]]] = {
 _EXPLANATIONS = {
     "Speedup": "Speedup: throughput over that of the baseline.",
     "Efficiency": "Efficiency: the speedup as a share of the ideal one.",
-    "Computation factor": "Computation factor: the baseline's computation per sample and device over that here.",
+    "Computation factor": "Computation factor: computation per sample and device, baseline over configuration.",
     "Balance factor": "Balance factor: the mean of the ranks' computation over that of the slowest.",
     "Input factor": "Input factor: computation over computation and input wait.",
     "Communication factor": (

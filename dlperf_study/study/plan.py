@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
-from dlperf_study.core.user_commands import command_line
+from dlperf_study.core.user_commands import command_of_study
 from dlperf_study.core.wording import all_reasons, counted
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
@@ -187,15 +187,16 @@ class Plan:
         # Who only makes plans needs the standard library alone.
         from dlperf_study.study.plan_record import read_record
 
+        command = command_of_study("run", path.parent.name)
         if not path.exists():
-            raise EvidenceError(f"{path}: there is no plan yet; `{command_line(f'run {path.parent.name}')}` writes one")
+            raise EvidenceError(f"{path}: there is no plan yet; `{command}` writes one")
         try:
             record = read_record(path)
             entries = tuple(_entry(entry, path) for entry in record["entries"])
             _check_denominators(entries, path)
             _check_factors(record["factors"], entries, path)
         except EvidenceError as error:
-            raise EvidenceError(f"{error}; plan the study again with `{command_line('run')}`") from error
+            raise EvidenceError(f"{error}; plan the study again with `{command}`") from error
         values: dict[str, Any] = {}
         for name, value in record.items():
             if name in cls.__dataclass_fields__:

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.part_search import use_parts_next_to
-from dlperf_study.core.paths import SELFTEST, is_selftest
+from dlperf_study.core.paths import QUICK_SUFFIX, SELFTEST, is_selftest
 from dlperf_study.core.resources import PARAMS
 from dlperf_study.core.wording import closest
 from dlperf_study.study.configuration import parameters_of, study_parameters
@@ -136,9 +136,6 @@ Choices = Annotated[
     dict[str, list[Scalar]], _Keys("Choices", _types(_STUDY, _one_or_several), _one_or_several(Setting))
 ]
 Measurement = Annotated[dict[str, int], _Keys("Measurement", _types(parameters_of(Scope.MEASUREMENT)))]
-
-
-QUICK_SUFFIX = "-quick"
 
 
 class RuleSection(Section):

@@ -161,7 +161,8 @@ def test_a_missing_plan_is_an_error(tmp_path, refused):
 
 @pytest.mark.parametrize(("text", "message"), [("{", "is not JSON"), ("[]", "is not a JSON object")])
 def test_a_file_that_is_no_plan_is_an_error(tmp_path, text, message, refused):
-    file = tmp_path / "plan.json"
+    file = tmp_path / "tiny-quick" / "plan.json"
+    file.parent.mkdir()
     file.write_text(text)
     with refused(EvidenceError):
         Plan.read(file)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dlperf_study.core.errors import Severity
+from dlperf_study.core.user_commands import command_of_study
 from dlperf_study.core.wording import counted, first_of, in_sentence
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.wanted_precision import MOST_FURTHER_RUNS
@@ -16,7 +17,6 @@ from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
     THIN_SPACE,
-    command_to_measure_again,
     display_name,
     listed,
     percent_at_most,
@@ -75,7 +75,9 @@ def remedy_sentence(dataset: Dataset) -> str:
 
 def _command(dataset: Dataset) -> str:
     """Return the command that measures a study again, in brackets; it keeps what was measured."""
-    return f" (`{command_to_measure_again(dataset.plan)}`)"
+    plan = dataset.plan
+    # Make is called in the checkout, and the study of a user's program is elsewhere.
+    return f" (`{command_of_study('study', plan.study, plan.cluster, again=True, by_make=not plan.is_program)}`)"
 
 
 def _limits(dataset: Dataset) -> str:

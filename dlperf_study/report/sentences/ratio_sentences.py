@@ -285,17 +285,17 @@ def _counted_sentences(claims: Sequence[Claim], most_named: int) -> Iterator[str
         if of_word:
             yield _counted_sentence(of_word, len(claims), word, most_named)
     if claims[0].role == "reference":
-        yield from filter(None, (_not_counted(claims[0].dataset),))
+        yield from _not_counted(claims[0].dataset)
 
 
-def _not_counted(dataset: Dataset) -> str:
-    """Return which configurations with a reference no count has; empty where each has."""
+def _not_counted(dataset: Dataset) -> Iterator[str]:
+    """Yield which configurations with a reference no count has; nothing where each has."""
     names = [each.configuration for each in _all_reference_claims(dataset) if same_program(each.row, each.other)]
-    if not names:
-        return ""
-    is_one = len(names) == 1
-    same = "is the same program as its reference" if is_one else "are the same programs as their references"
-    return f"Not counted, as {'it' if is_one else 'they'} {same}: {first_of(names, MOST_NAMED, '; ')}."
+    if names:
+        reason = "they are the same programs as their references"
+        if len(names) == 1:
+            reason = "it is the same program as its reference"
+        yield f"Not counted, as {reason}: {first_of(names, MOST_NAMED, '; ')}."
 
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str, most_named: int) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.user_commands import command_of_study
 from dlperf_study.core.wording import counted, first_of, level
 from dlperf_study.dataset.history import (
     Change,
@@ -17,7 +18,6 @@ from dlperf_study.metrics.drift import MINIMUM_DATES
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate
 from dlperf_study.report.formatting import (
     MOST_NAMED,
-    command_to_measure_again,
     display_name,
     format_column,
     listed,
@@ -270,9 +270,10 @@ def last_comparison(measurements: Sequence[Measurement]) -> MeasurementCompariso
     Raises EvidenceError where there is only one.
     """
     if len(measurements) < 2:
-        last = measurements[-1]
-        again = f": `{command_to_measure_again(last.dataset.plan)}` does so again"
-        raise EvidenceError(f"study {last.name} was measured once{'' if last.dataset.plan.ingested_from else again}")
+        plan = measurements[-1].dataset.plan
+        again = command_of_study("study", plan.study, plan.cluster, again=True, by_make=not plan.is_program)
+        remedy = "" if plan.ingested_from else f": `{again}` does so again"
+        raise EvidenceError(f"study {plan.study} was measured once{remedy}")
     return compare_measurements(measurements[-2], measurements[-1])
 
 
