@@ -27,7 +27,7 @@ ROUNDS = (3, 5, 10)
 #: How often a sentence may be wrong, and by how many standard errors a simulation may exceed that by chance.
 CLAIMED, ERRORS = 0.05, 2.5
 _PHRASES = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
-_RANGE = re.compile(r"ratios together are within \[(\S+), (\S+)\]|\((?:\S+) \[(\S+), (\S+)\] times\)")
+_RANGE = re.compile(r"ratios together are within \[(\S+), (\S+)\]|\(\S+ \[(\S+), (\S+)\] times(?:, judged together)?\)")
 #: Half of the last digit of a printed bound, as a share of it at most.
 _ROUNDING = 0.0006
 

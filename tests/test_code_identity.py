@@ -15,6 +15,7 @@ from dlperf_study.core.code_identity import (
     require_code_of_driver,
 )
 from dlperf_study.core.errors import RunError
+from dlperf_study.core.part_search import PARTS_VARIABLE
 
 PACKAGE = {
     "__init__.py": "",
@@ -80,8 +81,8 @@ def test_only_a_change_of_what_is_imported_changes_the_code(file, text, is_same,
     [
         (None, ""),
         (driver_code_of(ROOT), ""),
-        (f"0ther {ROOT[0]} {PACKAGE_FOLDER}", "changed since"),
-        (f"0ther {ROOT[0]} /else where", "the driver runs that in /else where, this process"),
+        (f"0ther 0ther {ROOT[0]} {PACKAGE_FOLDER}", "changed since"),
+        (f"0ther 0ther {ROOT[0]} /else where", "the driver runs that in /else where, this process"),
     ],
 )
 def test_a_process_with_other_code_than_its_driver_says_where_both_are(driver, reason):
@@ -92,3 +93,14 @@ def test_a_process_with_other_code_than_its_driver_says_where_both_are(driver, r
             require_code_of_driver(environment)
     else:
         require_code_of_driver(environment)
+
+
+def test_parts_of_the_user_are_compared_by_what_they_import(tmp_path, monkeypatch):
+    _, files, roots, folder = driver_code_of(ROOT).split(" ", 3)
+    driver = {DRIVER_CODE_VARIABLE: f"0ther {files} {roots} {folder}"}
+    require_code_of_driver(driver)
+    with pytest.raises(RunError, match="changed since"):
+        require_code_of_driver({DRIVER_CODE_VARIABLE: f"0ther {files} {roots},adam_of_somebody {folder}"})
+    monkeypatch.setenv(PARTS_VARIABLE, str(tmp_path))
+    with pytest.raises(RunError, match="changed since"):
+        require_code_of_driver(driver)
