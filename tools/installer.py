@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -88,6 +89,12 @@ class Log:
         if ended.returncode:
             raise InstallationError(f"{failure} From {self.path}:\n{telling_lines(printed)}")
         return printed
+
+
+def compile_packages() -> None:
+    """Compile what pip installed without doing so: on all cores, where pip would on one."""
+    # Of some packages a file is a template and no Python, for which this fails and pip would not.
+    subprocess.run([sys.executable, "-m", "compileall", "-qq", "-j", "0", sysconfig.get_path("purelib")])
 
 
 def check_packages() -> None:

@@ -12,6 +12,7 @@ from tools.installer import (
     Stamp,
     are_installed,
     check_packages,
+    compile_packages,
     need_free,
     pins,
     say,
@@ -54,7 +55,8 @@ class PinnedLibrary:
         version = pins(self.lock)[self.package]
         say(f"{self.name} 1/2: installing {self.title} {version}, 1-10 minutes with the network (log: {log.path})")
         failure = f"pip could not install {self.title}; is there a network and room on the disk?"
-        log.run([*PIP, "install", "-r", self.lock], failure)
+        log.run([*PIP, "install", "--no-compile", "-r", self.lock], failure)
+        compile_packages()
         say(f"{self.name} 2/2: checking {metadata.version(self.package)}")
         check_packages()
         log.run([sys.executable, "-c", self.computes], f"{self.title} is installed but does not compute.")

@@ -71,9 +71,11 @@ reporter=$!
 trap 'kill $reporter 2>/dev/null || true' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-.venv/bin/python -m pip install --disable-pip-version-check -r requirements.lock >"$log" 2>&1 ||
+.venv/bin/python -m pip install --disable-pip-version-check --no-compile -r requirements.lock >"$log" 2>&1 ||
     fail "pip could not install the packages; is there a network? The last lines of $log:
 $(tail -n 5 "$log")"
+# pip would compile on one core. Of some packages a file is a template and no Python, which pip passes over too.
+.venv/bin/python -m compileall -qq -j 0 .venv/lib >>"$log" 2>&1 || true
 kill $reporter 2>/dev/null || true
 echo "set-up 3/4: installing dlperf_study itself"
 .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . >>"$log" 2>&1 ||
