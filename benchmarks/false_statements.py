@@ -120,7 +120,7 @@ def dated(number: int, dates: int, spread: float) -> list[Measurement]:
     """Return so many measurements of configurations that are equally fast, but for what differs from date to date."""
     plan, generator = OF_DATES.plan(number), np.random.default_rng([number, round(1e6 * spread)])
     runs = OF_DATES.runs(plan, generator)
-    configurations = pd.DataFrame({"identity": list(plan.by_identity), "throughput": RATE, "parameters": np.nan})
+    configurations, _ = configurations_table(plan, runs, {})
     diagnostics = frame_of_rows(TableName.DIAGNOSTICS, [])
     measurements = []
     for date in range(dates):

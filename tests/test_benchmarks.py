@@ -1,4 +1,4 @@
-"""Every benchmark can be imported, so that a name it uses is not renamed without it."""
+"""Every benchmark can be imported, and those by simulation go through the package as it is now."""
 
 import importlib
 
@@ -23,3 +23,22 @@ def test_a_simulated_study_is_what_its_evidence_would_be():
     from benchmarks.coverage import check_evidence, linear_fall, simulated
 
     check_evidence(simulated(linear_fall, rounds=3, seed=(0, 0)))
+
+
+@pytest.mark.slow
+def test_simulated_dates_are_compared():
+    from benchmarks.false_statements import DATE_SPREADS, EARLIER_DATES, date_rows
+
+    rows = list(date_rows(studies=2))
+    assert len(rows) == len(DATE_SPREADS) * len(EARLIER_DATES)
+    # Without three earlier dates there is no verdict.
+    assert {share for line, share in rows if line.split(" | ")[1] in ("1", "2")} == {0.0}
+
+
+@pytest.mark.slow
+def test_sentences_of_simulated_studies_are_judged_one_configuration_or_many():
+    from benchmarks.coverage import no_drift, simulated
+    from benchmarks.sentences import judged
+
+    kinds = [kind for number in range(6) for kind, _ in judged(simulated(no_drift, 5, (0, number)))]
+    assert kinds.count("range") == len(kinds) / 2 > 0
