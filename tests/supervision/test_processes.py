@@ -11,13 +11,13 @@ import pytest
 from dlperf_study.machines.supervision.processes import (
     DRIVER_MARK,
     end,
-    end_survivors,
     ending_words,
     is_running,
     new_mark,
     this_process,
 )
 from tests.command_line import wait_for
+from tests.survivors import require_end_of_survivor
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,7 @@ def test_a_survivor_is_ended_when_another_process_has_the_id_of_its_owner():
     name, _, host = new_mark().rpartition("@")
     pid, started, unique = name.split("-")
     mark = f"{pid}-{int(started) - 1}-{unique}@{host}"
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, DRIVER_MARK: mark}) as survivor:
-        assert f"{survivor.pid}: sleep 60" in end_survivors()
-        assert survivor.wait(5) == -9
+    require_end_of_survivor(DRIVER_MARK, mark)
 
 
 def test_only_a_process_that_was_still_there_is_named_as_ended():
