@@ -91,10 +91,12 @@ class Log:
         return printed
 
 
-def compile_packages() -> None:
-    """Compile what pip installed without doing so: on all cores, where pip would on one."""
-    # Of some packages a file is a template and no Python, for which this fails and pip would not.
-    subprocess.run([sys.executable, "-m", "compileall", "-qq", "-j", "0", sysconfig.get_path("purelib")])
+def compile_packages(since: float) -> None:
+    """Compile what pip has installed since this time without doing so: on all cores, where pip would on one."""
+    new = [str(path) for path in Path(sysconfig.get_path("purelib")).iterdir() if path.stat().st_mtime >= since]
+    if new:
+        # Of some packages a file is a template and no Python, for which this fails and pip would not.
+        subprocess.run([sys.executable, "-m", "compileall", "-qq", "-j", "0", *new])
 
 
 def check_packages() -> None:

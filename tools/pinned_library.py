@@ -1,6 +1,7 @@
 """A library that one lock file pins, and its installation into this environment."""
 
 import sys
+import time
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -55,8 +56,9 @@ class PinnedLibrary:
         version = pins(self.lock)[self.package]
         say(f"{self.name} 1/2: installing {self.title} {version}, 1-10 minutes with the network (log: {log.path})")
         failure = f"pip could not install {self.title}; is there a network and room on the disk?"
+        started = time.time()
         log.run([*PIP, "install", "--no-compile", "-r", self.lock], failure)
-        compile_packages()
+        compile_packages(since=started)
         say(f"{self.name} 2/2: checking {metadata.version(self.package)}")
         check_packages()
         log.run([sys.executable, "-c", self.computes], f"{self.title} is installed but does not compute.")
