@@ -104,3 +104,12 @@ def test_parts_of_the_user_are_compared_by_what_they_import(tmp_path, monkeypatc
     monkeypatch.setenv(PARTS_VARIABLE, str(tmp_path))
     with pytest.raises(RunError, match="changed since"):
         require_code_of_driver(driver)
+
+
+def test_a_lock_of_an_editor_beside_the_files_is_none_of_them(tmp_path, monkeypatch):
+    folder = package(tmp_path, PACKAGE)
+    monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", folder)
+    driver = {DRIVER_CODE_VARIABLE: driver_code_of(ROOT)}
+    (folder / "programs" / ".#adam.py").symlink_to("somebody@somewhere.1:2")
+    assert driver == {DRIVER_CODE_VARIABLE: driver_code_of(ROOT)}
+    require_code_of_driver(driver)

@@ -129,9 +129,10 @@ def _has_parts_elsewhere(roots: Sequence[str]) -> bool:
 def _files_digest(folder: Path) -> str:
     """Return a digest of all files of Python in a folder and below it."""
     digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*.py")):
-        digest.update(f"{file.relative_to(folder)} {file.stat().st_size}\n".encode())
-        digest.update(file.read_bytes())
+    # An editor may keep a link to nowhere beside a file that is open in it.
+    for file in sorted(path for path in folder.rglob("*.py") if path.is_file()):
+        content = file.read_bytes()
+        digest.update(os.fsencode(file.relative_to(folder)) + f" {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
