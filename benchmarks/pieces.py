@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +77,13 @@ def measured_pairs(ranks: int, seconds: float) -> Floats:
 
 def measure_rank(seconds: float, folder: Path) -> None:
     """Be one rank: measure pairs of blocks, and write the seconds of their steps."""
-    trainer: Any = frameworks.load(CONFIGURATION.framework).trainer(CONFIGURATION)
-    feed = Feed(CONFIGURATION, trainer)
+    configuration = replace(CONFIGURATION, devices_per_node=int(os.environ["PADDLE_TRAINERS_NUM"]))
+    trainer: Any = frameworks.load(configuration.framework).trainer(configuration)
+    feed = Feed(configuration, trainer)
     measure(trainer, "warmup", feed.train, WARMUP_STEPS, feed)
-    # All ranks draw the same order.
+    # All ranks draw the same order, and end after the same pair.
     order, pairs = random.Random(0), []
-    end = time.monotonic() + seconds
+    end = trainer.agreed_maximum(time.monotonic()) + seconds
     while trainer.agreed_maximum(time.monotonic()) < end:
         pairs.append(_pair(trainer, feed, first=order.random() < 0.5))
     (folder / f"rank-{trainer.rank}.json").write_text(json.dumps(pairs))
