@@ -66,7 +66,7 @@ else
 fi
 echo "set-up 2/4: installing the pinned packages, 1-4 minutes (log: $log)"
 : >"$log"
-touch .venv/installing
+started=$(date +%s)
 tell_progress &
 reporter=$!
 trap 'kill $reporter 2>/dev/null || true' EXIT
@@ -75,9 +75,9 @@ trap 'exit 143' TERM
 .venv/bin/python -m pip install --disable-pip-version-check --no-compile -r requirements.lock >"$log" 2>&1 ||
     fail "pip could not install the packages; is there a network? The last lines of $log:
 $(tail -n 5 "$log")"
-# pip would compile on one core. Of some packages a file is a template and no Python, which pip passes over too.
-find .venv/lib/python*/site-packages -mindepth 1 -maxdepth 1 -newer .venv/installing \
-    -exec .venv/bin/python -m compileall -qq -j 0 {} + >>"$log" 2>&1 || true
+.venv/bin/python -c "from tools.installer import compile_packages; compile_packages(since=$started)" >>"$log" 2>&1 ||
+    fail "the last lines of $log:
+$(tail -n 5 "$log")"
 kill $reporter 2>/dev/null || true
 echo "set-up 3/4: installing dlperf_study itself"
 .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . >>"$log" 2>&1 ||

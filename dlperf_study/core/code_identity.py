@@ -65,6 +65,16 @@ def module_digests(roots: Sequence[str]) -> dict[str, str]:
     return _digests(tuple(roots), (PACKAGE_FOLDER, *parts_folders()))
 
 
+def files_digest(*rooms: str) -> str:
+    """Return a digest of all that is written in the files of Python of these rooms, or without any in all of them."""
+    digest = hashlib.sha256()
+    for folder in [PACKAGE_FOLDER / room for room in rooms] or [PACKAGE_FOLDER]:
+        # An editor may keep a link to nowhere beside a file that is open in it.
+        for file in sorted(path for path in folder.rglob("*.py") if path.is_file()):
+            digest.update(os.fsencode(file.relative_to(PACKAGE_FOLDER)) + file.read_bytes())
+    return digest.hexdigest()
+
+
 def imports_parts_of_folders(roots: Sequence[str]) -> bool:
     """Return whether these modules are or import parts of the user that lie in folders."""
     return len(roots_without_folders(roots)) < len(module_digests(roots))
@@ -91,7 +101,7 @@ def driver_code_of(roots: Sequence[str]) -> str:
 
     It has the digest of what they import, that of all files of the package, the roots, and the folder of the package.
     """
-    return f"{code_digest(roots)} {_files_digest(PACKAGE_FOLDER)} {','.join(roots)} {PACKAGE_FOLDER}"
+    return f"{code_digest(roots)} {files_digest()} {','.join(roots)} {PACKAGE_FOLDER}"
 
 
 def code_of_driver(environment: Mapping[str, str] = os.environ) -> str:
@@ -109,7 +119,7 @@ def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
     driver_code, driver_files, comma_separated, driver_folder = environment[DRIVER_CODE_VARIABLE].split(" ", 3)
     roots = comma_separated.split(",")
     # Every rank asks. To compare all files takes a tenth of the time in which the imports of some are followed.
-    if not _has_parts_elsewhere(roots) and driver_files == _files_digest(PACKAGE_FOLDER):
+    if not _has_parts_elsewhere(roots) and driver_files == files_digest():
         return
     if driver_code == code_digest(roots):
         return
@@ -124,16 +134,6 @@ def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
 def _has_parts_elsewhere(roots: Sequence[str]) -> bool:
     """Return whether parts of the user, in folders or in installed packages, may be among what these modules import."""
     return bool(parts_folders()) or any(name.partition(".")[0] != PACKAGE for name in roots)
-
-
-def _files_digest(folder: Path) -> str:
-    """Return a digest of all files of Python in a folder and below it."""
-    digest = hashlib.sha256()
-    # An editor may keep a link to nowhere beside a file that is open in it.
-    for file in sorted(path for path in folder.rglob("*.py") if path.is_file()):
-        content = file.read_bytes()
-        digest.update(os.fsencode(file.relative_to(folder)) + f" {len(content)}\n".encode() + content)
-    return digest.hexdigest()
 
 
 @cache

@@ -36,8 +36,6 @@ _TARGETS = ("torch", "tensorflow", "horovod", "dali")
 _COMPILED = ("horovod",)
 #: What to do on a node that has other code of this package.
 SAME_PACKAGE = "install this very checkout there" if CHECKOUT else f"`pip install dlperf_study=={__version__}` there"
-
-
 #: The cluster of commands that name none.
 _DEFAULT_CLUSTER = "local"
 

@@ -1,13 +1,12 @@
 """One self-test evaluated: its studies collected, every check done, the result added to those of its outputs folder."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 
+from dlperf_study.core.code_identity import files_digest
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.resources import PACKAGE_FOLDER
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.selftest import checks
 from dlperf_study.selftest.known_truths import check_link, check_steps, check_straggler
@@ -20,11 +19,7 @@ ANALYSING = ("evidence", "metrics", "dataset")
 @cache
 def analysis_code() -> str:
     """Return a digest of the source of all code that reads evidence and makes verdicts of it."""
-    digest = hashlib.sha256()
-    for room in ANALYSING:
-        for file in sorted((PACKAGE_FOLDER / room).rglob("*.py")):
-            digest.update(str(file.relative_to(PACKAGE_FOLDER)).encode() + file.read_bytes())
-    return digest.hexdigest()
+    return files_digest(*ANALYSING)
 
 
 #: Of the column of statuses on the command line: the longest one and a space.

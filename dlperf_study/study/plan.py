@@ -136,6 +136,14 @@ class Plan:
         return any(entry.configuration.own_program for entry in self.entries)
 
     @property
+    def command_again(self) -> str:
+        """The command that measures the study again, and keeps what was measured.
+
+        It is not make's for a user's program: make is called in the checkout, and its study is elsewhere.
+        """
+        return command_of_study("study", self.study, self.cluster, again=True, by_make=not self.is_program)
+
+    @property
     def runnable(self) -> tuple[Entry, ...]:
         """The entries that can run here."""
         return tuple(entry for entry in self.entries if entry.unsupported is None)

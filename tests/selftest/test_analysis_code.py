@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
+from dlperf_study.core import code_identity
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.selftest import evaluation as module
 from dlperf_study.selftest.evaluation import analysis_code
 
 
@@ -21,7 +21,7 @@ from dlperf_study.selftest.evaluation import analysis_code
 )
 def test_the_code_that_makes_verdicts(tmp_path, monkeypatch, file, is_other):
     shutil.copytree(PROJECT / "dlperf_study", tmp_path / "dlperf_study", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(module, "PACKAGE_FOLDER", tmp_path / "dlperf_study")
+    monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", tmp_path / "dlperf_study")
     assert analysis_code.__wrapped__() == analysis_code()
     with open(tmp_path / "dlperf_study" / file, "a", encoding="utf-8") as source:
         source.write("# changed")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dlperf_study.core.errors import Severity
-from dlperf_study.core.user_commands import command_of_study
 from dlperf_study.core.wording import counted, first_of, in_sentence
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.wanted_precision import MOST_FURTHER_RUNS
@@ -70,14 +69,8 @@ def remedy_sentence(dataset: Dataset) -> str:
         return ""
     remedy = _remedy(dataset)
     limits = f". {_limits(dataset)}" if remedy == _MORE_RUNS else ""
-    return f"{answer(remedy)}{_command(dataset) if remedy == _AGAIN else ''}: {', and '.join(reasons)}{limits}."
-
-
-def _command(dataset: Dataset) -> str:
-    """Return the command that measures a study again, in brackets; it keeps what was measured."""
-    plan = dataset.plan
-    # Make is called in the checkout, and the study of a user's program is elsewhere.
-    return f" (`{command_of_study('study', plan.study, plan.cluster, again=True, by_make=not plan.is_program)}`)"
+    command = f" (`{dataset.plan.command_again}`)" if remedy == _AGAIN else ""
+    return f"{answer(remedy)}{command}: {', and '.join(reasons)}{limits}."
 
 
 def _limits(dataset: Dataset) -> str:

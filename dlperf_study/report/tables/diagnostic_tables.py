@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from itertools import chain
+from itertools import chain, islice
 
 import pandas as pd
 
@@ -233,8 +233,9 @@ class DiagnosticOverview:
         for severity in reversed(Severity):
             of_severity = subjects[about["severity"] == severity].value_counts()
             counts.update(dict(of_severity))
-        kinds = [f"{in_sentence(subject)} {count}" for subject, count in list(counts.items())[:MOST_KINDS]]
-        remaining = sum(list(counts.values())[MOST_KINDS:])
+        # In the order of their severity, as they were counted.
+        kinds = [f"{in_sentence(subject)} {count}" for subject, count in islice(counts.items(), MOST_KINDS)]
+        remaining = sum(islice(counts.values(), MOST_KINDS, None))
         return listed([*kinds, *([f"{remaining} about other things"] if remaining else [])])
 
     def _counts(self) -> dict[Severity, int]:

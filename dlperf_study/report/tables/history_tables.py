@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.user_commands import command_of_study
 from dlperf_study.core.wording import counted, first_of, level
 from dlperf_study.dataset.history import (
     Change,
@@ -271,8 +270,7 @@ def last_comparison(measurements: Sequence[Measurement]) -> MeasurementCompariso
     """
     if len(measurements) < 2:
         plan = measurements[-1].dataset.plan
-        again = command_of_study("study", plan.study, plan.cluster, again=True, by_make=not plan.is_program)
-        remedy = "" if plan.ingested_from else f": `{again}` does so again"
+        remedy = "" if plan.ingested_from else f": `{plan.command_again}` does so again"
         raise EvidenceError(f"study {plan.study} was measured once{remedy}")
     return compare_measurements(measurements[-2], measurements[-1])
 
