@@ -12,7 +12,7 @@ PYTHON      := $(or $(ENVIRONMENT),.venv)/bin/python
 READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
 CHECK        = $(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check -q . && $(PYTHON) -m mypy dlperf_study
 # Tests that share a group, and those that train, go to one worker; see tests/tiers.py.
-# Some wait for what others compute; more workers only slow each other down.
+# Some wait for what others compute, and more workers only slow each other down.
 WORKERS     ?= $(shell echo $$((2 * $$(nproc))))
 PARALLEL     = --numprocesses=$(WORKERS) --maxprocesses=8 --no-loadscope-reorder
 # How long each test took: the slowest at the end, all of them in this file.
@@ -106,7 +106,9 @@ test: $(READY) ## lint, type-check and run all tests; what this machine can't ru
 		$(PYTHON) -m pytest --last-failed --last-failed-no-failures none -rpf $(TESTS) && \
 		echo "make test: the tests above passed alone and had failed beside others: find out what they wait for" >&2
 
-test-fast: $(READY) ## the tests for the daily loop, under two minutes: no training, no cluster, no browser
+# None of these waits for what others compute.
+test-fast: WORKERS = $(shell nproc)
+test-fast: $(READY) ## the tests for the daily loop, about three minutes on two cores: no training, no cluster, no browser
 	@$(PYTHON) -m pytest $(PARALLEL) -m "not slow and not cluster and not browser" $(TESTS)
 
 check: $(READY) ## lint and type-check

@@ -64,7 +64,7 @@ def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Runs were measured in another order than that of the study: in blocks or by hand they are in no round."""
     if plan.order != ROUNDS:
         return
-    in_no_round = completed[completed["order"] != ROUNDS]
+    in_no_round = completed.loc[completed["order"] != ROUNDS, ["identity", "order"]]
     for (identity, order), runs in in_no_round.groupby(["identity", "order"]):
         verb = "was" if len(runs) == 1 else "were"
         measured = f"{counted(len(runs), 'run')} {verb} measured {'in blocks' if order == BLOCKS else order}"
@@ -75,10 +75,11 @@ def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
 def odd_repetitions(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """A repetition is further from the others of its configuration than chance sets any run of the study."""
     lists, samples = [], []
-    is_in_samples = completed["throughput"].notna()
-    for column, of_unit in (("throughput", completed[is_in_samples]), ("token_throughput", completed[~is_in_samples])):
-        # Only these columns: all of them, kept for each of 25,000 configurations, take 2 GB.
-        for identity, runs in of_unit[["identity", "repetition", column]].dropna(subset=column).groupby("identity"):
+    # Only these columns: all of them, kept for each of 25,000 configurations, take 2 GB.
+    rates = completed[["identity", "repetition", "throughput", "token_throughput"]]
+    is_in_samples = rates["throughput"].notna()
+    for column, of_unit in (("throughput", rates[is_in_samples]), ("token_throughput", rates[~is_in_samples])):
+        for identity, runs in of_unit.dropna(subset=column).groupby("identity"):
             lists.append((column, str(identity), runs["repetition"].to_numpy()))
             samples.append(Sample(runs[column].to_numpy(np.float64)))
     for odd in odd_runs(samples):
@@ -104,9 +105,12 @@ def mixed_environments(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     for column, metric in COLUMNS.items():
         if not metric.same_within:
             continue
+        recorded = completed[column].dropna()
+        if recorded.nunique() < 2:
+            continue
         is_of_study = metric.same_within == STUDY
         groups = pd.Series("the study", completed.index) if is_of_study else completed[metric.same_within]
-        values = completed[column].dropna().groupby(groups, sort=False).unique()
+        values = recorded.groupby(groups, sort=False).unique()
         for name, different in values[values.map(len) > 1].items():
             message = f"the runs of {name} were measured with different {column}: {', '.join(map(str, different))}"
             yield Diagnostic(column, message, identity=str(name) if metric.same_within == "identity" else None)
@@ -131,8 +135,9 @@ def uncommitted(completed: pd.DataFrame) -> Iterator[Diagnostic]:
 
 def short_windows(completed: pd.DataFrame, tolerance: float) -> Iterator[Diagnostic]:
     """Windows are too short to tell whether they are steady: the study's design, not the runs, must change."""
-    short = completed[completed["steadiness"] == Answer.CANT_TELL]
-    short = short[short["measured_steps"].notna()].dropna(subset="further_steps")
+    columns = ["steadiness", "measured_steps", "further_steps", "step_seconds", "own_program"]
+    short = completed.loc[completed["steadiness"] == Answer.CANT_TELL, columns]
+    short = short.dropna(subset=["measured_steps", "further_steps"])
     if short.empty:
         return
     share = f"{len(short)} of {counted(len(completed), 'run')}"
@@ -157,7 +162,8 @@ def _longer_window(short: pd.DataFrame) -> str:
 
 def longer_than_the_exchange(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
     """The exposed communication of a configuration is longer than its exchange alone, as far as intervals tell."""
-    for row in configurations.itertuples():
+    intervals = ["exposed_seconds", "exposed_seconds_low", "exchange_seconds", "exchange_seconds_high"]
+    for row in configurations[["identity", *intervals]].itertuples():
         exposed, alone = row.exposed_seconds_low, row.exchange_seconds_high
         if pd.isna(exposed) or pd.isna(alone):
             exposed, alone = row.exposed_seconds, row.exchange_seconds
@@ -174,7 +180,7 @@ LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 
 def leave_out_of_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the table of runs, in which those that did not share their round have none, and a diagnostic for each."""
-    completed = completed_of(runs).dropna(subset=["round"])
+    completed = completed_of(runs)[["round", "started"]].dropna(subset=["round"])
     reasons = dict(_far_apart(completed))
     diagnostics = []
     for index, reason in reasons.items():

@@ -44,12 +44,12 @@ def read_traces(plan: Plan, paths: StudyPaths, runs: pd.DataFrame) -> UncountedR
     ``runs`` is the table of runs: the completed ones name their library and their environment.
     """
     traces = UncountedRuns()
+    traced = [entry.configuration for entry in plan.entries if entry.configuration.trace_steps]
+    if not traced:
+        return traces
     completed = completed_of(runs)
     positions = completed.groupby("identity").indices
-    for entry in plan.entries:
-        configuration = entry.configuration
-        if not configuration.trace_steps:
-            continue
+    for configuration in traced:
         counted_runs = completed.iloc[positions.get(configuration.identity, [])]
         run_paths = paths.configuration(configuration.identity).trace(configuration.traced.identity)
         # A traced run is measured after the counted ones, which say whether there is a library that can be traced.

@@ -159,7 +159,7 @@ def with_pace(
     ``rates``: positive, of the completed runs that have one, by the index of ``runs``; ``rounds``: of these runs, NaN
     for one that was in none, None if the runs are independent.
     """
-    if rounds is None:
+    if rounds is None or runs["piece_seconds"].isna().all():
         return dict(samples)
     paced = runs.loc[rates.index, ["identity", "piece_seconds", "pace_state"]].assign(rate=rates, round=rounds)
     by_configuration = paced.groupby("identity")

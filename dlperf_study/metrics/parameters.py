@@ -1,7 +1,7 @@
 """What a configuration is: its identity, parameters and sizes, its place in the plan, and its diagnostics."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dlperf_study.metrics.metric import (
@@ -51,6 +51,11 @@ def _planned(
 ) -> Metric:
     """Return the metric of what the plan says of a configuration."""
     return Metric(name, label, definition, C, unit, dtype, value, Source.ENTRY)
+
+
+def varying(rows: "pd.DataFrame", names: Iterable[str]) -> list[str]:
+    """Return those of the columns that have several levels; a missing value is one."""
+    return [name for name in names if rows[name].nunique(dropna=False) > 1]
 
 
 def settings_of(rows: "pd.DataFrame") -> list[str]:

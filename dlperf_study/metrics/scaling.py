@@ -22,7 +22,7 @@ from dlperf_study.metrics.comparison import (
 from dlperf_study.metrics.computation import divided_model, trained_alone
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Gap, Metric, Shown, no_ratio_to
 from dlperf_study.metrics.pace import with_pace
-from dlperf_study.metrics.parameters import settings_of
+from dlperf_study.metrics.parameters import settings_of, varying
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample, distinguishable, interval_columns, log_ratio
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
 from dlperf_study.study.study import BATCH_OF_SCALING
@@ -58,7 +58,8 @@ def factor_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, di
 
     Only of runs in which computation was measured.
     """
-    measured = runs.dropna(subset=["computation_seconds", "load_balance"])
+    columns = ["batch_per_device", "computation_seconds", "load_balance", "input_seconds", "step_seconds"]
+    measured = runs[columns].dropna(subset=["computation_seconds", "load_balance"])
     mean_computation = measured["computation_seconds"] * measured["load_balance"]
     with_input = measured["computation_seconds"] + measured["input_seconds"]
     factors = {
@@ -112,11 +113,22 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     parameters = (*FIELD_NAMES, *settings_of(configurations))
     factors = [name for name in parameters if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT)]
     factors[factors.index("batch_per_device")] = constant_batch
-    for name in _ALONG_CURVE:
-        # Comparing rows takes a thousand times longer than counting levels, and most names have one.
-        if configurations[name].nunique() > 1 and configurations.duplicated([*factors, "world_size"]).any():
+    # Comparing rows takes a thousand times longer than counting levels, and most columns have one.
+    several = [name for name in _ALONG_CURVE if configurations[name].nunique() > 1]
+    compared = ["world_size", *(varying(configurations, factors) if several else ())]
+    for name in several:
+        if configurations.duplicated(compared).any():
             factors.append(name)
+            compared.append(name)
     return factors
+
+
+def curve_numbers(configurations: pd.DataFrame, scaling: str) -> pd.Series:
+    """Return the number of the scaling curve of each configuration, from 0 as they appear, by the index."""
+    factors = varying(configurations, series_factors(configurations, scaling))
+    if not factors:
+        return pd.Series(0, configurations.index)
+    return configurations.groupby(factors, sort=False, dropna=False).ngroup()
 
 
 def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dict[str, list[str]]:
@@ -126,7 +138,7 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
     configuration without a baseline is left out.
     """
     factors = [name for name in series_factors(configurations, scaling) if name not in _ALONG_CURVE]
-    factors = [name for name in factors if configurations[name].nunique(dropna=False) > 1]
+    factors = varying(configurations, factors)
     rows = configurations.set_index("identity")
     baselines = rows["baseline_identity"][rows["baseline_identity"].isin(rows.index)]
     differences: dict[str, list[str]] = {str(identity): [] for identity in baselines.index}
@@ -193,11 +205,10 @@ def _curve_steps(
 ) -> Iterator[tuple[str, CurveStep]]:
     """Yield each step of each curve to more devices, with the identity of the configuration that it leads to."""
     measured = configurations[configurations["throughput"].notna()]
-    ordered = measured.sort_values("world_size", kind="stable")
+    points = measured[["identity", "world_size", "throughput"]].sort_values("world_size", kind="stable")
+    points.insert(0, "curve", curve_numbers(measured, scaling))
     # The rows of each curve as a frame of their own would take most of the time of a large dataset.
-    numbers = ordered.groupby(series_factors(measured, scaling), sort=False, dropna=False).ngroup()
-    points = ordered.assign(curve=numbers).sort_values("curve", kind="stable")
-    rows = points[["curve", "identity", "world_size", "throughput"]].itertuples(index=False, name=None)
+    rows = points.sort_values("curve", kind="stable").itertuples(index=False, name=None)
     for _, curve in groupby(rows, key=itemgetter(0)):
         for (_, fewer_identity, *fewer), (_, identity, *more) in pairwise(curve):
             if more[0] > fewer[0]:

@@ -16,7 +16,8 @@ from dlperf_study.audit.published import load
 from dlperf_study.core.wording import level
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.metrics.scaling import series_factors
+from dlperf_study.metrics.parameters import varying
+from dlperf_study.metrics.scaling import curve_numbers, series_factors
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.prediction.step_parts import StepParts, step_parts_of
 
@@ -137,15 +138,13 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
     """Return the curves of a study, in the order of its plan; a curve may have a single point."""
     rows = dataset.configurations
     rows = rows[rows[dataset.rate].notna()]
-    factors = series_factors(rows, dataset.plan.scaling)
-    varying = [name for name in factors if rows[name].nunique(dropna=False) > 1]
+    factors = varying(rows, series_factors(rows, dataset.plan.scaling))
     unit, curves = column_named(dataset.rate).unit, list[Curve]()
-    series_numbers = rows.groupby(varying, sort=False, dropna=False).ngroup() if varying else [0] * len(rows)
     by_series: dict[int, list[Any]] = {}
-    for identity, position in zip(rows["identity"], series_numbers, strict=True):
+    for identity, position in zip(rows["identity"], curve_numbers(rows, dataset.plan.scaling), strict=True):
         by_series.setdefault(position, []).append(dataset.configuration_rows[identity])
     for series in by_series.values():
-        label = _BETWEEN_LEVELS.join(_named_level(name, getattr(series[0], name)) for name in varying)
+        label = _BETWEEN_LEVELS.join(_named_level(name, getattr(series[0], name)) for name in factors)
         about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
         curves += _curves(about, [(row, _Size.of(row, _log_rate(row, dataset.rate))) for row in series])
     return curves
