@@ -106,12 +106,12 @@ def test_a_file_needs_a_name_a_whole_path_and_sequences():
         assert source.obstacle_here(reading(path)) == ""
 
 
-def test_a_token_that_the_plan_did_not_see_ends_the_run(tmp_path, monkeypatch):
+def test_a_token_that_the_plan_did_not_see_ends_the_run(tmp_path, monkeypatch, refused):
     from dlperf_study.programs.data_sources import mapped_tokens
 
     monkeypatch.setattr(mapped_tokens, "_MOST_COMPARED", 40)
     path = written(tmp_path, [*range(40), *[VOCABULARY + 7, 3] * 20])
-    with pytest.raises(RunError, match="has the token 519, and gpt_tiny has 512"):
+    with refused(RunError):
         batches(reading(path), 0, count=20)
 
 

@@ -84,7 +84,7 @@ def test_a_rank_computes_at_most_what_its_cores_or_its_one_gpu_can(tmp_path, dev
     assert read_run(paths).completed == counts
 
 
-def test_windows_count_in_the_order_in_which_they_are_measured_only(paths):
+def test_windows_count_in_the_order_in_which_they_are_measured_only(paths, snapshot):
     """Each with its own time or without: a log of an earlier version has no times."""
     for file in sorted(paths.folder.glob("rank-*.jsonl")):
         first, warmup, before, training, *others = [json.loads(line) for line in file.read_text().splitlines()]
@@ -92,7 +92,7 @@ def test_windows_count_in_the_order_in_which_they_are_measured_only(paths):
             window.pop("begin_ns", None)
         write_lines(file, [first, warmup, training, before, *others])
     paths.telemetry(0).unlink()
-    assert "rank 0 has window computation_before after training, before which it is measured" in reason(paths)
+    assert reason(paths) == snapshot
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,9 @@ def test_a_record_that_contradicts_itself_does_not_count(paths, values, message)
     assert message in reason(paths)
 
 
-def test_the_configuration_that_the_ranks_read_is_the_recorded_one(paths):
+def test_the_configuration_that_the_ranks_read_is_the_recorded_one(paths, snapshot):
     paths.configuration_file.write_text(json.dumps(ASKED.as_dict() | {"batch_per_device": 999}))
-    recorded = ASKED.batch_per_device
-    assert f"batch_per_device is 999 in configuration.json, but {recorded} in run.json" in reason(paths)
+    assert reason(paths) == snapshot
 
 
 @pytest.mark.parametrize("name", ["batch_per_device", "new"])
@@ -161,7 +160,7 @@ def test_one_digit_of_any_file_tells_that_it_was_changed(paths):
 
 
 @pytest.mark.parametrize("key", ["load", "seconds", "started", "files", "diagnostics", "new"])
-def test_a_record_that_was_edited_is_told_from_the_one_that_was_left(paths, key):
+def test_a_record_that_was_edited_is_told_from_the_one_that_was_left(paths, key, refused):
     facts = json.loads(recorded(paths).run_file.read_text())
     other_values = {
         "load": facts["load"] | {"waited_seconds": 9.0},
@@ -172,7 +171,7 @@ def test_a_record_that_was_edited_is_told_from_the_one_that_was_left(paths, key)
         "new": 1,
     }
     change(paths, **{key: other_values[key]})
-    with pytest.raises(EvidenceError, match=r"run.json: was changed after the run"):
+    with refused(EvidenceError):
         read_run(paths)
 
 
@@ -228,7 +227,7 @@ def test_a_record_that_names_a_file_that_can_not_be_is_one_reason(paths, name):
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("kind", ["device", "pipe"])
 @pytest.mark.parametrize("name", ["run.json", "configuration.json", "rank-00001.jsonl", "telemetry-00000.jsonl"])
-def test_a_file_of_evidence_that_has_no_end_is_not_read(paths, name, kind):
+def test_a_file_of_evidence_that_has_no_end_is_not_read(paths, name, kind, refused, snapshot):
     file = recorded(paths).folder / name
     file.unlink()
     if kind == "device":
@@ -236,10 +235,10 @@ def test_a_file_of_evidence_that_has_no_end_is_not_read(paths, name, kind):
     else:
         os.mkfifo(file)
     if name == "run.json":
-        with pytest.raises(EvidenceError, match="is a device or a pipe, not a file"):
+        with refused(EvidenceError):
             read_run(paths)
     else:
-        assert f"{name} was there when the run ended, and can't be read: is a device or a pipe" in reason(paths)
+        assert reason(paths) == snapshot
 
 
 @pytest.mark.parametrize("scope", ["rank", "job"])

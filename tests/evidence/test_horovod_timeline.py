@@ -97,9 +97,9 @@ def test_a_missing_timeline_is_named(tmp_path):
         read_timeline(tmp_path / "timeline.json", traced())
 
 
-def test_an_exchange_longer_than_its_step_is_of_another_run(timeline):
+def test_an_exchange_longer_than_its_step_is_of_another_run(timeline, refused):
     """Both tensors take from 1000 to 1055 us."""
     path = timeline([*NAMES, *step(2, 1000), *step(3, 1005)])
     assert read_timeline(path, traced(step_seconds=55e-6)).steps == 1
-    with pytest.raises(EvidenceError, match=r"the exchange of step 0 lasts 5[.]5e-05 s, but the step 4e-05 s"):
+    with refused(EvidenceError):
         read_timeline(path, traced(step_seconds=40e-6))

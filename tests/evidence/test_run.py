@@ -34,12 +34,12 @@ def test_a_complete_run_is_read_and_only_its_exchange_has_bytes(paths):
     assert {name: window.bytes for name, window in windows.items() if window.bytes} == EXCHANGES
 
 
-def test_a_record_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(paths):
+def test_a_record_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(paths, refused):
     record = json.loads(paths.run_file.read_text())
     for key in ("order", "round", "position", "diagnostics"):
         del record[key]
     paths.run_file.write_text(json.dumps(record | {"format": 1, "complaints": []}))
-    with pytest.raises(EvidenceError, match="format is 1; this program reads format 2"):
+    with refused(EvidenceError):
         read_run(paths)
 
 
@@ -60,7 +60,7 @@ def test_a_parameter_of_a_later_version_is_named_as_such_and_one_of_this_version
         read_run(paths)
 
 
-def test_a_run_is_held_to_the_windows_of_its_repetition(tmp_path):
+def test_a_run_is_held_to_the_windows_of_its_repetition(tmp_path, snapshot):
     """A run that trains alone has no further window, and one that is broken down lacks none."""
     paths, asked = StudyPaths(tmp_path), configuration(devices_per_node=2, repeats=6, breakdown_from=2)
     assert asked.identity == ASKED.identity
@@ -70,7 +70,7 @@ def test_a_run_is_held_to_the_windows_of_its_repetition(tmp_path):
     assert list(read_run(broken_down).ranks[0].windows) == ["warmup", *computation, *EXCHANGES]
     for rank in (0, 1):
         write_lines(alone.rank_log(rank), rank_lines(ASKED, rank, 1, Recipe()))
-    assert "window computation_before has 5 steps; requested were 0" in read_run(alone).reason
+    assert read_run(alone).reason == snapshot
 
 
 def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
@@ -83,9 +83,9 @@ def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
 @pytest.mark.parametrize(
     "asked", [configuration(devices_per_node=2, measured_steps=19), configuration(devices_per_node=3)]
 )
-def test_a_log_of_another_run_is_not_counted(paths, asked):
+def test_a_log_of_another_run_is_not_counted(paths, asked, snapshot):
     write_lines(paths.rank_log(1), lines(rank=1, asked=asked))
-    assert "is the log of run " in read_run(paths).reason
+    assert read_run(paths).reason == snapshot
 
 
 @pytest.mark.parametrize(
@@ -213,21 +213,21 @@ def test_ranks_agree_on_the_steps_of_a_window_by_time(tmp_path, name, steps, val
     assert message in read_run(paths).reason
 
 
-def test_a_window_of_steps_has_no_more_than_requested(tmp_path):
+def test_a_window_of_steps_has_no_more_than_requested(tmp_path, snapshot):
     fixed_steps = configuration(max_warmup_seconds=0.0)
     paths = write_run(StudyPaths(tmp_path), fixed_steps, 1)
     changed = rank_lines(fixed_steps, 0, 1, Recipe())
     changed[1] |= {"steps": 6, "seconds": 0.6, "step_seconds": [0.1] * 6, "losses": [2.0] * 6}
     write_lines(paths.rank_log(0), changed)
-    assert "window warmup has 6 steps; requested were 5" in read_run(paths).reason
+    assert read_run(paths).reason == snapshot
 
 
-def test_a_copied_run_does_not_count_as_another_repetition(tmp_path):
+def test_a_copied_run_does_not_count_as_another_repetition(tmp_path, snapshot):
     first = write_run(StudyPaths(tmp_path), ASKED, 1)
     second = write_run(StudyPaths(tmp_path), ASKED, 2)
     for rank in range(ASKED.world_size):
         second.rank_log(rank).write_text(first.rank_log(rank).read_text())
-    assert "is the log of run " in read_run(second).reason
+    assert read_run(second).reason == snapshot
 
 
 @pytest.mark.parametrize("values", [{"load": {"busy_cores_during": "lots"}}, {"environment": {"hardware": 5}}])
@@ -261,11 +261,11 @@ def test_how_a_server_ended_does_not_matter(paths, code):
     assert read_run(paths).completed
 
 
-def test_the_log_of_another_rank_or_of_one_too_many_is_not_counted(paths):
+def test_the_log_of_another_rank_or_of_one_too_many_is_not_counted(paths, snapshot):
     paths.rank_log(2).write_text(paths.rank_log(1).read_text())
-    assert "rank-00002.jsonl belongs to no rank; the run has 2" in read_run(paths).reason
+    assert read_run(paths).reason == snapshot
     write_lines(paths.rank_log(1), lines(rank=0))
-    assert "is the log of rank 0 of 2" in read_run(paths).reason
+    assert read_run(paths).reason == snapshot
 
 
 def test_two_nodes_are_two_hosts_or_one(tmp_path):
@@ -294,17 +294,17 @@ def test_the_environment_has_the_hardware_of_the_first_node(paths):
 
 
 @pytest.mark.parametrize("peak", [0, -1e12, float("inf")])
-def test_a_peak_that_nothing_can_be_divided_by_is_refused(paths, peak):
+def test_a_peak_that_nothing_can_be_divided_by_is_refused(paths, peak, refused):
     cluster = json.loads(paths.run_file.read_text())["cluster"]
     change(paths, cluster=cluster | {"device_peak_flops": peak})
-    with pytest.raises(EvidenceError, match=r"run\.json: cluster.device_peak_flops is .*(at least 1000000|finite)"):
+    with refused(EvidenceError):
         read_run(paths)
 
 
-def test_a_load_below_nothing_is_refused(paths):
+def test_a_load_below_nothing_is_refused(paths, refused):
     load = json.loads(paths.run_file.read_text())["load"]
     change(paths, load=load | {"busy_cores_during": -0.5})
-    with pytest.raises(EvidenceError, match=r"run\.json: load.busy_cores_during is -0.5; it must be at least 0"):
+    with refused(EvidenceError):
         read_run(paths)
 
 
@@ -342,9 +342,9 @@ def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, mess
     assert message in run.reason
 
 
-def test_windows_fit_into_the_life_of_their_run(paths):
+def test_windows_fit_into_the_life_of_their_run(paths, snapshot):
     change(paths, seconds=1.0)
-    assert "the windows of rank 0 last 3." in read_run(paths).reason
+    assert read_run(paths).reason == snapshot
     change(paths, seconds=None)
     assert read_run(paths).completed
 

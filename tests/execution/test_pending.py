@@ -196,11 +196,11 @@ def test_runs_that_are_measured_by_hand_with_the_name_of_a_study_are_done(plan):
     assert by_hand not in [each.configuration for each in state.executions]
 
 
-def test_a_run_that_an_earlier_execution_did_not_begin_is_an_error_of_the_later_ones(plan, monkeypatch):
+def test_a_run_that_an_earlier_execution_did_not_begin_is_an_error_of_the_later_ones(plan, monkeypatch, refused):
     """The execution of the second round measures its run, and shows what is missing before."""
     executions = pending(plan)
     second = next(each for each in executions[3:] if each.configuration == executions[0].configuration)
-    with pytest.raises(RunError, match=r"^run 1: failed: it was never begun$"):
+    with refused(RunError):
         perform([second], monkeypatch)
     assert second.runs[0].state().is_completed
 

@@ -153,8 +153,8 @@ def test_recomputation_gathers_parameters_no_more_often_and_its_work_is_in_the_l
     assert again[0] == again[3] > facts["flops_per_sample"]
 
 
-def test_a_parameter_without_a_gradient_ends_the_run():
+def test_a_parameter_without_a_gradient_ends_the_run(refused):
     parameters = [SimpleNamespace(requires_grad=True, grad=grad) for grad in (1.0, None)]
     trainer = SimpleNamespace(_trained_parameters=lambda: parameters)
-    with pytest.raises(RunError, match="1 of 2 parameters got no gradient"):
+    with refused(RunError):
         TorchTrainer._observe_update(cast(Any, trainer), None)

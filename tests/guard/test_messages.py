@@ -74,12 +74,12 @@ def test_a_message_has_a_longest_line(pipe, monkeypatch, size, is_read):
     assert inbox.problem == ("" if is_read else "a line of more than 10000 bytes")
 
 
-def test_a_run_fails_where_its_guard_sends_what_is_no_message(tmp_path):
+def test_a_run_fails_where_its_guard_sends_what_is_no_message(tmp_path, refused):
     """The guard of this node prints its mark, as whoever reads the arguments of its process can."""
     program = "import sys, time; print(sys.argv[-1], 'no JSON', flush=True); sys.stdin.read()"
     with Guards(MARK) as guards:
         guards.open(0, Node("node3", reach=(sys.executable, "-c", program)))
-        with pytest.raises(RunFailed, match="node3: the guard of the run sent a line with its mark that is no message"):
+        with refused(RunFailed):
             guards.gather("ready", [0], 20)
         assert guards.end(1) == {}
 

@@ -66,8 +66,8 @@ def test_a_small_file_that_becomes_a_large_one_is_refused(folder, monkeypatch, n
         read(archive if is_archive else folder)
 
 
-def test_a_document_that_is_too_long_for_a_log_is_refused(tmp_path):
-    with pytest.raises(LogError, match=r"state\.json: is one JSON document of more than 34 MB"):
+def test_a_document_that_is_too_long_for_a_log_is_refused(tmp_path, refused):
+    with refused(LogError):
         write_and_read(tmp_path, "state.json", gzip.compress(b"{\n" + b"[],[]," * 6_000_000, compresslevel=1))
     row = {"loss": 1.5, "step": 1, "train_samples_per_second": 350.0}
     document = json.dumps({"log_history": [row]}, indent=1)
@@ -83,7 +83,7 @@ def test_a_record_can_not_have_any_length(length):
 
 
 @pytest.mark.parametrize(("parts", "is_read"), [(2, True), (3, False)])
-def test_the_pieces_of_a_record_have_an_end(monkeypatch, parts, is_read):
+def test_the_pieces_of_a_record_have_an_end(monkeypatch, parts, is_read, refused):
     """A record of one field that nobody reads, in parts of 1000 bytes."""
     monkeypatch.setattr(wandb_files, "LONGEST_RECORD", 2000)
     size = 1000 * parts
@@ -96,19 +96,19 @@ def test_the_pieces_of_a_record_have_an_end(monkeypatch, parts, is_read):
     if is_read:
         assert len(list(rows)) == 1
     else:
-        with pytest.raises(DamagedRecordError, match="has more than 2000 bytes"):
+        with refused(DamagedRecordError):
             list(rows)
 
 
 @pytest.mark.parametrize(("last_byte", "is_read"), [(b"\x01", True), (b"\xff\x01", False)])
-def test_an_integer_has_at_most_64_bits(last_byte, is_read):
+def test_an_integer_has_at_most_64_bits(last_byte, is_read, refused):
     """A longer one would take a time that grows with the square of its length."""
     summary = field(5, field(1, field(1, b"step_time") + b"\x15" + struct.pack("<f", 0.5)))
     content = io.BytesIO(record(b"\x10" + b"\xff" * 9 + last_byte + summary))
     if is_read:
         assert len(list(event_rows("a.tfevents.1", content))) == 1
     else:
-        with pytest.raises(DamagedRecordError, match="is no event of TensorBoard"):
+        with refused(DamagedRecordError):
             list(event_rows("a.tfevents.1", content))
 
 
@@ -153,8 +153,8 @@ def test_a_row_with_what_no_cell_has_is_split_at_its_commas(row):
 
 
 @pytest.mark.parametrize("meta", ["status: " + "[" * 500 + "]" * 500, f"status: {'9' * 5000}", "status: [3]"])
-def test_a_description_of_a_run_that_is_none_is_refused(folder, meta):
+def test_a_description_of_a_run_that_is_none_is_refused(folder, meta, refused):
     (folder / "run" / "meta.yaml").write_text(f"lifecycle_stage: active\n{meta}\n")
     [log] = collect_tracker_runs(find_log_files(folder))
-    with pytest.raises(LogError, match="does not state status and lifecycle_stage"):
+    with refused(LogError):
         read_log(log.source)

@@ -181,12 +181,12 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
         identified(Program("p", str(tmp_path / "nowhere"), "x"), "x.yaml")
 
 
-def test_a_folder_of_which_git_ignores_all_is_refused_before_anything_is_measured(repository):
+def test_a_folder_of_which_git_ignores_all_is_refused_before_anything_is_measured(repository, refused):
     ignored = repository / "mine"
     ignored.mkdir()
     (ignored / "train.py").write_text("print(1)")
     (repository / ".gitignore").write_text("mine/\n")
-    with pytest.raises(StudyFileError, match=r"x\.yaml: git ignores all files .* as train\.py"):
+    with refused(StudyFileError):
         identified(program_in(ignored), "x.yaml")
     (ignored / "train.py").unlink()
     (ignored / ".env").write_text("KEY=1")

@@ -242,14 +242,14 @@ def test_processes_that_only_need_the_values_need_the_standard_library_alone():
 SEQUENCES = {"model": "gpt_tiny", "framework": "torch_ddp", "strategy": "all_reduce", "sequence_length": 32}
 
 
-def test_ratios_of_tokens_need_tokens_in_every_configuration():
+def test_ratios_of_tokens_need_tokens_in_every_configuration(refused):
     of_images = study(rate="tokens")
-    with pytest.raises(StudyFileError, match="rate is tokens, but resnet50 has no sequence_length"):
+    with refused(StudyFileError):
         plan_of(of_images)
     of_sequences = study(rate="tokens", fixed=SEQUENCES)
     assert plan_of(of_sequences).rate == "tokens"
     images_too = ({"nodes": [1], "devices_per_node": [2], "model": ["mobilenet_v2"], "sequence_length": [0]},)
-    with pytest.raises(StudyFileError, match="rate is tokens, but mobilenet_v2 has no sequence_length"):
+    with refused(StudyFileError):
         build_plan(
             study(rate="tokens", fixed=SEQUENCES, include=images_too),
             cluster(nodes=2, devices_per_node=4),

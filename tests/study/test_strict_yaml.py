@@ -92,8 +92,8 @@ def test_a_key_without_its_colon_is_named_with_its_own_line(tmp_path, text, line
         read(tmp_path, text)
 
 
-def test_a_text_with_a_colon_is_not_taken_for_a_key_without_one(tmp_path):
-    with pytest.raises(StudyFileError, match="line 2, column 11: not YAML"):
+def test_a_text_with_a_colon_is_not_taken_for_a_key_without_one(tmp_path, refused):
+    with refused(StudyFileError):
         read(tmp_path, "title: T\nabout: one: two\n")
 
 

@@ -26,9 +26,9 @@ def test_the_study_arrives_and_the_copy_is_kept(tmp_path):
 
 
 @pytest.mark.timeout(120)
-def test_an_error_names_the_cell_and_keeps_the_executed_notebook(tmp_path):
+def test_an_error_names_the_cell_and_keeps_the_executed_notebook(tmp_path, refused):
     out = _made(tmp_path / "out")
-    with pytest.raises(ReportError, match=r"page\.ipynb: cell \d+ raised ZeroDivisionError"):
+    with refused(ReportError):
         execute_notebook(_in(tmp_path, "1 / 0"), "example", out)
     assert "ZeroDivisionError" in (out / "page.ipynb").read_text()
 
