@@ -47,9 +47,8 @@ def main() -> int:
             print(f"{name}: not measured, its library is not installed; `make horovod` installs it", flush=True)
             continue
         environment = {**os.environ, **ENVIRONMENT}
-        done = subprocess.run(
-            [sys.executable, __file__, name], env=environment, capture_output=True, text=True, check=True
-        )
+        command = [sys.executable, __file__, name]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         value = float(done.stdout.split()[-1])
         print(f"{name}: worker / bare loop = {value:.4f} (limit: 1 ± {LIMIT})", flush=True)
         failed |= abs(value - 1) > LIMIT
@@ -98,7 +97,7 @@ def paddle_step(trainer: Any, batch: Any) -> Callable[[], Any]:
 
 def torch_step(trainer: Any, batch: Any) -> Callable[[], Any]:
     """Return the step anybody would write in PyTorch, on the same network, optimiser and batch."""
-    optimizer = trainer.train_step._optimizer
+    optimizer = trainer.train_step.optimizer
     return _eager_step(trainer, batch, optimizer, optimizer.zero_grad)
 
 

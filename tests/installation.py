@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -112,12 +113,20 @@ def _requirements(package: Distribution, extras: frozenset[str]) -> Iterator[Req
 def link_files(package: Distribution, environment: Path) -> None:
     """Link the files of a package, also those outside of the folder of packages, into another environment."""
     here = Path(sysconfig.get_path("data")).resolve()
-    for file in package.files or ():
-        source = Path(os.path.normpath(package.locate_file(file)))
+    for source in _files_of(package):
         target = environment / source.resolve().relative_to(here)
         target.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             _link(source, target)
+
+
+def _files_of(package: Distribution) -> Iterator[Path]:
+    """Yield the files of a package, and what Python compiled of them after pip had listed them."""
+    for file in package.files or ():
+        source = Path(os.path.normpath(package.locate_file(file)))
+        yield source
+        if source.suffix == ".py":
+            yield Path(cache_from_source(str(source)))
 
 
 def _link(source: Path, target: Path) -> None:

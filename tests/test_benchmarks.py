@@ -42,3 +42,14 @@ def test_sentences_of_simulated_studies_are_judged_one_configuration_or_many():
 
     kinds = [kind for number in range(6) for kind, _ in judged(simulated(no_drift, 5, (0, number)))]
     assert kinds.count("range") == len(kinds) / 2 > 0
+
+
+@pytest.mark.slow
+@pytest.mark.needs("torch")
+def test_a_bare_loop_trains_as_the_worker_does(monkeypatch):
+    from benchmarks import training_step
+
+    monkeypatch.setattr(training_step, "PAIRS", 2)
+    for name, value in training_step.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    assert training_step.ratio("torch_ddp") > 0

@@ -44,7 +44,7 @@ LONGEST_FILES = {
     "models/test_networks.py",
     "test_installed_package.py",
 }
-#: Files that take more than five seconds: they build networks, reports or environments, search, or train where it does
+#: Files that take more than three seconds: they build networks, reports or environments, search, or train where it does
 #: not matter that others do too.
 SLOW_FILES = {
     "check/test_check.py",
