@@ -57,17 +57,27 @@ def main() -> int:
 
 def ratio(name: str) -> float:
     """Return the time of a step in our window over that of a step in the bare loop, lower quartiles of both."""
-    configuration = Configuration(
-        study="benchmark", cluster="local", framework=name, strategy=FRAMEWORKS[name], model="mobilenet_v2",
-        image_size=32, classes=10, batch_per_device=4,
-    )  # fmt: skip
-    trainer: Any = frameworks.load(name).trainer(configuration)
-    feed = Feed(configuration, trainer)
-    bare = bare_loop(STEPS_OF.get(name, torch_step)(trainer, feed._batch))
+    trainer, feed = trainer_of(name)
+    bare = bare_loop(bare_step(name, trainer, feed))
     bare(WARMUP)
     pairs = [_pair(trainer, feed, bare, first=k % 2 == 0) for k in range(PAIRS)]
     ours, theirs = (statistics.quantiles(blocks, n=4)[0] for blocks in zip(*pairs, strict=True))
     return ours / theirs
+
+
+def trainer_of(name: str) -> tuple[Any, Feed]:
+    """Return the worker's trainer of a small network, and its feed."""
+    configuration = Configuration(
+        study="benchmark", cluster="local", framework=name, strategy=FRAMEWORKS[name], model="mobilenet_v2",
+        image_size=32, classes=10, batch_per_device=4,
+    )  # fmt: skip
+    trainer = frameworks.load(name).trainer(configuration)
+    return trainer, Feed(configuration, trainer)
+
+
+def bare_step(name: str, trainer: Any, feed: Feed) -> Callable[[], Any]:
+    """Return the step anybody would write, on the network, the optimiser and the batch of the worker."""
+    return STEPS_OF.get(name, torch_step)(trainer, feed._batch)
 
 
 def _pair(trainer: Any, feed: Feed, bare: Callable[[int], float], first: bool) -> tuple[float, float]:

@@ -46,10 +46,18 @@ def test_sentences_of_simulated_studies_are_judged_one_configuration_or_many():
 
 @pytest.mark.slow
 @pytest.mark.needs("torch")
-def test_a_bare_loop_trains_as_the_worker_does(monkeypatch):
-    from benchmarks import training_step
+def test_the_bare_step_computes_what_that_of_the_worker_does(monkeypatch):
+    import torch
 
-    monkeypatch.setattr(training_step, "PAIRS", 2)
-    for name, value in training_step.ENVIRONMENT.items():
+    from benchmarks.training_step import ENVIRONMENT, bare_step, trainer_of
+
+    for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    assert training_step.ratio("torch_ddp") > 0
+    (trainer, feed), (bare_trainer, bare_feed) = trainer_of("torch_ddp"), trainer_of("torch_ddp")
+    initial = [parameter.clone() for parameter in trainer._layer.parameters()]
+    for step in (feed.train, bare_step("torch_ddp", bare_trainer, bare_feed)):
+        torch.manual_seed(0)  # of dropout
+        step()
+    trained = list(trainer._layer.parameters())
+    assert all(map(torch.equal, trained, bare_trainer._layer.parameters()))
+    assert not all(map(torch.equal, trained, initial))

@@ -32,7 +32,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
 from dlperf_study.metrics.comparison import ratio_columns_as_measured
 from dlperf_study.metrics.outcome import completed_of
-from dlperf_study.metrics.scaling import curve_numbers
+from dlperf_study.metrics.scaling import curve_numbers, series_factors
 
 #: The columns that a long frame needs.
 VALUE, METRIC = "value", "metric"
@@ -73,7 +73,7 @@ def results_of_sources(names: Iterable[str] | None = None) -> Results:
 def results_of_dataset(dataset: Dataset) -> Results:
     """Return the configurations of a study and the runs they summarise; none of these numbers is rounded."""
     rows = _with_ratios_as_measured(dataset.configurations)
-    series = curve_numbers(rows, dataset.plan.scaling)
+    series = curve_numbers(rows, series_factors(rows, dataset.plan.scaling))
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
     configurations = rows.assign(
         series="series " + (series + 1).astype(str),

@@ -123,12 +123,16 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     return factors
 
 
-def curve_numbers(configurations: pd.DataFrame, scaling: str) -> pd.Series:
-    """Return the number of the scaling curve of each configuration, from 0 as they appear, by the index."""
-    factors = varying(configurations, series_factors(configurations, scaling))
-    if not factors:
+def curve_numbers(configurations: pd.DataFrame, factors: Sequence[str]) -> pd.Series:
+    """Return the number of the scaling curve of each configuration, from 0 as they appear, by the index.
+
+    ``factors``: what separates curves, from ``series_factors``.
+    """
+    # To group by the many that have one level would take most of the time.
+    separating = varying(configurations, factors)
+    if not separating:
         return pd.Series(0, configurations.index)
-    return configurations.groupby(factors, sort=False, dropna=False).ngroup()
+    return configurations.groupby(separating, sort=False, dropna=False).ngroup()
 
 
 def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dict[str, list[str]]:
@@ -206,7 +210,7 @@ def _curve_steps(
     """Yield each step of each curve to more devices, with the identity of the configuration that it leads to."""
     measured = configurations[configurations["throughput"].notna()]
     points = measured[["identity", "world_size", "throughput"]].sort_values("world_size", kind="stable")
-    points.insert(0, "curve", curve_numbers(measured, scaling))
+    points.insert(0, "curve", curve_numbers(measured, series_factors(measured, scaling)))
     # The rows of each curve as a frame of their own would take most of the time of a large dataset.
     rows = points.sort_values("curve", kind="stable").itertuples(index=False, name=None)
     for _, curve in groupby(rows, key=itemgetter(0)):

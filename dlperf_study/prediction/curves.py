@@ -141,7 +141,7 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
     factors = varying(rows, series_factors(rows, dataset.plan.scaling))
     unit, curves = column_named(dataset.rate).unit, list[Curve]()
     by_series: dict[int, list[Any]] = {}
-    for identity, position in zip(rows["identity"], curve_numbers(rows, dataset.plan.scaling), strict=True):
+    for identity, position in zip(rows["identity"], curve_numbers(rows, factors), strict=True):
         by_series.setdefault(position, []).append(dataset.configuration_rows[identity])
     for series in by_series.values():
         label = _BETWEEN_LEVELS.join(_named_level(name, getattr(series[0], name)) for name in factors)
