@@ -15,9 +15,9 @@ import pytest
 
 from dlperf_study.core.errors import ImageSetError, RunError
 from dlperf_study.programs import data_sources
-from dlperf_study.programs.data_sources._base import Batches, Consumer
+from dlperf_study.programs.data_sources._base import Batches, Consumer, batch_positions
 from dlperf_study.programs.data_sources._host_batches import host_batches, pixel_batches, pixel_format
-from dlperf_study.programs.data_sources._samples import Samples, batch_positions, samples_of
+from dlperf_study.programs.data_sources._samples import Samples, samples_of
 from dlperf_study.programs.image_sets import open_image_set
 from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
 from dlperf_study.study.configuration import Configuration

@@ -48,6 +48,7 @@ def checkout(folder: Path, changes: dict[str, str]) -> Path:
     ("changes", "missing"),
     [
         ({"programs/models/resnet_of_mine.py": "MODEL = 1\n", "machines/launchers/ssh.py": "CHANGED = 1\n"}, 0),
+        ({"programs/data_sources/_samples.py": "CHANGED = 1\n"}, 0),
         ({"programs/worker/windows.py": "# A comment.\n", "machines/check/__init__.py": "CHANGED = 1\n"}, 0),
         ({"programs/worker/windows.py": "CHANGED = 1\n"}, 9),
         ({"programs/models/mobilenet_v2.py": "CHANGED = 1\n"}, 9),

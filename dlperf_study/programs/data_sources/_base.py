@@ -37,6 +37,15 @@ def consumer_of(configuration: Configuration, rank: int, library: str) -> Consum
     return Consumer(layout.replica(rank), layout.replicas, library, rank)
 
 
+def batch_positions(configuration: Configuration, consumer: Consumer) -> Iterator[range]:
+    """Yield, without end, the positions of the successive batches of a rank."""
+    step = configuration.batch_per_device * consumer.replicas
+    first = consumer.replica
+    while True:
+        yield range(first, first + step, consumer.replicas)
+        first += step
+
+
 class Batches(Protocol):
     """The batches of one rank, in order.
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from dlperf_study.core.errors import RunError
 from dlperf_study.programs.data_sources import _samples
-from dlperf_study.programs.data_sources._base import Batch, Consumer
-from dlperf_study.programs.data_sources._samples import Samples, batch_positions, samples_of
+from dlperf_study.programs.data_sources._base import Batch, Consumer, batch_positions
+from dlperf_study.programs.data_sources._samples import Samples, samples_of
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 
+NO_IMAGES = PARAMETERS["image_set"].default
 MOST_IMAGES, MOST_BYTES = 1024, 64 * 2**20
 #: Of the values 0 to 255, if all are as frequent.
 UNIFORM_MEAN, UNIFORM_DEVIATION = 127.5, 73.9
@@ -68,28 +69,6 @@ def standardise(pixels: Any, out: Any) -> None:
     np.copyto(out, pixels)
     out -= np.float32(UNIFORM_MEAN)
     out /= np.float32(UNIFORM_DEVIATION)
-
-
-def random_generator(configuration: Configuration, rank: int) -> Any:
-    """Return numpy's generator of a rank: with the same seed, each rank draws different values."""
-    import numpy as np
-
-    return np.random.default_rng([configuration.seed, rank])
-
-
-def random_batch(configuration: Configuration, generator: Any) -> Batch:
-    """Return normally distributed images [N, 3, S, S] float32 and labels [N] int64.
-
-    Random values and not zeros: zeros lead to denormals and constant activations, which are faster on some devices.
-    """
-    import numpy as np
-
-    size, count = configuration.image_size, configuration.batch_per_device
-    images = generator.standard_normal((count, 3, size, size), dtype=np.float32)
-    return images, generator.integers(0, configuration.classes, count, dtype=np.int64)
-
-
-NO_IMAGES = PARAMETERS["image_set"].default
 
 
 def host_samples(configuration: Configuration) -> Samples | MadeUpSamples:

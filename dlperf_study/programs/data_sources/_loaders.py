@@ -11,8 +11,8 @@ from itertools import chain, tee
 from typing import Any
 
 from dlperf_study.core.errors import ImageSetError, RunError
-from dlperf_study.programs.data_sources._base import Batch, Consumer, DataSource
-from dlperf_study.programs.data_sources._samples import Samples, batch_positions, normalisation
+from dlperf_study.programs.data_sources._base import Batch, Consumer, DataSource, batch_positions
+from dlperf_study.programs.data_sources._samples import Samples, normalisation
 from dlperf_study.programs.image_sets.class_folders import ClassFolders
 from dlperf_study.study.configuration import Configuration
 

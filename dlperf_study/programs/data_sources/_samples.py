@@ -7,12 +7,11 @@ process computes them. Crop and flip are those that are usual for ImageNet, and 
 
 import math
 import os
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.programs.data_sources._base import Batch, Consumer
+from dlperf_study.programs.data_sources._base import Batch
 from dlperf_study.programs.image_sets import open_image_set
 from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE, ImageSet
 from dlperf_study.study.configuration import Configuration
@@ -163,12 +162,3 @@ def image_set_of_this_process() -> ImageSet:
 def samples_of(configuration: Configuration) -> Samples:
     """Return the samples of this process's image set in the size and with the seed of a configuration."""
     return Samples(image_set_of_this_process(), configuration.image_size, configuration.seed)
-
-
-def batch_positions(configuration: Configuration, consumer: Consumer) -> Iterator[range]:
-    """Yield, without end, the positions of the successive batches of a rank."""
-    step = configuration.batch_per_device * consumer.replicas
-    first = consumer.replica
-    while True:
-        yield range(first, first + step, consumer.replicas)
-        first += step

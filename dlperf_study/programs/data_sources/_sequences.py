@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
 from dlperf_study.programs import models
-from dlperf_study.programs.data_sources._base import Batch, Consumer
-from dlperf_study.programs.data_sources._samples import batch_positions
+from dlperf_study.programs.data_sources._base import Batch, Consumer, batch_positions
 from dlperf_study.programs.models._sequences import MASKED, SequenceModel
 from dlperf_study.study.configuration import Configuration
 

@@ -4,7 +4,7 @@ Of sequences it is the replica's part of the first global batch.
 """
 
 from dlperf_study.programs.data_sources._base import Batch, Consumer, DataSource
-from dlperf_study.programs.data_sources._host_batches import random_batch, random_generator
+from dlperf_study.programs.data_sources._random_batches import random_batch, random_generator
 from dlperf_study.programs.data_sources._sequences import made_up_tokens, sequence_batches
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.parameter import IMAGES, SEQUENCES

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from dlperf_study.programs.data_sources._base import Batch, Batches, Consumer, DataSource
-from dlperf_study.programs.data_sources._host_batches import random_generator
+from dlperf_study.programs.data_sources._random_batches import random_generator
 from dlperf_study.programs.data_sources._sequences import made_up_tokens, sequence_batches
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.parameter import IMAGES, SEQUENCES
