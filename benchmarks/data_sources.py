@@ -38,8 +38,8 @@ TURNS, TURN_SECONDS, LEAST_BATCHES = 9, 1.0, 8
 #: More than may wait for their step in any source.
 WAITING_BATCHES = 9
 LIMIT, LIMIT_OF_ZMQ = 0.95, 1.0
-#: By itself glibc gives memory back, and gets it again, more or less often by where other values lie: two equal
-#: loaders differed by up to a quarter. With these it keeps it, in both. Bytes.
+#: Bytes. By default glibc returns free memory to the system more or less often, by where other values lie: turns of one
+#: loader differed by a quarter. With these it keeps the memory, for both that take turns.
 KEPT_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**31 - 1), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 #: Longer than a turn.
 EPOCH_BATCHES = 100_000

@@ -1,4 +1,4 @@
-"""Batches of random values: what synthetic data are, of which no image is read."""
+"""Random values in the place of images: no file is read."""
 
 from typing import Any
 
