@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from itertools import chain, count, islice
 from typing import Any, cast
 
 import pytest
@@ -35,6 +36,15 @@ class SleepingTrainer:
         return 0.0
 
 
+class TickingTrainer(SleepingTrainer):
+    """Looks at the clock for a step, which a test has replaced."""
+
+    def train_step(self, batch: Any) -> float:
+        for _ in range(38):
+            time.perf_counter_ns()
+        return 1.5
+
+
 def slowed(**changes: Any) -> Trainer:
     planted: Configuration = replace(configuration(study="selftest_x", planted_slowdown=SHARE), **changes)
     return plant_slowdown(cast(Trainer, SleepingTrainer()), planted)
@@ -53,6 +63,22 @@ def test_a_step_takes_exactly_its_share_longer(step):
     # A busy process may be interrupted in the last turn of its wait; never does it wait less than requested.
     assert waits["waited_seconds"] / waits["step_seconds"] >= SHARE
     assert waits["step_seconds"] + waits["waited_seconds"] <= seconds
+
+
+def test_what_a_wait_takes_too_long_is_left_out_of_those_that_follow(monkeypatch):
+    ticks = count(step=100_000)
+    # Once, in the first wait, another process has the core for the time of two waits.
+    held_up = chain(islice(ticks, 45), (tick + 2_000_000 for tick in ticks))
+    monkeypatch.setattr("time.perf_counter_ns", lambda: next(held_up))
+    trainer = cast(Any, SlowedTrainer(cast(Trainer, TickingTrainer()), SHARE))
+    shares = []
+    for _ in range(STEPS):
+        trainer.train_step(None)
+        waits = planted_wait(trainer)
+        shares.append(waits["waited_seconds"] / waits["step_seconds"])
+    assert shares[0] > 2 * SHARE
+    assert shares[-1] == pytest.approx(SHARE, abs=0.01)
+    assert min(shares) >= SHARE
 
 
 @pytest.mark.parametrize(("slowed_rank", "is_slowed"), [(-1, True), (0, False), (1, True)])

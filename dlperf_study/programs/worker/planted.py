@@ -29,9 +29,10 @@ def planted_wait(trainer: Trainer) -> PlantedWait | None:
 
 
 class SlowedTrainer:
-    """A trainer that is busy for a share of each step, after it: the step takes exactly ``1 + share`` times as long.
+    """A trainer that is busy for a share of each step, after it: steps take exactly ``1 + share`` times as long.
 
-    The wait follows the duration of its own step, so the ratio is known whatever else slows the machine.
+    The wait follows the duration of its own step, so the ratio is known whatever else slows the machine. What a wait
+    takes too long, as another process has the core at its end, is left out of the waits that follow.
     """
 
     def __init__(self, trainer: Trainer, share: float) -> None:
@@ -61,10 +62,10 @@ class SlowedTrainer:
         # A GPU is still busy when the call returns.
         self._trainer.settle()
         end = now = time.perf_counter_ns()
-        until = end + (end - start) * self._share
-        while now < until:
-            now = time.perf_counter_ns()
         self._steps += 1
         self._step_ns += end - start
+        until = end + self._step_ns * self._share - self._waited_ns
+        while now < until:
+            now = time.perf_counter_ns()
         self._waited_ns += now - end
         return loss
