@@ -65,7 +65,7 @@ class TimedWindow:
 
     @property
     def seconds(self) -> float:
-        """Seconds from the barrier to the end of the last step."""
+        """Seconds of all steps, without the pieces between them."""
         return sum(self.step_seconds)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from dlperf_study.programs import frameworks
-from dlperf_study.programs.frameworks import _training
+from dlperf_study.programs.frameworks import _torch, _training
 from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.programs.models._base import Model
 from dlperf_study.programs.worker.feed import Feed
@@ -49,10 +49,16 @@ def main() -> None:
         "scale": trainer.loss_scaling().scale,
         "skipped_steps": trainer.loss_scaling().skipped_steps,
     }
+    with trainer.local_updates():
+        report["local_scale"] = trainer.loss_scaling().scale
+        feed.compute()
+        report["local_skipped_steps"] = trainer.loss_scaling().skipped_steps
     trainer.close()
     (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(report))
 
 
 if __name__ == "__main__":
     _training.LEARNING_RATE = 1e-4
+    # So that the scale is not the first one any more when training ends.
+    _torch.GROWTH_STEPS = 5
     main()

@@ -158,6 +158,12 @@ def test_a_missing_library_is_a_reason(name):
     assert re.search("`(pip install|make) .*` installs it", reason)
 
 
+def test_what_a_library_trains_with_may_be_missing():
+    version = frameworks.load(HOROVOD.framework).version_in({"horovod": "0.28.1"})
+    [reason] = reasons(HOROVOD, version=version)
+    assert reason.startswith("torch is not installed")
+
+
 def test_a_version_that_can_train_nothing_is_refused(snapshot):
     versions = ("2.20.0 with horovod 0.28.1", "2.15.1 with horovod None", "")
     assert [reasons(HOROVOD_TENSORFLOW, version=version) for version in versions] == snapshot

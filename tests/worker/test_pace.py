@@ -49,12 +49,14 @@ def test_many_short_steps_are_followed_by_one_piece_and_each_long_one_by_one(tmp
 
 
 def test_pieces_take_the_share_of_the_time(tmp_path, monkeypatch):
-    """Of a piece that is known to take a tenth of a step there is one in every four steps."""
+    """Of a piece that takes a tenth of a step, with its sleep or without, there is one in every four steps."""
     monkeypatch.setattr(pace, "ITERATIONS", 1)
     monkeypatch.setattr(pace, "UNTIMED_ITERATIONS", 1)
-    monkeypatch.setattr(pace, "arithmetic", lambda _: time.sleep(STEP_SECONDS / 20))
-    count = len(pieces(tmp_path, CountingTrainer(), measured_steps=60))
-    assert 0.25 * SHARE <= count * 0.1 / 60 <= 2 * SHARE
+    for arithmetic, sleep in ((STEP_SECONDS / 20, 0.0), (STEP_SECONDS / 60, STEP_SECONDS / 15)):
+        monkeypatch.setattr(pace, "SLEEP_SECONDS", sleep)
+        monkeypatch.setattr(pace, "arithmetic", lambda _, seconds=arithmetic: time.sleep(seconds))
+        count = len(pieces(tmp_path / str(sleep), CountingTrainer(), measured_steps=60))
+        assert 0.25 * SHARE <= count * 0.1 / 60 <= 2 * SHARE
 
 
 def test_no_step_contains_a_piece(tmp_path, monkeypatch):

@@ -55,7 +55,8 @@ def _installation_obstacle(
         return missing(framework.name, detail, remedy)
     if wrong := framework.wrong_version(version):
         result = missing if is_named else note
-        return result(framework.name, wrong, f"its configurations are unsupported: {framework.version_remedy}")
+        remedy = f": {framework.version_remedy}" if framework.version_remedy else ""
+        return result(framework.name, wrong, f"its configurations are unsupported{remedy}")
     return None
 
 

@@ -1,6 +1,6 @@
 """The interface of a framework and its trainer: devices, clocks and allocators of libraries among them.
 
-Standard library only: every training process imports this.
+The standard library and this package only: every training process imports this.
 """
 
 import time
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
 
-from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs.frameworks._obstacles import Compilers
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import CollectiveKind, Drain
@@ -265,7 +264,7 @@ class Framework:
     server: Callable[[Configuration], None] | None = None
     further_packages: tuple[str, ...] = ()
     wrong_version: Callable[[str], str] = no_wrong_version
-    version_remedy: str = install_command("paddle")
+    version_remedy: str = ""
     refused_strategies: dict[str, str] = field(default_factory=dict)
     tracing: dict[str, str] = field(default_factory=dict)
     environment_prefixes: tuple[str, ...] = ()

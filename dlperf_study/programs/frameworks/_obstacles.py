@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import Any
 
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
-from dlperf_study.core.user_commands import install_command
 from dlperf_study.core.wording import level
 from dlperf_study.programs import data_sources, models
 from dlperf_study.programs.models._sequences import SequenceModel
@@ -154,8 +153,17 @@ def data_source_obstacles(configuration: Configuration, library: str) -> Iterato
         yield from source.obstacles(configuration, library)
 
 
-def missing_library(library: str, version: str | None, remedy: str = install_command("paddle")) -> Iterator[str]:
-    """Yield that a library is not installed, if its version is None, and the command that installs it."""
-    if version is None:
+def missing_further_package(version: str) -> str:
+    """Return which further package is not installed, or nothing; ``version``: of ``Framework.version_in``."""
+    *_, name, last = ("", "", *version.split())
+    return name if last == str(None) else ""
+
+
+def missing_library(library: str, version: str | None, remedy: str) -> Iterator[str]:
+    """Yield that a library, or what it trains with, is not installed, and the command that installs it.
+
+    ``version``: as ``Framework.version_in`` returns it.
+    """
+    if version is None or (library := missing_further_package(version)):
         here = f"`{remedy}` installs it in this project's own environment"
         yield f"{library} is not installed in the Python that the cluster file names for it; {here}"

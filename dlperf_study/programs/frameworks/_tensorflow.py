@@ -22,7 +22,7 @@ from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 #: By default TensorFlow takes nearly all memory of a GPU when it starts, so that nothing could be told of its use.
 MEMORY_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
 #: Read by TensorFlow at its first convolution, and by nothing that Python could ask: it is on unless this says 0.
-AUTOTUNING = "TF_CUDNN_USE_AUTOTUNE"
+AUTOTUNING_VARIABLE = "TF_CUDNN_USE_AUTOTUNE"
 #: TensorFlow 2.16 and later imports Keras 3 with itself, and pandas and matplotlib with that, for a third of its start;
 #: Keras 2 would be imported at its first use. The networks here use neither.
 WITHOUT_KERAS_3 = {"TF_USE_LEGACY_KERAS": "1"}
@@ -38,13 +38,13 @@ def environment(configuration: Configuration, cluster: ClusterView, node: int) -
         return variables
     variables |= gpu_environment(cluster, node)
     if configuration.cudnn_autotune != LIBRARYS_CHOICE:
-        variables[AUTOTUNING] = "1" if configuration.cudnn_autotune == "enabled" else "0"
+        variables[AUTOTUNING_VARIABLE] = "1" if configuration.cudnn_autotune == "enabled" else "0"
     return variables | _training.tf32_environment(configuration, cluster.device) | {MEMORY_GROWTH: "true"}
 
 
 def autotuning(environment: Mapping[str, str]) -> str:
     """Return whether TensorFlow lets cuDNN try its algorithms, by the environment of its process."""
-    return "disabled" if environment.get(AUTOTUNING, "1").lower() in ("0", "false") else "enabled"
+    return "disabled" if environment.get(AUTOTUNING_VARIABLE, "1").lower() in ("0", "false") else "enabled"
 
 
 def show_own_gpu(environment: MutableMapping[str, str], local_rank: int) -> None:

@@ -111,6 +111,10 @@ class LossScaler:
         # The scaler leaves the optimizer's step out when a gradient is not finite.
         optimizer.register_step_post_hook(self._note_update)
 
+    def continue_from(self, other: "LossScaler") -> None:
+        """Begin with the scale of another one, as it is now."""
+        self.scaler.load_state_dict(other.scaler.state_dict())
+
     def update(self) -> None:
         """End a step: adapt the scale, or keep it where it is a constant."""
         self._skipped_steps += not self._has_updated

@@ -57,7 +57,7 @@ FIRST_LOSS_SCALE, GROWTH_STEPS = 2.0**16, 2000
 #: bits of each mantissa, 3e-4, and those of bfloat16, which has 7, 2e-3.
 LARGEST_ERRORS = {"float32": 5e-5, "tf32": 1e-3}
 #: Of the products that are tried: [N, C, H, W] images and [C, C, k, k] weights, large enough for tensor cores.
-IMAGES, WEIGHTS = (8, 64, 16, 16), (64, 64, 3, 3)
+IMAGES_SHAPE, WEIGHTS_SHAPE = (8, 64, 16, 16), (64, 64, 3, 3)
 #: Variables of the environment that switch TF32 off in all libraries of NVIDIA, whatever a framework's switches say.
 WITHOUT_TF32 = {"NVIDIA_TF32_OVERRIDE": "0"}
 NO_PRODUCT = "the first step computed no convolution and no matrix product, so its precision is unknown"
@@ -87,7 +87,7 @@ def format_of_float32(products: Products) -> str:
     import numpy as np
 
     generator = np.random.default_rng(0)
-    images, weights = (generator.standard_normal(shape, dtype=np.float32) for shape in (IMAGES, WEIGHTS))
+    images, weights = (generator.standard_normal(shape, dtype=np.float32) for shape in (IMAGES_SHAPE, WEIGHTS_SHAPE))
     single, double = (products(images, weights, number_format) for number_format in ("float32", "float64"))
     error = 0.0
     for computed, exact in zip(single, double, strict=True):

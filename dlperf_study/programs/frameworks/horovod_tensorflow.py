@@ -13,7 +13,7 @@ from typing import Any
 from dlperf_study.core.user_commands import make_or
 from dlperf_study.programs.frameworks import _horovod, _tensorflow, _tensorflow_training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework, exchange_library, nccl_version
-from dlperf_study.programs.frameworks._obstacles import server_obstacles
+from dlperf_study.programs.frameworks._obstacles import missing_further_package, server_obstacles
 from dlperf_study.programs.frameworks._tensorflow_training import FunctionTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE
@@ -52,7 +52,8 @@ def wrong_version(version: str) -> str:
     """Return that TensorFlow has another version than the one below Horovod, or that Horovod is missing."""
     if version and not version.startswith(TENSORFLOW):
         return f"{PYTHON} has tensorflow {version}, but Horovod 0.28.1 trains with TensorFlow {TENSORFLOW}1"
-    return f"horovod is not installed in {PYTHON}" if version.endswith("horovod None") else ""
+    missing = missing_further_package(version)
+    return f"{missing} is not installed in {PYTHON}" if missing else ""
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:

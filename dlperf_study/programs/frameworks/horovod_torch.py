@@ -15,6 +15,7 @@ from dlperf_study.programs.frameworks._torch_training import TorchTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.job import Job
+from dlperf_study.study.precision import LossScaling
 
 _GPU_REMEDY = make_or(
     "gpu TORCH_INDEX=ADDRESS && make horovod HOROVOD_GPU_OPERATIONS=NCCL",
@@ -79,15 +80,20 @@ class HorovodTrainer(TorchTrainer):
     def local_updates(self) -> Iterator[None]:
         """Make computation steps train a copy of the model, which is dropped afterwards.
 
-        Horovod's hooks, which can't be switched off, stay with the original.
+        Horovod's hooks, which can't be switched off, stay with the original. Losses are scaled as before.
         """
         layer = copy.deepcopy(self._layer)
         if self._compiled:
             # A copy is not compiled; what was compiled for the original serves it too.
             self._compiled.compile(layer)
         self.computation_step = self._step(layer, _torch_training.optimizer(self._configuration, layer))
+        self.computation_step.scaler.continue_from(self.train_step.scaler)
         yield
         self.computation_step = self.train_step
+
+    def loss_scaling(self) -> LossScaling | None:
+        """Return the state of loss scaling, or None without it; while updates are local, that of computation steps."""
+        return self.computation_step.scaler.state()
 
     def exchange(self, size: int) -> Callable[[], None]:
         """Return what all-reduces buffers of the gradients' sizes; Horovod fuses them as it does in a step."""

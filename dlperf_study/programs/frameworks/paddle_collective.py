@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs.frameworks import _paddle, _paddle_obstacles, _processes, _training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework, Stopwatch, exchange_library
 from dlperf_study.programs.frameworks._obstacles import (
@@ -58,7 +59,7 @@ def collective_obstacles(
 ) -> Iterator[str]:
     """Yield what keeps ranks without servers from running; ``levels`` and ``settings`` are those that are built."""
     yield from server_obstacles(configuration)
-    yield from missing_library("paddlepaddle", version)
+    yield from missing_library("paddlepaddle", version, install_command("paddle"))
     yield from _paddle_obstacles.obstacles(configuration, cluster.device)
     if configuration.fused_optimizer == "fused" and (name := _paddle.WITHOUT_FUSION.get(configuration.optimizer)):
         yield f"fused_optimizer fused: Paddle's {name} has no use_multi_tensor, which its Momentum has"
@@ -98,7 +99,7 @@ class Bucket:
         return self.elements * self.element_bytes
 
 
-class CollectiveTrainer:
+class DataParallelTrainer:
     """One rank of a data-parallel run."""
 
     tensor_library = "paddle"
@@ -315,7 +316,7 @@ FRAMEWORK = Framework(
     strategies=STRATEGIES,
     obstacles=obstacles,
     job=job,
-    trainer=CollectiveTrainer,
+    trainer=DataParallelTrainer,
     environment_prefixes=_paddle.ENVIRONMENT_PREFIXES,
     gpu_support=_paddle.gpu_support,
     compilers=COMPILERS,

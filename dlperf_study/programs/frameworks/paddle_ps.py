@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from dlperf_study.core.errors import RunError
+from dlperf_study.core.user_commands import install_command
 from dlperf_study.programs.frameworks import _paddle, _paddle_obstacles, _training
 from dlperf_study.programs.frameworks._base import ClusterView, Framework, Stopwatch
 from dlperf_study.programs.frameworks._obstacles import (
@@ -68,7 +69,7 @@ def wrong_version(version: str) -> str:
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
-    yield from missing_library("paddlepaddle", version)
+    yield from missing_library("paddlepaddle", version, install_command("paddle"))
     yield from _paddle_obstacles.obstacles(configuration, cluster.device)
     yield from unsuitable_parts(configuration, "paddle", LEVELS, refused=REFUSED_LEVELS)
     yield from _paddle_obstacles.memory_format_obstacles(configuration)
@@ -286,6 +287,7 @@ FRAMEWORK = Framework(
     strategies=STRATEGIES,
     obstacles=obstacles,
     wrong_version=wrong_version,
+    version_remedy=install_command("paddle"),
     job=job,
     trainer=ParameterServerTrainer,
     server=serve,

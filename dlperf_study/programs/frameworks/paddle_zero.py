@@ -13,7 +13,7 @@ from dlperf_study.programs.frameworks._base import ClusterView
 from dlperf_study.programs.frameworks._collectives import StepCollectives
 from dlperf_study.programs.frameworks._obstacles import Levels
 from dlperf_study.programs.frameworks._paddle_collectives import observed_collectives, replayed
-from dlperf_study.programs.frameworks.paddle_collective import CollectiveTrainer
+from dlperf_study.programs.frameworks.paddle_collective import DataParallelTrainer
 from dlperf_study.programs.models._paddle_layers import trainable_parameters
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
@@ -35,7 +35,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from paddle_collective.collective_obstacles(configuration, cluster, version, LEVELS, settings=())
 
 
-class ZeroTrainer(CollectiveTrainer):
+class ZeroTrainer(DataParallelTrainer):
     """One rank that updates its part of the parameters; alone, all. Its collectives are observed in the first step."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -46,7 +46,7 @@ class ZeroTrainer(CollectiveTrainer):
             self.exchange_kind = COLLECTIVES
 
     def first_step(self, batch: tuple[Any, ...]) -> str:
-        """Do the first step, and observe its collectives; see ``CollectiveTrainer``."""
+        """Do the first step, and observe its collectives; see ``DataParallelTrainer``."""
         with self._collectives.observed():
             return super().first_step(batch)
 

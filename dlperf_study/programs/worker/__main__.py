@@ -97,8 +97,16 @@ def measure_windows(
             log.window(window)
         for window in input_window(trainer, feed, of_run.input_steps):
             log.window(window)
-        state = (trainer.loss_scaling(), planted_wait(trainer), cpu_counts, computation_obstacle(trainer))
-        log.end(initial_checksum, checksum, drain, peak_memory, *state)
+        log.end(
+            initial_checksum,
+            checksum,
+            drain,
+            peak_memory,
+            loss_scaling=trainer.loss_scaling(),
+            planted=planted_wait(trainer),
+            cpu_limit=cpu_counts,
+            computation_obstacle=computation_obstacle(trainer),
+        )
     finally:
         log.write()
 

@@ -21,8 +21,11 @@ from dlperf_study.study.exchange import PUSH_PULL
 #: A piece sums so many squares, after some that are not timed: a step leaves the caches without the interpreter's own
 #: data. About 3 ms and 0.5 ms.
 ITERATIONS, UNTIMED_ITERATIONS = 60_000, 10_000
-#: Pieces and the barriers around them take at most this part of the time, but at least one is run.
+#: Pieces, with their barriers and sleeps, take at most this part of the time, but at least one is run.
 SHARE = 0.03
+#: A barrier may wake a rank on the core of the one that came last, while another core is idle: both share it for some
+#: milliseconds, and their step takes 5 % longer. Who wakes from a sleep gets an idle core.
+SLEEP_SECONDS = 0.0005
 #: How often a pause for a piece is tried before training: other processes may hold it up.
 TRIED_PIECES = 3
 
@@ -55,6 +58,7 @@ class Pace:
         arithmetic(ITERATIONS)
         self.piece_seconds.append(time.perf_counter() - start)
         trainer.barrier()
+        time.sleep(SLEEP_SECONDS)
 
 
 def pace_of(
@@ -69,13 +73,13 @@ def pace_of(
     if device != "cpu" or works_between_steps or configuration.cpu_limit:
         return None
     pause_seconds = _pause_seconds(trainer)
-    step_seconds = median(warmup.step_seconds or [pause_seconds])
+    step_seconds = median(warmup.step_seconds)
     interval = math.ceil(trainer.agreed_maximum(pause_seconds / (SHARE * step_seconds)))
     return Pace(min(interval, steps))
 
 
 def _pause_seconds(trainer: Trainer) -> float:
-    """Return how long training pauses for a piece, with the barriers around it: the shortest of some."""
+    """Return how long training pauses for a piece, with its barriers and its sleep: the shortest of some."""
     pauses = []
     for _ in range(TRIED_PIECES):
         start = time.perf_counter()

@@ -29,10 +29,11 @@ def planted_wait(trainer: Trainer) -> PlantedWait | None:
 
 
 class SlowedTrainer:
-    """A trainer that is busy for a share of each step, after it: steps take exactly ``1 + share`` times as long.
+    """A trainer that is busy after each step: together, all steps so far take exactly ``1 + share`` times as long.
 
-    The wait follows the duration of its own step, so the ratio is known whatever else slows the machine. What a wait
-    takes too long, as another process has the core at its end, is left out of the waits that follow.
+    A wait ends when all waits are that share of all steps, so the ratio is known whatever else slows the machine. What
+    a wait takes too long, as another process has the core at its end, is left out of those that follow, also in the
+    next window.
     """
 
     def __init__(self, trainer: Trainer, share: float) -> None:

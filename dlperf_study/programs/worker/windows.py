@@ -57,8 +57,15 @@ def measure(
         step_seconds = list(map(sum, zip(input_seconds, work_seconds, strict=True)))
     loss_values = [trainer.loss_value(loss) for loss in losses if loss is not None]
     skipped = _skipped_steps(trainer) - skipped_before if loss_values and trainer.loss_scaling() else None
-    window = TimedWindow(name, step_seconds, loss_values, input_seconds if feed else None, skipped_steps=skipped)
-    return replace(window, begin_ns=begin_ns, piece_seconds=pace.piece_seconds if pace else None)
+    return TimedWindow(
+        name,
+        step_seconds,
+        loss_values,
+        input_seconds if feed else None,
+        skipped_steps=skipped,
+        begin_ns=begin_ns,
+        piece_seconds=pace.piece_seconds if pace else None,
+    )
 
 
 def _timed(
