@@ -34,7 +34,7 @@ JSON_NUMBER = re.compile(rb'(?:total_ips|imgs_sec|loss|throughput)": (\d+\.\d+)'
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample: the format it is of, and identify_logs run it states to be."""
+    """One sample: the format it is of, and which run it states to be."""
 
     path: Path
     format: str

@@ -16,13 +16,14 @@ from pathlib import Path
 import nbformat
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE
-from dlperf_study.execution.driver import execute
+from dlperf_study.execution.measurement import Measurements
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import paths_of
+from dlperf_study.execution.repetitions import paths_of, requested_runs
 from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.study.configuration import Configuration
 
 REPETITIONS = 5
+POLL_SECONDS = 0.05
 
 
 def main() -> int:
@@ -48,8 +49,12 @@ def harness_seconds(seed: int) -> float:
         image_size=32, classes=10, batch_per_device=4, warmup_steps=1, max_warmup_seconds=0.0, measured_steps=1,
         repeats=1, seed=seed,
     )  # fmt: skip
+    cluster = load_cluster("local")
     start = time.perf_counter()
-    execute(configuration, load_cluster("local"))
+    with Measurements(cluster) as measurements:
+        measurements.start(configuration, requested_runs(configuration, cluster))
+        while not measurements.finish_one(POLL_SECONDS):
+            pass
     elapsed = time.perf_counter() - start
     facts = json.loads(paths_of(configuration).run(1).run_file.read_text())
     assert facts["outcome"] == "completed", facts["reason"]

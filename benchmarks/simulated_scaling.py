@@ -1,8 +1,8 @@
 """Predictions against trainings of which everything is known: simulated on 1, 2 and 4 nodes, predicted up to 512 nodes.
 
 Launch from the root of the project: ``python -m benchmarks.simulated_scaling [--devices 4096] [--write]``. It prints a
-table of docs/prediction.md, in a few minutes; ``--write`` writes it and its figure. It ends with 1 if a prediction
-for twice the measured nodes misses its limit.
+table of docs/prediction.md, in a few minutes; ``--write`` writes it and its figure. It ends with 1 if the ring of nodes
+misses its limit for twice the measured nodes.
 """
 
 import argparse

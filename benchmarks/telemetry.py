@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="of a block")
     options = parser.parse_args()
     gpus = [gpu.uuid for gpu in usable_gpus(None)[:1]] if options.device == "gpu" else []
-    log_ratios, costs = [], []
+    log_ratios, cost = [], 0.0
     # Nothing that these processes have may be forked: CUDA does not survive it.
     context = multiprocessing.get_context("spawn")
     with machine_lock("benchmarks"), Sampler(context, gpus) as sampler, Workers(context, options.device) as workers:
@@ -49,13 +48,13 @@ def main() -> int:
             for is_sampling in random.sample((True, False), 2):
                 sampler.switch(is_sampling)
                 means[is_sampling] = workers.step_seconds(options.seconds)
-            costs.append(sampler.switch(False))
+            cost = sampler.switch(False)
             log_ratios.append(np.log(means[True] / means[False]))
     estimate = Estimate.of(np.array(log_ratios))
     interval = estimate.factor_interval()
     assert interval is not None
     print(f"step with samples / without: {estimate.factor:.4f} [{interval.low:.4f}, {interval.high:.4f}]")
-    print(f"CPU time of a sample: {1e3 * fmean(costs):.2f} ms, once a second")
+    print(f"CPU time of a sample: {1e3 * cost:.2f} ms, once a second")
     return int(interval.low > 1 + LIMIT)
 
 

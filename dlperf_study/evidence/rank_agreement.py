@@ -141,7 +141,7 @@ def _different_devices_or_facts(
     logs: Sequence[RankLog], configuration: Configuration, device: str, driver_code: str
 ) -> Iterator[str]:
     """Yield what must be equal and is not; ``driver_code`` is the digest of the measuring code of the driver."""
-    # A log that a program printed does not say on which device it trained.
+    # What a program printed does not say on which device it trained, and earlier versions wrote that it was a CPU.
     devices = {device if log.is_of_job else log.facts["device"] for log in logs}
     if devices != {device}:
         yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file says {device}"

@@ -19,7 +19,6 @@ from dlperf_study.execution.pending import (
 )
 from dlperf_study.execution.planning import NO_IMAGES
 from dlperf_study.execution.progress import Progress, Watch, earlier_run_seconds, unwatched
-from dlperf_study.execution.repetitions import missing_runs
 from dlperf_study.execution.reuse import not_counted
 from dlperf_study.execution.study_result import StudyResult
 from dlperf_study.machines.cluster import Cluster
@@ -119,16 +118,6 @@ def has_result(paths: StudyPaths) -> bool:
     return any(is_completed(read(run)) for runs in paths.begun_runs().values() for run in runs)
 
 
-def execute(configuration: Configuration, cluster: Cluster) -> None:
-    """Execute the notebook for one configuration, in a separate process, and leave none of its processes running."""
-    from dlperf_study.execution.measurement import Measurements
-
-    with Measurements(cluster) as measurements:
-        measurements.start(configuration, missing_runs(configuration, cluster))
-        while not measurements.finish_one(POLL_SECONDS):
-            pass
-
-
 def _measure(
     plan: Plan,
     cluster: Cluster,
@@ -174,22 +163,24 @@ def _measure_all(
             _follow(measurements, progress, result)
         if execution.configuration.identity in result.out_of_memory:
             progress.skip(execution)
-            continue
-        if result.keeps_failing(execution.configuration.identity):
+        elif reason := _reason_to_skip(execution.configuration, result):
             progress.skip(execution)
-            reason = "failed twice for the same reason; the same command tries again"
-            progress.report(execution.configuration.identity, f"{execution.run_names} not started: {reason}")
-            continue
-        if result.refusals.would_refuse(execution.configuration):
-            progress.skip(execution)
-            refused = f"the nodes refused two configurations of {execution.configuration.framework} for the same reason"
-            reason = f"{refused}; the same command tries again"
-            progress.report(execution.configuration.identity, f"{execution.run_names} not started: {reason}")
-            continue
-        progress.start(execution)
-        measurements.start(execution.configuration, execution.runs)
+            message = f"{execution.run_names} not started: {reason}; the same command tries again"
+            progress.report(execution.configuration.identity, message)
+        else:
+            progress.start(execution)
+            measurements.start(execution.configuration, execution.runs)
     while measurements.running:
         _follow(measurements, progress, result)
+
+
+def _reason_to_skip(configuration: Configuration, result: StudyResult) -> str:
+    """Return why a configuration would fail as before, or nothing."""
+    if result.keeps_failing(configuration.identity):
+        return "failed twice for the same reason"
+    if result.refusals.would_refuse(configuration):
+        return f"the nodes refused two configurations of {configuration.framework} for the same reason"
+    return ""
 
 
 def _added_rounds(

@@ -64,6 +64,7 @@ class Measurement:
         self._paths.folder.mkdir(parents=True, exist_ok=True)
         self._started = datetime.now(UTC).isoformat()
         self._reported_states = self._job_states()
+        self._earlier_records = {run.paths.folder: read(run.paths) for run in missing}
         for run in missing:
             # Of an attempt that was ended: what that waited for is no news of this one.
             run.paths.waiting.unlink(missing_ok=True)
@@ -109,7 +110,7 @@ class Measurement:
     @property
     def waited_in_vain(self) -> bool:
         """Whether the nodes of its last run that has a record were still busy after the wait for idle ones."""
-        cores = [facts["load"]["busy_cores_before"] for run in self._missing if (facts := read(run.paths))]
+        cores = [facts["load"]["busy_cores_before"] for run in self._missing if (facts := self._record(run))]
         return bool(cores) and (cores[-1] or 0.0) > self._cluster.idle_max_busy_cores
 
     def finish(self) -> None:
@@ -143,7 +144,7 @@ class Measurement:
         """Return how its runs ended, as their records say."""
         repetitions = [run for run in self._missing if run.is_measured]
         unmeasured_runs = [run for run in self._missing if not run.is_measured]
-        records = [read(run.paths) for run in repetitions]
+        records = [self._record(run) for run in repetitions]
         completed = sum(map(is_completed, records))
         message = f"{run_names(self._missing)} completed"
         if completed < len(repetitions):
@@ -155,7 +156,7 @@ class Measurement:
             was_refused = failed is not None and failed["outcome"] == Outcome.FAILED and failed["seconds"] is None
             return MeasurementSummary(message, completed, is_failure=True, was_refused=was_refused)
         for run in unmeasured_runs:
-            facts = read(run.paths)
+            facts = self._record(run)
             if run.state().out_of_memory_reason:
                 continue
             if not is_completed(facts):
@@ -164,6 +165,11 @@ class Measurement:
                 message = f"{run_names(repetitions)} completed, but not {name}" if repetitions else f"{run.purpose} run"
                 return MeasurementSummary(f"{message}: {reason}", completed, is_failure=True)
         return MeasurementSummary(message, completed, is_failure=False)
+
+    def _record(self, run: RequestedRun) -> dict[str, Any] | None:
+        """Return the record of a run; None where there is none, or still the one of an earlier execution."""
+        facts = read(run.paths)
+        return facts if facts != self._earlier_records[run.paths.folder] else None
 
     def _last_failure_line(self) -> str:
         """Return the last line that the notebook logged about its failure."""

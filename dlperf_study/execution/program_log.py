@@ -44,11 +44,11 @@ class PrintedSteps:
     has_whole_first: bool
 
 
-def read_printed_steps(run: RequestedRun, result: JobResult) -> JobResult:
+def read_printed_steps(run: RequestedRun, result: JobResult, device: str) -> JobResult:
     """Write the steps of a run that its program printed as evidence, if its study says that it prints them.
 
     Return the result of the run: failed, with what is wrong, where a run that ended well printed no such steps, or
-    fewer than were requested.
+    fewer than were requested. ``device``: of the cluster file; programs do not print theirs.
     """
     program, _ = kept_program(run.paths.home.study, run.configuration.program_digest)
     if program.records_steps or result.outcome is not Outcome.COMPLETED:
@@ -58,7 +58,7 @@ def read_printed_steps(run: RequestedRun, result: JobResult) -> JobResult:
         windows = list(_windows(_printed_steps(parsed, run.configuration, program), run.configuration))
     except LogError as error:
         return replace(result, outcome=Outcome.FAILED, reason=str(error))
-    lines = [_rank_line(run, parsed[0]), *windows, _END_LINE]
+    lines = [_rank_line(run, parsed[0], device), *windows, _END_LINE]
     write_atomically(run.paths.rank_log(0), "".join(f"{json.dumps(line)}\n" for line in lines))
     return result
 
@@ -135,7 +135,7 @@ def _windows(printed: PrintedSteps, configuration: Configuration) -> Iterator[di
         yield line | ({"ended_by": WarmupEnd.STEPS} if name == WARMUP else {})
 
 
-def _rank_line(run: RequestedRun, log: ParsedLog) -> dict[str, Any]:
+def _rank_line(run: RequestedRun, log: ParsedLog, device: str) -> dict[str, Any]:
     configuration, written_ns = run.configuration, run.paths.process_logs[0].stat().st_mtime_ns
     return {
         "kind": "rank",
@@ -151,7 +151,7 @@ def _rank_line(run: RequestedRun, log: ParsedLog) -> dict[str, Any]:
         "host": socket.gethostname(),
         "pid": 0,
         "wall_anchor": {"unix_ns": written_ns, "clock_ns": written_ns},
-        "device": "cpu",
+        "device": device,
         "library": log.format.name,
         "library_version": "",
         "exchange": NO_EXCHANGE if configuration.world_size == 1 else UNKNOWN_EXCHANGE,

@@ -93,11 +93,6 @@ def exchanges_with_nccl(configuration: Configuration, cluster: Cluster) -> bool:
     return cluster.device == "gpu" and configuration.world_size > 1 and is_all_reduce
 
 
-def missing_runs(configuration: Configuration, cluster: Cluster) -> list[RequestedRun]:
-    """Return the requested runs that this code has not completed yet."""
-    return missing_of(states_of(requested_runs(configuration, cluster)))
-
-
 def states_of(runs: Sequence[RequestedRun]) -> list[RunState]:
     """Return what the records of runs say now; each is read once."""
     return [run.state() for run in runs]
@@ -249,7 +244,7 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
     with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as results:
         for run, result in zip(missing, results, strict=True):
             if run.configuration.own_program:
-                result = read_printed_steps(run, result)
+                result = read_printed_steps(run, result, cluster.device)
             facts = record(run, result, driver_facts(cluster, run.configuration))
             if run.configuration.own_program and facts["outcome"] is not Outcome.COMPLETED:
                 facts["reason"] = _with_remedy(run, cluster, facts["reason"])

@@ -28,13 +28,15 @@ class Refusals:
             del self._configurations[key]
 
     def would_refuse(self, configuration: Configuration) -> bool:
-        """Return whether two of its framework were refused alike, and it needs no less than the smallest of them.
+        """Return whether two of its framework were refused alike, and it needs no less than one of them.
 
         A configuration with fewer nodes, or fewer devices on each, may have what it needs.
         """
         for (framework, _), refused in self._configurations.items():
-            least = [min(entry.nodes for entry in refused), min(entry.devices_per_node for entry in refused)]
-            is_large = configuration.nodes >= least[0] and configuration.devices_per_node >= least[1]
+            is_large = any(
+                configuration.nodes >= entry.nodes and configuration.devices_per_node >= entry.devices_per_node
+                for entry in refused
+            )
             if framework == configuration.framework and len(refused) > 1 and is_large:
                 return True
         return False

@@ -10,7 +10,16 @@ from dlperf_study.execution import measurement
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRuns, driver_request, require_no_failure
+from dlperf_study.execution.repetitions import (
+    REQUEST_VARIABLE,
+    ConfigurationRuns,
+    driver_request,
+    missing_of,
+    requested_runs,
+    require_no_failure,
+    states_of,
+)
+from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.supervision.processes import DRIVER_MARK
 from dlperf_study.study.configuration import Configuration
 
@@ -52,3 +61,8 @@ def measure_here(
     # The driver of a notebook holds the lock for it.
     monkeypatch.setenv(DRIVER_MARK, "this test")
     monkeypatch.setattr(measurement, "Measurements", MeasurementsHere)
+
+
+def missing_runs(configuration: Configuration, cluster: Cluster) -> list[RequestedRun]:
+    """Return the requested runs that this code has not completed yet."""
+    return missing_of(states_of(requested_runs(configuration, cluster)))

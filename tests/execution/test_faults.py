@@ -11,11 +11,11 @@ import pytest
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import missing_runs
 from dlperf_study.machines.supervision.processes import DRIVER_MARK, GUARD, marked
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
 from tests.conftest import changed_signals, left_over
+from tests.execution.constructed import missing_runs
 from tests.small_disk import fill, mounted_disk
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)

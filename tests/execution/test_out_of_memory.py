@@ -9,7 +9,7 @@ import pytest
 
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, paths_of, require_no_failure
+from dlperf_study.execution.repetitions import ConfigurationRuns, paths_of, require_no_failure
 from dlperf_study.machines import launchers
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.launchers import local
@@ -18,6 +18,7 @@ from dlperf_study.study.job import JobResult, Outcome
 from tests.command_line import LIMIT_SECONDS, finish, workplace
 from tests.conftest import left_over
 from tests.evidence_factory import change
+from tests.execution.constructed import missing_runs
 from tests.memory_group import memory_group, processes_started_in
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)

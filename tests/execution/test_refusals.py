@@ -11,7 +11,7 @@ from dlperf_study.execution import measurement
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import Measurement, MeasurementSummary
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import driver_facts
+from dlperf_study.execution.repetitions import driver_facts, paths_of
 from dlperf_study.execution.study_result import Refusals
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
@@ -38,6 +38,8 @@ def refused(*configurations: Configuration) -> Refusals:
         ([SMALL, LARGE], SMALL, True),
         ([SMALL, LARGE], configuration(devices_per_node=1), False),
         ([SMALL, LARGE], replace(LARGE, framework="torch_ddp"), False),
+        ([LARGE, replace(SMALL, nodes=4)], SMALL, False),
+        ([LARGE, replace(SMALL, nodes=4)], replace(SMALL, nodes=5), True),
     ],
 )
 def test_two_that_were_refused_alike_speak_for_all_that_need_as_much(earlier, next_one, is_refused):
@@ -64,10 +66,26 @@ def test_nodes_refuse_what_fails_before_anything_started(tmp_path, monkeypatch, 
     monkeypatch.setattr(measurement, "NotebookProcess", lambda execution: None)
     run = RequestedRun(SMALL, 1, "", RunPaths(tmp_path / "runs" / "1"))
     run.paths.folder.mkdir(parents=True)
+    attempt = Measurement(SMALL, CLUSTER, [run])
     result = JobResult(outcome, "n1: torch sees 0 GPUs", seconds)
     write(record(run, result, driver_facts(CLUSTER)), run.paths)
-    summary = Measurement(SMALL, CLUSTER, [run]).summary()
+    summary = attempt.summary()
     assert (summary.is_failure, summary.was_refused) == (True, was_refused)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.COMPLETED])
+def test_the_record_of_an_earlier_execution_is_no_result_of_this_one(tmp_path, monkeypatch, outcome):
+    """Where a notebook ends before its run begins, as on a full disk, its own failure is what counts."""
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(measurement, "NotebookProcess", lambda execution: None)
+    run = RequestedRun(SMALL, 1, "", RunPaths(tmp_path / "runs" / "1"))
+    run.paths.folder.mkdir(parents=True)
+    write(record(run, JobResult(outcome, "of last week", None), driver_facts(CLUSTER)), run.paths)
+    attempt = Measurement(SMALL, CLUSTER, [run])
+    paths_of(SMALL).failure.write_text("0 MB free on the disk\n")
+    summary = attempt.summary()
+    assert (summary.message, summary.completed) == ("0 MB free on the disk", 0)
+    assert (summary.is_failure, summary.was_refused, attempt.waited_in_vain) == (True, False, False)
 
 
 @pytest.mark.parametrize(("was_refused", "expected"), [(True, 2), (False, 6)])

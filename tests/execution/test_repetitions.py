@@ -13,13 +13,13 @@ from dlperf_study.execution.repetitions import (
     REQUEST_VARIABLE,
     ConfigurationRuns,
     driver_request,
-    missing_runs,
     requested_runs,
     require_no_failure,
 )
 from dlperf_study.machines import launchers
 from dlperf_study.machines.supervision import locks
 from dlperf_study.study.job import JobResult, Outcome
+from tests.execution.constructed import missing_runs
 
 
 @pytest.fixture
