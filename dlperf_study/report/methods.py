@@ -170,8 +170,9 @@ def _order(dataset: Dataset) -> str:
     if plan.order == ROUNDS:
         repeated = f"; {counted(missing, 'run')} came after the rounds" if (missing := int(rounds.isna().sum())) else ""
         return (
-            "The runs were made in rounds, each of them once through its configurations in an order of its own (seed "
-            f"{plan.order_seed}), so that a drift of the machine does not set configurations apart{repeated}."
+            "The runs were made in rounds, each of them once through its configurations, in an order that was drawn "
+            f"for every other round (seed {plan.order_seed}) and reversed in the next, so that a drift of the machine "
+            f"does not set configurations apart{repeated}."
         )
     if plan.order == BLOCKS:
         return "All runs of a configuration were made one after another, so ratios have no interval."

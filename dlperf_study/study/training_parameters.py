@@ -32,7 +32,7 @@ class TrainingParameters:
             "Strategy",
             "how the framework distributes the training",
             note="`async` and `sync` of `paddle_ps` and `tensorflow_ps`, `local` of `paddle_ps`, "
-            "`zero` of `torch_zero`, `tensor` of `torch_tensor`, "
+            "`zero` of `torch_zero` and `paddle_zero`, `tensor` of `torch_tensor`, "
             "`pipeline` of `torch_pipeline`; else `all_reduce`",
         )
     )
@@ -130,7 +130,7 @@ class TrainingParameters:
         levels=("none", "to_static", "cinn", "torch_compile", "xla"),
         published=True,
         note="`to_static`, and `cinn` where the wheel has it: `paddle_collective`; `torch_compile`, which needs a C++ "
-        "compiler: PyTorch and Horovod; `xla`: TensorFlow",
+        "compiler: PyTorch and Horovod; `xla`: TensorFlow without servers",
     )
     memory_format: str = parameter(
         "nchw",
