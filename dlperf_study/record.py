@@ -109,7 +109,10 @@ class Window:
     tokens: list[Any] = field(default_factory=list)
 
     def line(self, clock: Clock, has_input: bool) -> dict[str, Any]:
-        """Return the line of a rank log; losses and counts that some step lacks are left out."""
+        """Return the line of a rank log, without losses if some step has none.
+
+        Of counts that some step lacks there are too few, which the reader of the log refuses.
+        """
         seconds = [clock.seconds(begin, end) for begin, end in zip(self.marks, self.marks[1:])]
         line: dict[str, Any] = {"kind": "window", "name": self.name, "steps": len(seconds), "seconds": sum(seconds)}
         line.update(step_seconds=seconds, losses=_numbers(self.losses), begin_ns=self.begin_ns)
@@ -117,8 +120,10 @@ class Window:
             line["ended_by"] = "steps"
         if has_input:
             line["input_seconds"] = self._input_seconds(seconds, clock)
-        counts = {"samples": _numbers(self.samples), "tokens": _numbers(self.tokens)}
-        return {**line, **{name: values for name, values in counts.items() if values}}
+        for name, values in (("samples", self.samples), ("tokens", self.tokens)):
+            if given := [value for value in values if value is not None]:
+                line[name] = _numbers(given)
+        return line
 
     def _input_seconds(self, step_seconds: list[float], clock: Clock) -> list[float]:
         waited = [0.0] * (len(step_seconds) + 1)

@@ -96,9 +96,11 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
         print_line(f"note: {note}")
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {_why(planned)}")
-    if again:
+    # A command that waits for a lock begins anew, when it may have measured already what it would put aside.
+    if again and not getattr(options, "has_put_aside", False):
         from dlperf_study.execution.driver import put_aside
 
+        options.has_put_aside = True
         print_line(_kept(put_aside(planned, cluster), StudyPaths.of(planned.study)))
     with _watched(planned, options) as watch:
         if planned.precision is None:

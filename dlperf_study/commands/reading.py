@@ -77,7 +77,8 @@ def write_markdown(paths: StudyPaths, file: Path | None) -> None:
 
 def compare(options: argparse.Namespace) -> int:
     """Print what changed between two measurements: of one study at two dates, or of two studies."""
-    from dlperf_study.dataset.history import compare_measurements, find_measurement
+    from dlperf_study.dataset.history import find_measurement
+    from dlperf_study.dataset.measurement_comparison import compare_measurements
     from dlperf_study.report.tables.history_tables import describe, nothing_in_common
 
     comparison = compare_measurements(find_measurement(options.before), find_measurement(options.after))

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dlperf_study.core.code_identity import DRIVER_CODE_VARIABLE, driver_code_of
+from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.core.part_search import PARTS_VARIABLE, parts_value
 from dlperf_study.core.resources import NOTEBOOKS
 from dlperf_study.core.wording import last_line
@@ -202,8 +203,14 @@ class Measurements:
     ) -> None:
         for measurement in self.running:
             measurement.process.end()
+        errors = []
         for measurement in self.running:
-            measurement.abandon()
+            try:
+                measurement.abandon()
+            except DlperfStudyError as abandoning:
+                errors.append(abandoning)
+        if errors:
+            raise errors[0]
 
     def must_wait(self, configuration: Configuration) -> bool:
         """Return whether one must end before runs of this configuration may start.

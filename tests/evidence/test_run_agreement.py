@@ -1,10 +1,13 @@
 """A run whose ranks trained different models is failed with that reason, however fast it was."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.evidence.rank_agreement import _check_windows
 from dlperf_study.evidence.rank_log import RankLog, Window
 from dlperf_study.evidence.run_agreement import contradictory_parameters, different_beginnings, different_losses
 from dlperf_study.study.layout import Layout
@@ -32,6 +35,16 @@ def logs_of(
 def window(name: str, losses: list[float]) -> Window:
     steps = np.ones(max(len(losses), 1))
     return Window(name, steps.sum(), steps, np.array(losses), np.zeros_like(steps), None, None, None)
+
+
+def test_one_rank_that_counts_its_samples_and_one_that_does_not_are_refused():
+    logs = logs_of(["a", "a"])
+    counted = replace(logs[0].windows["training"], samples=np.ones(1))
+    logs[0].windows["training"] = counted
+    with pytest.raises(EvidenceError, match="rank 0 counted the samples of window training, rank 1 did not"):
+        _check_windows(logs, "run 1")
+    logs[1].windows["training"] = counted
+    _check_windows(logs, "run 1")
 
 
 @pytest.mark.parametrize(

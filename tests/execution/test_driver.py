@@ -151,7 +151,7 @@ def test_runs_that_wait_in_vain_let_the_next_wait_half_as_long(tmp_path, monkeyp
         paths = write_run(StudyPaths(tmp_path), SMALL, repetition)
         facts = read(paths)
         assert facts
-        change(paths, load=facts["load"] | {"busy_cores_before": busy_cores})
         measurements.start(SMALL, [RequestedRun(SMALL, repetition, "", paths)])
+        change(paths, load=facts["load"] | {"busy_cores_before": busy_cores})
         measurements.finish_one(0)
     assert [request["idle_wait_seconds"] for request in requests] == [20.0, 10.0, 5.0, 20.0, 10.0]

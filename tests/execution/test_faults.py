@@ -13,7 +13,7 @@ from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.machines.supervision.processes import DRIVER_MARK, GUARD, marked
 from dlperf_study.study.configuration import Configuration
-from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
+from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, wait_for
 from tests.conftest import changed_signals, left_over
 from tests.execution.constructed import missing_runs
 from tests.small_disk import fill, mounted_disk
@@ -198,8 +198,3 @@ def test_a_full_disk(measured, small_disk):
     filler.unlink()
     assert_completes(place, ONE)
     assert evidence(place, TWO, SERVED) == before
-
-
-def test_nobody_trains_meanwhile(measured):
-    """Otherwise ``first_rank`` in the tests above would have found the ranks of another study."""
-    assert ranks(measured.outputs) == []

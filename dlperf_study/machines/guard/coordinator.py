@@ -270,9 +270,11 @@ def _result(
         if report["busy_cores"] is not None:
             busy_cores.append(report["busy_cores"])
     silent = run.titles_of(index for index in lost if index != conclusion.node_index)
+    is_unproved = silent and conclusion.outcome is Outcome.COMPLETED
+    reasons = [conclusion.reason, f"{silent} did not answer any more" if silent else ""]
     return JobResult(
-        conclusion.outcome,
-        conclusion.reason + (f"; {silent} did not answer any more" if silent else ""),
+        Outcome.FAILED if is_unproved else conclusion.outcome,
+        "; ".join(filter(None, reasons)),
         seconds=time.monotonic() - run.start_time if run.started_nodes else None,
         exit_codes=exit_codes,
         busy_cores=max(busy_cores, default=None),

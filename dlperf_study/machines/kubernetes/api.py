@@ -62,7 +62,7 @@ PATHS = {
 }
 ACCESS_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 REQUEST_SECONDS = 30.0
-NOT_FOUND = 404
+NOT_FOUND, FORBIDDEN = 404, 403
 
 
 class KubernetesError(RunError):

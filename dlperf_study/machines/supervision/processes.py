@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 
 import psutil
@@ -149,11 +150,16 @@ def stopped_names(pid: int | None) -> list[str]:
 
 
 def _name(process: psutil.Process) -> str:
+    """Return ``pid: program``, of Python with its module or script; further arguments may hold secrets."""
     try:
-        command = " ".join(process.cmdline())
+        program, *arguments = process.cmdline() or [process.name()]
     except psutil.AccessDenied:
-        command = process.name()
-    return f"{process.pid}: {command[:120]}"
+        program, arguments = process.name(), []
+    if not Path(program).name.startswith("python"):
+        return f"{process.pid}: {program[:120]}"
+    options = list(takewhile(lambda argument: argument.startswith("-") and argument != "-c", arguments))
+    module_or_script = arguments[len(options) : len(options) + 1]
+    return f"{process.pid}: {' '.join([program, *options, *module_or_script])[:120]}"
 
 
 def _variable(process: psutil.Process, variable: str) -> str | None:

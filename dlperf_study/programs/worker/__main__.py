@@ -4,6 +4,7 @@ import json
 import os
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from dlperf_study.core.code_identity import require_code_of_driver
 from dlperf_study.core.cpu_group import limited_group
@@ -97,16 +98,9 @@ def measure_windows(
             log.window(window)
         for window in input_window(trainer, feed, of_run.input_steps):
             log.window(window)
-        log.end(
-            initial_checksum,
-            checksum,
-            drain,
-            peak_memory,
-            loss_scaling=trainer.loss_scaling(),
-            planted=planted_wait(trainer),
-            cpu_limit=cpu_counts,
-            computation_obstacle=computation_obstacle(trainer),
-        )
+        ended: dict[str, Any] = {"loss_scaling": trainer.loss_scaling(), "planted": planted_wait(trainer)}
+        ended |= {"cpu_limit": cpu_counts, "computation_obstacle": computation_obstacle(trainer)}
+        log.end(initial_checksum, checksum, drain, peak_memory, **ended)
     finally:
         log.write()
 
