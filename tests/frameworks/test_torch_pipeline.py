@@ -24,8 +24,6 @@ from tests.frameworks.one_process import STEPS, TOKENS, TOLERANCE, Logs, divided
 pytestmark = [
     pytest.mark.timeout(LIMIT_SECONDS),
     pytest.mark.needs("torch"),
-    # All tests of the file share what was trained.
-    pytest.mark.xdist_group("torch_pipeline"),
 ]
 
 SLEEPING = Path(__file__).with_name("sleeping_stages.py")
@@ -83,7 +81,7 @@ def test_evidence_has_no_contradiction(logs_of, case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_ranks_hold_the_model_once_and_twice_the_tied_matrix_and_what_is_not_divided(logs_of, case):
-    requested, model = divided(*case), cast_model(case[0])
+    requested, model = divided(*case), models.load(case[0])
     logs = logs_of(requested)
     held = [log.facts["held_bytes"] for log in logs]
     tied = model.sizes.vocabulary * model.sizes.hidden if model.sizes.tied else 0
@@ -95,14 +93,10 @@ def test_ranks_hold_the_model_once_and_twice_the_tied_matrix_and_what_is_not_div
     assert {log.facts["parameters"] for log in logs} == {model.parameters}
 
 
-def cast_model(name: str) -> Any:
-    return models.load(name)
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_sent_follows_from_the_sizes(logs_of, case):
     """Each micro-batch goes forward over each border of two stages, its gradient back; of divided sequences parts."""
-    requested, model = divided(*case), cast_model(case[0])
+    requested, model = divided(*case), models.load(case[0])
     features = 4 * requested.batch_per_device * TOKENS // requested.tensor_parallel * model.sizes.hidden
     stages = requested.pipeline_parallel * requested.virtual_stages
     exchanged = 0

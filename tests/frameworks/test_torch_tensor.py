@@ -26,8 +26,6 @@ from tests.frameworks.one_process import (
 pytestmark = [
     pytest.mark.timeout(LIMIT_SECONDS),
     pytest.mark.needs("torch"),
-    # All tests of the file share what was trained.
-    pytest.mark.xdist_group("torch_tensor"),
 ]
 
 BROKEN = Path(__file__).with_name("broken_ranks.py")

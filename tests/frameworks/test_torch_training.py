@@ -15,7 +15,7 @@ from dlperf_study.core.paths import RunPaths
 from dlperf_study.dataset.uncounted_runs import longest_steps
 from dlperf_study.evidence.horovod_timeline import TracedRun, read_timeline
 from dlperf_study.evidence.run import read_run
-from dlperf_study.programs.frameworks._training import FIRST_LOSS_SCALE, STATIC_LOSS_SCALE
+from dlperf_study.programs.frameworks._training import FIRST_LOSS_SCALE
 from dlperf_study.programs.worker.windows import EXCHANGE_SIZES
 from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, Workplace, finish, ranks, wait_for, workplace
 from tests.conftest import left_over
@@ -120,16 +120,14 @@ def test_other_levels_train_two_ranks_alike(tmp_path, name, changes):
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
 
 
-@pytest.mark.parametrize(
-    ("name", "scaling"), [("torch_ddp", "dynamic"), ("horovod_torch", "static"), ("horovod_torch", "dynamic")]
-)
-def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path, name, scaling):
+@pytest.mark.parametrize("name", TORCH)
+def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path, name):
     """Also in steps without exchange, which go on with the scale of training."""
-    half_precision = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling=scaling)
+    half_precision = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling="dynamic")
     one, two = tell(half_precision, tmp_path, script=Path(__file__).with_name("scaled_ranks.py"))
     assert one["trained"] == two["trained"] != one["initial"] == two["initial"]
     assert (one["scale"], one["skipped_steps"]) == (two["scale"], two["skipped_steps"])
-    assert one["scale"] == STATIC_LOSS_SCALE if scaling == "static" else 1 < one["scale"] != FIRST_LOSS_SCALE
+    assert 1 < one["scale"] != FIRST_LOSS_SCALE
     assert (one["local_scale"], two["local_scale"]) == (one["scale"], two["scale"])
     assert one["local_skipped_steps"] <= one["skipped_steps"]
     assert one["computed_in"] == two["computed_in"] == "float16"

@@ -1,9 +1,12 @@
 """The worked examples of docs/own-programs.md on two processes of this machine, each by the launcher of its name."""
 
+import fcntl
 import os
 import shlex
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 from shutil import which
 
 import pytest
@@ -26,8 +29,7 @@ NEEDS = {
 }
 
 #: Compiles what DeepSpeed exchanges with on CPUs, as its first start on a machine does: 30 s idle, minutes beside other
-#: tests. A start that is killed meanwhile leaves a lock, for which every later one waits without end: each test has a
-#: folder of its own. A ninja of another version, as another PATH finds, compiles all again.
+#: tests. A ninja of another version, as another PATH finds, compiles all again.
 COMPILE_DEEPSPEED = "from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder; ShareMemCommBuilder().load()"
 
 
@@ -54,14 +56,29 @@ def test_two_processes_of_an_example_train_together(name, tmp_path):
     bin_folder.mkdir()
     variables = {"PATH": path_with(bin_folder), "DS_ACCELERATOR": "cpu", **AS_ROOT}
     if name == "deepspeed":
-        variables["TORCH_EXTENSIONS_DIR"] = str(tmp_path / "extensions")
-        environment = {**os.environ, **variables}
-        subprocess.run([sys.executable, "-c", COMPILE_DEEPSPEED], env=environment, check=True, timeout=540)
+        variables["TORCH_EXTENSIONS_DIR"] = compiled_extensions({**os.environ, **variables})
     folder = tmp_path / "runs" / "1"
     [result] = local.execute([rendered(run, CLUSTER, folder, **variables)], CLUSTER, 120)
     logs = check_recorded(folder, run, result)
     assert {log.facts["parameters"] for log in logs} == {32 * 64 + 64 + 64 * 10 + 10}
     assert not (folder / "scratch").exists()
+
+
+def compiled_extensions(environment: dict[str, str]) -> str:
+    """Return the folder with what DeepSpeed compiles, kept for later tests on this machine.
+
+    A start that was killed while it compiled has left a lock, for which every later one would wait without end.
+    """
+    versions = "-".join(f"{name}-{version(name)}" for name in ("deepspeed", "torch"))
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "dlperf_study", versions)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "compiling", "w") as compiling:
+        fcntl.flock(compiling, fcntl.LOCK_EX)
+        for left in folder.rglob("lock"):
+            left.unlink()
+        command = [sys.executable, "-c", COMPILE_DEEPSPEED]
+        subprocess.run(command, env=environment | {"TORCH_EXTENSIONS_DIR": str(folder)}, check=True, timeout=540)
+    return str(folder)
 
 
 #: Runs a script, then prints the names of the threads that are left.

@@ -11,23 +11,33 @@ from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.drift import round_effects
 from dlperf_study.report import figures, tables
 from dlperf_study.report.context import completed_runs
-from dlperf_study.report.figures import factors, style
-from dlperf_study.report.figures.drawings import (
-    MOST_LINES,
-    MOST_PANELS,
-    MOST_ROWS,
-    STEP_PIECES,
-    _ticks_with_one,
-    most_different,
-)
-from dlperf_study.report.figures.factor_figure import MOST_LEVELS
-from dlperf_study.report.figures.figure import MOST_CONFIGURATIONS
+from dlperf_study.report.figures import drawings, factor_figure, factors, style
+from dlperf_study.report.figures import figure as figure_texts
+from dlperf_study.report.figures.drawings import STEP_PIECES, _ticks_with_one, most_different
 from dlperf_study.report.figures.line_charts import BOUND, IDEAL
 from dlperf_study.report.figures.style import PAGE, WIDTHS
 from dlperf_study.report.series import all_groups, configuration_labels
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, on_devices, study
 from tests.report.figures.drawn import axes_of, curve, lines, only
+
+#: How many a figure shows of many configurations, where a test makes more than that.
+MOST_LINES, MOST_ROWS, MOST_PANELS, MOST_LEVELS, MOST_CONFIGURATIONS = 8, 12, 6, 6, 4
+
+
+@pytest.fixture
+def has_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures have room for fewer configurations than usual, which would take long to make."""
+    for module, names in (
+        (drawings, ("MOST_LINES", "MOST_ROWS", "MOST_PANELS")),
+        (factor_figure, ("MOST_LEVELS",)),
+        (figure_texts, ("MOST_CONFIGURATIONS",)),
+    ):
+        for name in names:
+            assert globals()[name] < getattr(module, name)
+            monkeypatch.setattr(module, name, globals()[name])
+    for figure, most in (("steps", MOST_PANELS), ("stragglers", MOST_ROWS)):
+        monkeypatch.setitem(figures._LEFT_OUT, figure, (most, figures._LEFT_OUT[figure][1]))
 
 
 def test_a_curve_holds_the_medians_at_their_devices(mixed):
@@ -238,6 +248,7 @@ def test_of_a_long_run_the_shortest_and_the_longest_step_of_each_piece_are_drawn
     assert (drawn.min(), drawn.max()) == pytest.approx((relative.min(), relative.max()))
 
 
+@pytest.mark.usefixtures("has_little_room")
 def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel():
     counts = range(1, MOST_PANELS + 3)
     planned = []
@@ -251,6 +262,7 @@ def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel():
     assert f"Of {len(counts)} configurations the {MOST_PANELS} " in figure.caption
 
 
+@pytest.mark.usefixtures("has_little_room")
 @pytest.mark.parametrize("has_baselines", [True, False])
 def test_of_many_lines_those_that_scale_best_and_worst_are_drawn(has_baselines):
     planned = []
@@ -269,6 +281,7 @@ def test_of_many_lines_those_that_scale_best_and_worst_are_drawn(has_baselines):
     assert f"Of {MOST_LINES + 2} lines the {MOST_LINES} " in figure.caption
 
 
+@pytest.mark.usefixtures("has_little_room")
 def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row():
     planned = []
     for batch in range(1, MOST_ROWS + 3):
@@ -296,6 +309,7 @@ def many() -> Dataset:
     return study(*planned)
 
 
+@pytest.mark.usefixtures("has_little_room")
 @pytest.mark.parametrize("name", ["overview", "communication"])
 def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
     figure, rows = only(getattr(figures, name)(many)), many.configurations
@@ -311,6 +325,7 @@ def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
     assert not any(f"{names[identity]}: " in figure.alt for identity in middle)
 
 
+@pytest.mark.usefixtures("has_little_room")
 def test_of_many_references_those_with_the_largest_differences_are_shown(many):
     figure = only(figures.comparison(many))
     assert f"Of {MOST_ROWS + 2} configurations the {MOST_ROWS} that differ most from their references" in figure.caption
@@ -319,6 +334,7 @@ def test_of_many_references_those_with_the_largest_differences_are_shown(many):
     assert "Batch per device 5 · 2 devices" not in headings
 
 
+@pytest.mark.usefixtures("has_little_room")
 def test_of_one_reference_with_many_configurations_those_that_differ_most_are_shown():
     reference = configuration()
     planned = [Planned(reference, ALONE, 1, reference=reference)]
@@ -333,6 +349,7 @@ def test_of_one_reference_with_many_configurations_those_that_differ_most_are_sh
     assert f"Of {len(planned)} configurations the {MOST_ROWS} that differ most" in figure.caption
 
 
+@pytest.mark.usefixtures("has_little_room")
 def test_of_many_levels_of_a_factor_as_many_are_shown_as_have_room():
     [figure] = factors(varied(*({"batch_per_device": batch} for batch in range(1, 2 * MOST_LEVELS + 2))))
     [axes] = axes_of(figure)
@@ -394,6 +411,6 @@ def test_a_round_that_lacks_configurations_has_marks_and_no_line():
     [axes] = axes_of(figure)
     assert len(lines(axes, "round 4")) == 1
     means = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "-"][1:]
-    changes = [100 * (effect.log_rate.factor - 1) for effect in round_effects(completed_runs(dataset))]
+    changes = [100 * (effect.log_rate.factor - 1) for effect in round_effects(completed_runs(dataset), "throughput")]
     assert means == pytest.approx(changes)
     assert len(means) == 3
