@@ -22,7 +22,8 @@ from scipy.special import gammaincinv
 from benchmarks.coverage import FALSE_LIMIT, RATE, RUN_SPREAD, SPREAD_OF_SPREADS, false_limit, plan_of, run_row
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.history import Measurement, MeasurementComparison, compare_measurements
+from dlperf_study.dataset.history import Measurement
+from dlperf_study.dataset.measurement_comparison import MeasurementComparison, compare_measurements
 from dlperf_study.dataset.study_diagnostics import odd_repetitions
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.metrics.columns import TableName

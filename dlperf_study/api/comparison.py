@@ -5,7 +5,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from dlperf_study.dataset.history import Change, MeasurementComparison
+from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison
 from dlperf_study.report import sentences
 from dlperf_study.report.sentences.names import PageSentences
 from dlperf_study.report.tables.history_tables import (

@@ -16,13 +16,8 @@ from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import level, unknown_name
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.history import (
-    Measurement,
-    compare_measurements,
-    find_measurement,
-    in_order,
-    measurements_of,
-)
+from dlperf_study.dataset.history import Measurement, find_measurement, in_order, measurements_of
+from dlperf_study.dataset.measurement_comparison import compare_measurements
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
 from dlperf_study.prediction.scenario import what_if
 from dlperf_study.prediction.what_if import WhatIfError, choices

@@ -143,7 +143,8 @@ def size_of(rate: ResultCell) -> int | None:
 def work_of(rate: ResultCell, size: int | None) -> Work | None:
     """Return the work of a sample of some size, or of the network's usual size; None if it is unknown."""
     if rate.get("flops_per_sample"):
-        return Work(str(rate.get("model")), size or 0, True, float(rate.get("flops_per_sample")), True, _FROM_TABLE)
+        flops, is_convolutional = float(rate.get("flops_per_sample")), not rate.get("sequence_length")
+        return Work(str(rate.get("model")), size or 0, True, flops, is_convolutional, _FROM_TABLE)
     for work in _find_works(str(rate.get("model"))):
         if work.size == size or (size is None and work.usual):
             return work

@@ -45,14 +45,14 @@ def unused_gpus(plan: Plan) -> Iterator[Diagnostic]:
 def number_of_runs(plan: Plan, runs: pd.DataFrame) -> Iterator[Diagnostic]:
     """Fewer or more runs than planned completed; without any, there is no number.
 
-    What does not fit in memory is not run again.
+    What does not fit in memory is said elsewhere, unless some of its runs did.
     """
     counts = runs.loc[runs["outcome"] == Outcome.COMPLETED, "identity"].value_counts().to_dict()
     not_fitting = set(runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "identity"])
     for entry in plan.runnable:
         identity, planned = entry.configuration.identity, entry.configuration.repeats
         count = counts.get(identity, 0)
-        if count < planned and identity not in not_fitting:
+        if count < planned and (count or identity not in not_fitting):
             severity = Severity.WARNING if count else Severity.ERROR
             yield Diagnostic("runs_completed", f"{count} of {planned} runs completed", severity, identity)
         if count > (plan.max_repeats or planned):

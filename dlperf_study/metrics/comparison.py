@@ -175,6 +175,8 @@ def explaining_part(decided: str | None, parts: Mapping[str, Estimate], uneven: 
     of_computation = parts.get(excess("computation_seconds", "exposed_seconds"))
     if decided not in (FASTER, SLOWER) or of_computation is None or of_computation.error is None:
         return None
+    if not parts.keys() >= NAMES_OF_PARTS.keys():
+        return None
     if uneven:
         return UNCLEAR
     direction = 1 if decided == SLOWER else -1
@@ -195,8 +197,12 @@ def _sign(difference: Estimate) -> int:
 
 
 def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Yield an error for every configuration that has a different number of parameters than its reference."""
-    parameters = configurations.set_index("identity")["parameters"].dropna().to_dict()
+    """Yield an error for every configuration that has a different number of parameters than its reference.
+
+    Of a sharded classifier rank 0 has its own shard only, so nothing is compared.
+    """
+    is_sharded = (configurations["classifier"] == "sharded") & (configurations["world_size"] > 1)
+    parameters = configurations[~is_sharded].set_index("identity")["parameters"].dropna().to_dict()
     compared = configurations[["identity", "reference_identity"]].dropna()
     for identity, reference_identity in compared.itertuples(index=False):
         if identity not in parameters or reference_identity not in parameters:

@@ -53,16 +53,17 @@ class RoundEffect:
         return bounded(100 * (self.log_rate.factor - 1), change)
 
 
-def relative_rates(completed: pd.DataFrame) -> pd.DataFrame:
+def relative_rates(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
     """Return ``begun``, ``round`` and ``relative`` of runs: the rate / geometric mean of its configuration, minus 1.
 
     The mean is over the rounds that ``round_effects`` compares, or over all runs of a configuration that missed one.
     Runs whose configuration has no other run are left out; the mean would be themselves. In the order of ``begun``.
+    ``rate``: the column of it.
     """
-    log_rates = np.log(completed["throughput"].astype("float64"))
+    log_rates = np.log(completed[rate].astype("float64"))
     by_configuration = log_rates.groupby(completed["identity"])
     of_all_runs = by_configuration.transform("mean")
-    means = _log_rates_of_rounds(completed).mean(axis=1)
+    means = _log_rates_of_rounds(completed, rate).mean(axis=1)
     # Of no runs at all, what is mapped are strings.
     of_compared_rounds = completed["identity"].map(means).astype("float64")
     relative = np.expm1(log_rates - of_compared_rounds.fillna(of_all_runs))
@@ -71,13 +72,13 @@ def relative_rates(completed: pd.DataFrame) -> pd.DataFrame:
     return table[by_configuration.transform("size") > 1].dropna(subset=["begun", "relative"]).sort_values("begun")
 
 
-def round_effects(completed: pd.DataFrame) -> list[RoundEffect]:
-    """Return the effect of each round on those configurations that were measured in all of them.
+def round_effects(completed: pd.DataFrame, rate: str) -> list[RoundEffect]:
+    """Return the effect of each round on the ``rate`` of those configurations that were measured in all of them.
 
     None with fewer than two rounds.
     """
-    in_rounds = _of_rounds(completed)
-    log_rates = _log_rates_of_rounds(completed)
+    in_rounds = _of_rounds(completed, rate)
+    log_rates = _log_rates_of_rounds(completed, rate)
     if log_rates.empty:
         return []
     deviations = log_rates.sub(log_rates.mean(axis=1), axis=0)
@@ -90,17 +91,17 @@ def round_effects(completed: pd.DataFrame) -> list[RoundEffect]:
     return effects
 
 
-def _of_rounds(completed: pd.DataFrame) -> pd.DataFrame:
+def _of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
     """Return the runs that have a round, a rate and a time at which they began."""
-    return completed.dropna(subset=["round", "throughput", "started"])
+    return completed.dropna(subset=["round", rate, "started"])
 
 
-def _log_rates_of_rounds(completed: pd.DataFrame) -> pd.DataFrame:
+def _log_rates_of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
     """Return the logarithms of rates: a row for each configuration that has all rounds, a column for each round.
 
     Empty with fewer than two rounds.
     """
-    rates = _of_rounds(completed).pivot_table(index="identity", columns="round", values="throughput")
+    rates = _of_rounds(completed, rate).pivot_table(index="identity", columns="round", values=rate)
     log_rates = np.log(rates.astype("float64"))
     log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
     return log_rates if log_rates.shape[1] > 1 else log_rates.iloc[:0]

@@ -96,12 +96,13 @@ def too_few_cores(run: Run) -> Iterator[Diagnostic]:
     """Trainers and servers share cores, so that adding devices adds no computing power."""
     cores = run.facts["environment"]["hardware"].get("cores")
     configuration, hosts = run.configuration, len(hosts_of(run))
-    processes = (configuration.world_size + configuration.servers) / hosts
+    trainers = configuration.world_size / hosts
+    processes = trainers + configuration.servers / hosts
     if cores and processes > cores:
         yield Diagnostic("cores", f"{processes:g} trainers and servers on a host of {counted(cores, 'core')}")
-    elif cores and configuration.world_size * configuration.threads_per_device / hosts > cores:
+    elif cores and trainers * configuration.threads_per_device > cores:
         threads = counted(configuration.threads_per_device, "thread")
-        yield Diagnostic("cores", f"{processes:g} processes of {threads} on {counted(cores, 'core')}")
+        yield Diagnostic("cores", f"{trainers:g} trainers of {threads} on {counted(cores, 'core')}")
 
 
 METRICS = (

@@ -49,6 +49,8 @@ def network_rate_before(run: Run) -> float | None:
             return None
         begins[node] = min(window.begin_ns, begins.get(node, window.begin_ns))
     telemetry = [node for node in run.telemetry if node.node in begins]
+    if len(telemetry) < len(begins):
+        return None
     return _largest([(node.before, *node.between(0, begins[node.node])) for node in telemetry])
 
 

@@ -23,7 +23,7 @@ from dlperf_study.metrics.metric import (
     once_per_run,
     only_in_tokens,
 )
-from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
+from dlperf_study.metrics.throughput import makespan_seconds, slowest_rank, slowest_training
 from dlperf_study.study.exchange import PUSH_PULL
 
 #: Share of the window that late updates may take after it.
@@ -63,8 +63,8 @@ def step_percentile(run: Run, percentile: int) -> float | None:
 
 
 def drain_seconds(run: Run) -> float:
-    """Return the longest time that updates of a rank were certainly pending after its window."""
-    return max(float(log.end["drain_seconds"]) for log in run.ranks)
+    """Return how long updates of the rank that was done last were certainly pending after its window."""
+    return float(slowest_rank(run).end["drain_seconds"])
 
 
 def drain_resolution_seconds(run: Run) -> float:
@@ -163,7 +163,8 @@ METRICS = (
     Metric(
         "drain_seconds",
         "Drain",
-        "longest time for which updates of a rank were certainly pending after its window; it counts as training",
+        "time for which updates of the rank that was done last were certainly pending after its window; it counts as "
+        "training",
         R,
         unit="s",
         value=drain_seconds,

@@ -16,7 +16,12 @@ from dlperf_study.study.study import COMPARISON
 @once_per_run
 def slowest_training(run: Run) -> Window:
     """Return the training window of the rank whose updates were done last; every completed run has one."""
-    return max(run.ranks, key=rank_seconds).windows[TRAINING]
+    return slowest_rank(run).windows[TRAINING]
+
+
+def slowest_rank(run: Run) -> RankLog:
+    """Return the log of the rank whose updates were done last."""
+    return max(run.ranks, key=rank_seconds)
 
 
 def rank_seconds(log: RankLog) -> float:
@@ -31,22 +36,22 @@ def makespan_seconds(run: Run) -> float:
 
 def throughput(run: Run) -> float | None:
     """Return samples/s of the whole job: global batch × measured steps / makespan; None if a sample is not known."""
-    if recorded := _recorded(run, lambda window: window.samples):
+    if (recorded := _recorded(run, lambda window: window.samples)) is not None:
         return recorded / makespan_seconds(run)
     batch = run.configuration.global_batch
     return batch * slowest_training(run).steps / makespan_seconds(run) if batch else None
 
 
-def _recorded(run: Run, counts: Callable[[Window], Floats | None]) -> float:
-    """Return what all ranks trained by what each says of its steps; 0 where one does not say it."""
+def _recorded(run: Run, counts: Callable[[Window], Floats | None]) -> float | None:
+    """Return what all ranks trained by what each says of its steps; None where none says it: all do, or none does."""
     counts_of_ranks = [counts(window) for window in run.windows(TRAINING)]
-    recorded = [count.sum() for count in counts_of_ranks if count is not None]
-    return float(sum(recorded)) if len(recorded) == len(run.ranks) else 0.0
+    recorded = [float(count.sum()) for count in counts_of_ranks if count is not None]
+    return sum(recorded) if recorded else None
 
 
 def token_throughput(run: Run) -> float | None:
     """Return tokens/s of the whole job: tokens of a step × measured steps / makespan; None if they are not known."""
-    if recorded := _recorded(run, lambda window: window.tokens):
+    if (recorded := _recorded(run, lambda window: window.tokens)) is not None:
         return recorded / makespan_seconds(run)
     program, configuration = run.facts.get("program"), run.configuration
     # Ranks that share the work on a sequence do not count it twice.
@@ -75,10 +80,11 @@ def sum_of_rank_rates(run: Run) -> float | None:
 def mean_of_rates(run: Run) -> float | None:
     """Return the arithmetic mean of the slowest rank's per-step rates, in samples/s; None if a sample is not known.
 
-    Never below ``throughput``; for comparison with results that were published in this way.
+    Of equal steps never below ``throughput``; for comparison with results that were published in this way.
     """
-    batch = run.configuration.global_batch
-    return float(np.mean(batch / slowest_training(run).step_seconds)) if batch else None
+    recorded = [window.samples for window in run.windows(TRAINING) if window.samples is not None]
+    batch = np.sum(recorded, axis=0) if recorded else run.configuration.global_batch
+    return float(np.mean(batch / slowest_training(run).step_seconds)) if np.any(batch) else None
 
 
 METRICS = (

@@ -142,6 +142,7 @@ METRICS = (
         dtype=MAYBE_INT,
         value=lambda run: run.ranks[0].facts.get("parameters"),
         summary=Summary.FACT,
+        same_within="identity",
     ),
     Metric(
         "gradient_bytes",

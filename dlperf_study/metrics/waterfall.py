@@ -10,6 +10,7 @@ can, which are the bubble of a pipeline and the input wait.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from dlperf_study.metrics.comparison import Samples, samples_of
@@ -139,7 +140,8 @@ def _common(sample: Sample, compared: Sample) -> Estimate:
     """Return the mean of the runs that differences are made of: those of common rounds, where enough are."""
     if sample.rounds is None or compared.rounds is None:
         return sample.estimate
-    is_common = pd.Series(sample.rounds).isin(compared.rounds).to_numpy()
+    # A run in no round has none in common: NaN is not equal to NaN.
+    is_common = np.isin(sample.rounds, compared.rounds)
     if is_common.sum() < len(sample.values) and len(sample.within_rounds(compared)) >= 3:
         return replace(sample, values=sample.values[is_common], rounds=sample.rounds[is_common]).estimate
     return sample.estimate

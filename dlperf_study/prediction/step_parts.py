@@ -6,8 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.study.exchange import PUSH_PULL, STRATEGIES
 from dlperf_study.study.parallel_parameters import DEGREES
+from dlperf_study.study.precision import REDUCED_PARAMETERS
 
 #: The dimensions along which a model is copied or its parameters divided: over more nodes these grow.
 _GROWING_GROUPS = ("data", "shard")
@@ -23,7 +25,7 @@ class StepParts:
     ``exchange_error``: the standard error of its logarithm. ``latency_seconds``: of one exchange of no bytes, fitted
     to several sizes. ``exchanged_bytes``: what a rank exchanges in a step. ``ranks``: how many take part in the
     exchange. ``gathers``: it gathers or scatters what ranks divide among them. ``is_asynchronous``: ranks don't wait
-    for each other.
+    for each other. ``has_short_gradients``: they are exchanged in 16 bits.
     """
 
     step_seconds: float
@@ -39,7 +41,7 @@ class StepParts:
     exchanged_bytes: float | None = None
     gathers: bool = False
     is_asynchronous: bool = False
-    gradient_compression: str = "none"
+    has_short_gradients: bool = False
 
     @property
     def exposed_seconds(self) -> float | None:
@@ -71,7 +73,7 @@ def step_parts_of(row: Any) -> StepParts | None:
         exchanged_bytes=_bytes(row, groups),
         gathers=any(_value(row, f"{kind}_bytes") for kind in ("all_gather", "reduce_scatter")),
         is_asynchronous=row.strategy in STRATEGIES and STRATEGIES[row.strategy].exchange == PUSH_PULL,
-        gradient_compression=str(getattr(row, "gradient_compression", "none")),
+        has_short_gradients=row.gradient_compression == "fp16" or row.precision in REDUCED_PARAMETERS,
     )
 
 
@@ -90,7 +92,7 @@ def _value(row: Any, name: str) -> float | None:
 
 def _log_error(row: Any, name: str) -> float | None:
     """Return the standard error of the logarithm of a mean, from its 95 % interval."""
-    low, high = _value(row, f"{name}_low"), _value(row, f"{name}_high")
-    if not low or not high or low <= 0:
+    value, low, high = (_value(row, f"{name}{bound}") for bound in ("", "_low", "_high"))
+    if not value or not low or not high or low <= 0:
         return None
-    return math.log(high / low) / 4
+    return Estimate.of_printed(value, low, high, int(row.runs_completed)).error

@@ -125,8 +125,8 @@ def _gradients(model: StepModel, value: str) -> StepModel:
     parts = model.curve.last.parts
     if model.cost.algorithm.name not in ALL_REDUCES:
         raise WhatIfError(f"gradients={value}: only an all-reduce has compressed gradients")
-    if parts and parts.gradient_compression == value:
-        raise WhatIfError(f"gradients={value}: the gradients of this series are compressed already")
+    if parts and parts.has_short_gradients:
+        raise WhatIfError(f"gradients={value}: the gradients of this series have 16 bits already")
     half = None if model.exchanged_bytes is None else model.exchanged_bytes / 2
     cost = replace(
         model.cost, carried_seconds=model.cost.carried_seconds / 2, inside_seconds=model.cost.inside_seconds / 2

@@ -51,16 +51,17 @@ def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
         return Lines(history_rows(name, file))
     lower = name.lower().removesuffix(".gz")
     if lower.endswith(".csv"):
-        return Lines(_csv_rows(file))
+        return Lines(_csv_rows(name, file))
     if lower.endswith((".json", ".jsonl")):
         return Lines(_json_rows(name, file))
     return file
 
 
-def _csv_rows(file: BufferedIOBase) -> Iterator[bytes]:
+def _csv_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
     """Yield the rows of a table by the names in its first line; a value that is missing is left out.
 
-    A row of more or fewer values is no object: it is a line that can't be used.
+    A row of more or fewer values is no object: it is a line that can't be used. Raises LogError for a name that two
+    columns have.
     """
     names: list[str] = []
     for line in _lines_of(file):
@@ -68,6 +69,8 @@ def _csv_rows(file: BufferedIOBase) -> Iterator[bytes]:
         if not names:
             # Spreadsheet programs mark a text as UTF-8 by a sign before it.
             names = _cells(line.decode("utf-8-sig", errors="replace"))
+            if twice := next((column for column in names if column and names.count(column) > 1), ""):
+                raise LogError(f"{name}: two of its columns are named {twice!r}")
         elif len(cells) == len(names):
             row = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
             yield _line(CSV_ROW, json.dumps(row), line.endswith(b"\n"))

@@ -22,7 +22,11 @@ METRIC_ROW = "MLflow row: "
 DATABASE, ARTIFACTS = "mlflow.db", "mlruns"
 #: A larger one does not fit into the memory of a small machine, twice.
 _LARGEST = 1 << 30
-_METRICS = "SELECT step, timestamp, key, value FROM metrics WHERE run_uuid = ? AND NOT is_nan ORDER BY timestamp"
+#: Of a value that is no number there is 0, and a flag.
+_METRICS = (
+    "SELECT step, timestamp, key, CASE WHEN is_nan THEN 'nan' ELSE value END FROM metrics WHERE run_uuid = ? "
+    "ORDER BY timestamp"
+)
 
 
 @dataclass(frozen=True)

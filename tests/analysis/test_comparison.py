@@ -178,6 +178,8 @@ def test_waiting_for_batches_explains_and_what_was_not_measured_explains_nothing
     assert explaining_part("slower", compared_parts(estimate(4, 5), estimate(4, 5), NO_DIFFERENCE)) == SEVERAL
     assert explaining_part("faster", {"exposed_seconds": estimate(-5, -3)}) is None
     assert explaining_part("faster", compared_parts(*[Estimate(-4.0)] * 3)) is None
+    without_input = {name: part for name, part in parts.items() if "input" not in name}
+    assert explaining_part("slower", without_input) is None
 
 
 def test_the_excess_is_how_much_more_the_computation_differs_than_the_exchange():

@@ -28,7 +28,7 @@ def runs_of(effects: np.ndarray, seed: int = 0, noise: float = 0.005) -> pd.Data
 
 
 def test_every_run_is_relative_to_its_configuration():
-    rates = relative_rates(runs_of(np.zeros(ROUNDS)))
+    rates = relative_rates(runs_of(np.zeros(ROUNDS)), "throughput")
     assert len(rates) == CONFIGURATIONS * ROUNDS
     assert rates["begun"].is_monotonic_increasing
     assert rates["relative"].abs().max() < 0.05
@@ -37,19 +37,19 @@ def test_every_run_is_relative_to_its_configuration():
 
 def test_what_has_nothing_to_be_compared_with_is_left_out():
     none = runs_of(np.zeros(ROUNDS)).astype({"identity": "str"}).iloc[:0]
-    assert relative_rates(none).empty
-    assert round_effects(none) == []
+    assert relative_rates(none, "throughput").empty
+    assert round_effects(none, "throughput") == []
     runs = runs_of(np.zeros(ROUNDS))
     alone = runs.iloc[:1].assign(identity="alone")
-    assert len(relative_rates(pd.concat([runs, alone], ignore_index=True))) == len(runs)
+    assert len(relative_rates(pd.concat([runs, alone], ignore_index=True), "throughput")) == len(runs)
     runs = runs_of(np.zeros(ROUNDS))
-    assert round_effects(runs[runs["round"] == 1]) == []
-    assert round_effects(runs.assign(round=pd.NA).astype({"round": "Int64"})) == []
+    assert round_effects(runs[runs["round"] == 1], "throughput") == []
+    assert round_effects(runs.assign(round=pd.NA).astype({"round": "Int64"}), "throughput") == []
 
 
 def test_the_drift_of_a_machine_is_the_effect_of_its_rounds():
     planted = np.array([0.04, 0.02, 0.0, -0.02, -0.04])
-    effects = round_effects(runs_of(planted))
+    effects = round_effects(runs_of(planted), "throughput")
     assert [effect.round for effect in effects] == [1, 2, 3, 4, 5]
     assert {effect.configurations for effect in effects} == {CONFIGURATIONS}
     assert [effect.log_rate.mean for effect in effects] == pytest.approx(planted, abs=0.008)
@@ -62,7 +62,7 @@ def test_the_drift_of_a_machine_is_the_effect_of_its_rounds():
 def test_without_drift_intervals_cover_and_hardly_a_round_differs():
     covered, different = [], []
     for seed in range(300):
-        effects = round_effects(runs_of(np.zeros(ROUNDS), seed))
+        effects = round_effects(runs_of(np.zeros(ROUNDS), seed), "throughput")
         different.append(any(effect.is_different for effect in effects))
         for effect in effects:
             interval = effect.log_rate.interval()
@@ -76,7 +76,7 @@ def test_only_configurations_of_all_rounds_count_and_rounds_of_few_are_left_out(
     runs = runs_of(np.zeros(ROUNDS))
     missed = runs.drop(runs.index[(runs["identity"] == "configuration-0") & (runs["round"] == 2)])
     added = runs[runs["round"] == 5].iloc[:3].assign(round=6)
-    effects = round_effects(pd.concat([missed, added], ignore_index=True))
+    effects = round_effects(pd.concat([missed, added], ignore_index=True), "throughput")
     assert [effect.round for effect in effects] == [1, 2, 3, 4, 5]
     assert {effect.configurations for effect in effects} == {CONFIGURATIONS - 1}
 
@@ -87,7 +87,7 @@ def test_runs_are_relative_to_the_same_mean_as_their_rounds():
     added = runs[runs["round"] == 5].iloc[:3].assign(round=6, started="2024-05-02T08:00:00+00:00")
     added["throughput"] *= 0.9
     runs = pd.concat([runs, added], ignore_index=True)
-    by_round = np.log1p(relative_rates(runs).set_index("round")["relative"]).groupby("round").mean()
-    effects = {effect.round: effect.log_rate.mean for effect in round_effects(runs)}
+    by_round = np.log1p(relative_rates(runs, "throughput").set_index("round")["relative"]).groupby("round").mean()
+    effects = {effect.round: effect.log_rate.mean for effect in round_effects(runs, "throughput")}
     assert by_round.loc[[*effects]].tolist() == pytest.approx([*effects.values()], abs=1e-12)
     assert set(by_round.index) - set(effects) == {6}

@@ -42,6 +42,13 @@ def test_fewer_runs_than_planned_are_diagnosed(diagnostics, snapshot):
     assert diagnostic.message == snapshot
 
 
+@pytest.mark.parametrize(("completed", "is_said"), [(2, True), (0, False)])
+def test_a_run_that_found_too_little_memory_is_missing_where_others_completed(diagnostics, completed, is_said):
+    """What does not fit at all is a result, which another diagnostic says."""
+    recipes = [SMOOTH] * completed + [replace(SMOOTH, outcome="out_of_memory")] * (3 - completed)
+    assert ("runs_completed" in diagnostics(*recipes)) is is_said
+
+
 def test_runs_that_are_in_no_round_of_a_study_of_rounds_are_diagnosed(paths, diagnostics, snapshot):
     recipes = [replace(SMOOTH, order=order) for order in ("blocks", "rounds", "by hand", "blocks")]
     diagnostics(*recipes, planned=4)

@@ -9,14 +9,8 @@ import pytest
 from dlperf_study.__main__ import main
 from dlperf_study.core.errors import BusyError, EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.dataset.history import (
-    Measurement,
-    MeasurementComparison,
-    compare_measurements,
-    find_measurement,
-    measurement_names,
-    measurements_of,
-)
+from dlperf_study.dataset.history import Measurement, find_measurement, measurement_names, measurements_of
+from dlperf_study.dataset.measurement_comparison import MeasurementComparison, compare_measurements
 from dlperf_study.execution.driver import put_aside
 from dlperf_study.machines.supervision import locks
 from dlperf_study.machines.supervision.locks import machine_lock
@@ -231,6 +225,19 @@ def test_dates_of_another_network_do_not_tell_how_dates_differ(paths):
     changes = {change.identity: change for change in compare_measurements(*measurements_of("example")[-2:]).throughputs}
     assert changes[ONE.identity].dates.departure is None or changes[ONE.identity].verdict.word != SLOWER
     assert changes[TWO.identity].dates.departure is not None
+
+
+def test_speedups_over_different_baselines_are_not_compared(paths):
+    other = replace(TWO, framework="torch_ddp")
+    for baseline in (ONE, other, other):
+        planned = [Planned(item, SOONER, baseline=baseline) for item in (ONE, TWO, other)]
+        put_aside(write_study(paths, planned), cluster())
+    compared = [compare_measurements(find_measurement("example@2"), find_measurement(f"example@{k}")) for k in (1, 3)]
+    assert [len(comparison.throughputs) for comparison in compared] == [3, 3]
+    assert [[change.identity for change in comparison.speedups] for comparison in compared] == [
+        [],
+        [ONE.identity, TWO.identity],
+    ]
 
 
 def test_another_study_is_compared_with_all_dates_of_the_one_before(four_dates):

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.dataset.history import MeasurementComparison, compare_measurements, find_measurement
+from dlperf_study.dataset.history import find_measurement
 from dlperf_study.dataset.ingestion.ingestion import ingest
+from dlperf_study.dataset.measurement_comparison import MeasurementComparison, compare_measurements
 from dlperf_study.readers.identification import identify_logs
 from dlperf_study.report.tables.history_tables import change_sentences
 from tests.ingest.conftest import WriteLog, declare, folder, paths, write_log

@@ -12,7 +12,8 @@ from dlperf_study.api.plot import known_metrics, varying_columns
 from dlperf_study.audit.audit import audit
 from dlperf_study.audit.result_frames import results_of_dataset
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.dataset.history import Measurement, compare_measurements
+from dlperf_study.dataset.history import Measurement
+from dlperf_study.dataset.measurement_comparison import compare_measurements
 from dlperf_study.report import figures
 from dlperf_study.report.figures.line_charts import IDEAL
 from dlperf_study.report.sentences import scaling

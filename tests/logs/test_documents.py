@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from dlperf_study.core.errors import Severity
+from dlperf_study.core.errors import LogError, Severity
 from dlperf_study.readers.json_lines import as_lines
 from dlperf_study.readers.log_reader import read_log
 
@@ -35,6 +35,11 @@ def content(name, text):
 )
 def test_rows_become_lines(name, text, lines):
     assert content(name, text) == lines
+
+
+def test_two_columns_of_one_name_are_refused():
+    with pytest.raises(LogError, match=r"results\.csv.*'images/sec'"):
+        content("results.csv", "step,images/sec,images/sec\n1,100,90\n")
 
 
 def test_a_compressed_table_is_read(tmp_path):

@@ -76,7 +76,7 @@ def test_more_servers_share_what_trainers_push():
 
 
 def test_a_series_that_can_not_be_changed_so_is_refused_with_the_reason():
-    compressed = measured(gradient_compression="fp16")
+    compressed = measured(has_short_gradients=True)
     for series, changes in (
         (compressed, {"gradients": "fp16"}),
         (of_servers(1, 2, 4), {"algorithm": "tree"}),

@@ -4,14 +4,15 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dlperf_study.audit.published import load
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.printed_waterfall import printed_waterfalls
-from dlperf_study.metrics.statistics import Interval
-from dlperf_study.metrics.waterfall import exposed_of_kinds
+from dlperf_study.metrics.statistics import Interval, Sample
+from dlperf_study.metrics.waterfall import _common, exposed_of_kinds
 from dlperf_study.report import figures, tables
 from dlperf_study.report.figures.style import COLUMN, PAGE
 from dlperf_study.report.figures.waterfall_figure import printed_waterfall
@@ -28,6 +29,12 @@ def lossy(recipe: Recipe, **changes: Any) -> Dataset:
     """Return a study of one and of two devices, of which two have this recipe."""
     one, two = configuration(devices_per_node=1), configuration(devices_per_node=2, **changes)
     return study(Planned(one, _ALONE), Planned(two, recipe, baseline=one))
+
+
+def test_a_run_in_no_round_is_in_neither_end():
+    rounds = np.array([1.0, 2.0, 3.0, np.nan])
+    sample = Sample(np.array([1.0, 2.0, 3.0, 100.0]), rounds)
+    assert _common(sample, Sample(np.ones(4), rounds)).mean == 2.0
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ _NO_TIMES = "No two runs of one configuration have a time at which they began."
 def drift(dataset: Dataset) -> Iterator[Figure]:
     """Yield how much faster or slower than its configuration each run was, by the time at which it began."""
     completed = context.completed_runs(dataset)
-    runs, effects = relative_rates(completed), round_effects(completed)
+    runs, effects = relative_rates(completed, dataset.rate), round_effects(completed, dataset.rate)
     draw = partial(_draw_drift, dataset, runs, effects) if len(runs) else None
     on_rounds = _ROUNDS if effects else _INCOMPLETE_ROUNDS if runs["round"].notna().any() else _NO_ROUNDS
     caption = f"{_DRIFT_CAPTION} {on_rounds} {context.conditions(dataset)}"

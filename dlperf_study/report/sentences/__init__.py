@@ -5,7 +5,7 @@ from itertools import groupby
 
 from dlperf_study.core.wording import counted, in_sentence
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.history import MeasurementComparison
+from dlperf_study.dataset.measurement_comparison import MeasurementComparison
 from dlperf_study.report import context
 from dlperf_study.report.compliance import Compliance, checked_rules
 from dlperf_study.report.formatting import listed

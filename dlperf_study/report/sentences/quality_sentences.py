@@ -198,7 +198,7 @@ def _steadiness(given: Answer, count: int) -> str:
 
 def drift_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield which rounds differ from the mean of all, after Holm; nothing without rounds that can be compared."""
-    effects = round_effects(context.completed_runs(dataset))
+    effects = round_effects(context.completed_runs(dataset), dataset.rate)
     tested = [effect for effect in effects if effect.log_rate.error is not None]
     if not tested:
         return

@@ -4,13 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.wording import counted, first_of, level
-from dlperf_study.dataset.history import (
-    Change,
-    Measurement,
-    MeasurementComparison,
-    compare_measurements,
-    differences_of_most_similar,
-)
+from dlperf_study.dataset.history import Measurement, differences_of_most_similar
+from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison, compare_measurements
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.metrics.drift import MINIMUM_DATES

@@ -246,7 +246,7 @@ def _precision_columns(dataset: Dataset) -> tuple[str, ...]:
 
 def rounds(dataset: Dataset) -> Table:
     """Return how much faster or slower each round was than the mean of all: whether the machine drifted."""
-    effects = round_effects(context.completed_runs(dataset))
+    effects = round_effects(context.completed_runs(dataset), dataset.rate)
     rows = []
     for effect in effects:
         begun = f"{effect.begun:%Y-%m-%d %H:%M}"

@@ -1,0 +1,209 @@
+"""What changed from one measurement of a study to another: rates, speedups, and the conditions of both."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from dlperf_study.core.errors import BaselineError, EvidenceError
+from dlperf_study.dataset.history import Measurement, earlier_dates, share_identities
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.metrics.comparison import (
+    EQUAL,
+    FASTER,
+    NOT_DISTINGUISHABLE,
+    SLOWER,
+    Verdict,
+    throughput_ratio,
+    verdicts,
+    widest_equality,
+)
+from dlperf_study.metrics.drift import DateChange, date_changes
+from dlperf_study.metrics.statistics import Estimate
+from dlperf_study.study.job import Outcome
+
+#: Regressions first, and last what nothing can be said of.
+ORDER = (SLOWER, FASTER, NOT_DISTINGUISHABLE, EQUAL, None)
+#: What is recorded of a run and may explain a change.
+CONDITIONS = (
+    *("cluster", "launcher", "host", "device", "device_name", "link", "cpu_model", "cores", "memory_bytes"),
+    *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
+    *("library", "library_version", "python_version", "library_settings", "measuring_code", "git_commit"),
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the throughput or speedup of one configuration changed, and what may be said of it.
+
+    No verdict has a word before enough earlier dates tell how dates differ.
+    """
+
+    identity: str
+    dates: DateChange
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class ConditionChange:
+    """A column of the runs whose values differ between two measurements; each list in order of appearance."""
+
+    column: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MeasurementComparison:
+    """Two measurements and what changed between them.
+
+    ``earlier``: the measurements that tell how dates differ. ``throughputs`` and ``speedups`` have regressions first.
+    ``other_networks``: identities under which the two trained different numbers of parameters, which are not compared.
+    """
+
+    before: Measurement
+    after: Measurement
+    earlier: tuple[Measurement, ...]
+    throughputs: tuple[Change, ...]
+    speedups: tuple[Change, ...]
+    conditions: tuple[ConditionChange, ...]
+    other_networks: tuple[str, ...]
+
+    @property
+    def has_common_configurations(self) -> bool:
+        """Whether any configuration has completed runs in both."""
+        return not self.before.throughputs.keys().isdisjoint(self.after.throughputs)
+
+    @property
+    def only_before(self) -> list[str]:
+        """The identities of which only the earlier one has completed runs."""
+        return [identity for identity in self.before.throughputs if identity not in self.after.throughputs]
+
+    @property
+    def only_after(self) -> list[str]:
+        """The identities of which only the later one has completed runs."""
+        return [identity for identity in self.after.throughputs if identity not in self.before.throughputs]
+
+
+def compare_measurements(
+    before: Measurement, after: Measurement, earlier: Sequence[Measurement] | None = None
+) -> MeasurementComparison:
+    """Return what changed from one measurement to another.
+
+    ``earlier``: the measurements that tell how dates differ; those of ``earlier_dates`` if left out.
+    Raises EvidenceError when both are the same measurement, or their rates have different units.
+    """
+    if before.dataset.folder.resolve() == after.dataset.folder.resolve():
+        raise EvidenceError(f"{before.name} and {after.name} are the same measurement; name two")
+    earlier = tuple(earlier_dates(before, after) if earlier is None else earlier)
+    after = share_identities(before, after)
+    units = [COLUMNS[measurement.dataset.rate].unit for measurement in (before, after)]
+    if units[0] != units[1]:
+        raise EvidenceError(f"the rates of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
+    throughputs = _changes(_log_rates, before, after, earlier)
+    speedups = _changes(_log_speedups, before, after, earlier, _without_common_baseline)
+    widest = max(widest_equality(before.dataset.plan), widest_equality(after.dataset.plan))
+    changes_of_throughput, changes_of_speedup = _ordered(throughputs, speedups, widest)
+    return MeasurementComparison(
+        before,
+        after,
+        earlier,
+        changes_of_throughput,
+        changes_of_speedup,
+        _condition_changes(before, after),
+        _other_networks(before, after),
+    )
+
+
+def _other_networks(before: Measurement, after: Measurement) -> tuple[str, ...]:
+    """Return the identities under which two measurements trained different numbers of parameters."""
+    parameters = _parameters(before).to_frame("before").join(_parameters(after).rename("after"), how="inner")
+    return tuple(parameters.index[parameters["before"] != parameters["after"]])
+
+
+def _without_common_baseline(before: Measurement, after: Measurement) -> set[str]:
+    """Return the identities whose speedups are over different baselines, or of networks of different sizes."""
+    baselines = [
+        {entry.configuration.identity: entry.baseline_identity for entry in date.dataset.plan.entries}
+        for date in (before, after)
+    ]
+    networks = _other_networks(before, after)
+    return {
+        identity
+        for identity, baseline in baselines[0].items()
+        if identity in networks or baseline in networks or baseline != baselines[1].get(identity)
+    }
+
+
+def _changes(
+    values: Callable[[Measurement], Mapping[str, Estimate]],
+    before: Measurement,
+    after: Measurement,
+    earlier: Sequence[Measurement],
+    not_compared: Callable[[Measurement, Measurement], Collection[str]] = _other_networks,
+) -> dict[str, DateChange]:
+    """Return how values of both measurements changed, by identity, without those that are ``not_compared``."""
+    comparable = []
+    for date in (before, *earlier):
+        is_in_unit = date.dataset.rate == after.dataset.rate
+        left_out = not_compared(date, after) if is_in_unit else tuple(date.throughputs)
+        comparable.append({identity: value for identity, value in values(date).items() if identity not in left_out})
+    return date_changes(comparable[0], values(after), comparable[1:])
+
+
+def _ordered(
+    throughputs: Mapping[str, DateChange], speedups: Mapping[str, DateChange], widest: float
+) -> Iterator[tuple[Change, ...]]:
+    """Yield the changes of each kind, by verdict and then by size; the verdicts of both kinds are made together."""
+    kinds = (throughputs, speedups)
+    departures = {}
+    for kind, changes in enumerate(kinds):
+        for identity, change in changes.items():
+            departures[f"{kind} {identity}"] = change.departure or Estimate(0.0)
+    decided = verdicts(departures, widest)
+    for kind, changes in enumerate(kinds):
+        rows = [Change(identity, change, decided[f"{kind} {identity}"]) for identity, change in changes.items()]
+        yield tuple(sorted(rows, key=lambda row: (ORDER.index(row.verdict.word), row.dates.log_ratio.mean)))
+
+
+def _log_rates(measurement: Measurement) -> dict[str, Estimate]:
+    """Return the mean logarithms of the rates of each configuration, by identity."""
+    return {identity: sample.logarithms.estimate for identity, sample in measurement.throughputs.items()}
+
+
+def _log_speedups(measurement: Measurement) -> dict[str, Estimate]:
+    """Return the logarithms of the speedups, by identity; without baselines, and without what has no measured one."""
+    speedups = {}
+    for entry in measurement.dataset.plan.entries:
+        identity = entry.configuration.identity
+        if identity in measurement.throughputs and not entry.is_baseline:
+            try:
+                speedups[identity] = throughput_ratio(entry, "baseline", measurement.throughputs)
+            except BaselineError:
+                # The report of that measurement says so.
+                continue
+    return speedups
+
+
+def _parameters(measurement: Measurement) -> pd.Series:
+    return measurement.dataset.configurations.set_index("identity")["parameters"].dropna()
+
+
+def _condition_changes(before: Measurement, after: Measurement) -> tuple[ConditionChange, ...]:
+    """Return what is recorded of the completed runs that both measured and is not the same in both.
+
+    What only one of them recorded is no change: older evidence has no record of some.
+    """
+    differing = []
+    for column in CONDITIONS:
+        levels_before, levels_after = _levels(before, after, column), _levels(after, before, column)
+        if levels_before and levels_after and set(levels_before) != set(levels_after):
+            differing.append(ConditionChange(column, levels_before, levels_after))
+    return tuple(differing)
+
+
+def _levels(measurement: Measurement, other: Measurement, column: str) -> tuple[str, ...]:
+    """Return the values of a column of the completed runs of the configurations that the other has too."""
+    runs = measurement.dataset.runs
+    in_both = (runs["outcome"] == Outcome.COMPLETED) & runs["identity"].isin(list(other.throughputs))
+    return tuple(map(str, runs.loc[in_both, column].dropna().unique()))
