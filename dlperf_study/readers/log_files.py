@@ -47,7 +47,8 @@ class LogFile:
 def find_log_files(path: Path) -> list[LogFile]:
     """Return the files below a folder or in an archive, ordered by path; hidden files are left out.
 
-    Links to nothing, pipes and sockets are included, so that reading them reports that they can't be read.
+    A link to a folder is followed, unless it leads to one that is read anyway. Links to nothing, pipes and sockets are
+    included, so that reading them reports that they can't be read.
 
     Raises:
         LogError: there is no such folder or file, an archive is damaged, or a folder can't be listed.
@@ -61,14 +62,26 @@ def find_log_files(path: Path) -> list[LogFile]:
         raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
 
     files = [path] if path.is_file() else []
-    for folder, _, names in os.walk(path, onerror=refuse) if not files else []:
+    seen = {path}
+    for folder, folders, names in os.walk(path, onerror=refuse, followlinks=True) if not files else []:
         files += map(Path(folder).joinpath, names)
+        folders[:] = [name for name in folders if _is_new(Path(folder, name), path, seen)]
     log_files: list[LogFile] = []
     for file in files:
         for log_file in _log_files_in(file, path):
             if not any(part.startswith(".") or part == "__MACOSX" for part in log_file.parts[1:]):
                 log_files.append(log_file)
     return sorted(log_files, key=attrgetter("natural_order"))
+
+
+def _is_new(folder: Path, root: Path, seen: set[Path]) -> bool:
+    """Return whether a folder is read under this name, and note it: one below the root is under its own name."""
+    target = folder.resolve()
+    is_elsewhere = folder.is_symlink() and (target.is_relative_to(root) or root.is_relative_to(target))
+    if is_elsewhere or target in seen:
+        return False
+    seen.add(target)
+    return True
 
 
 def stem(name: str) -> str:

@@ -40,6 +40,20 @@ def test_a_folder_that_cannot_be_listed_is_an_error(half_closed):
         find_log_files(half_closed)
 
 
+def test_a_linked_folder_is_read_once(tmp_path):
+    results, scratch = tmp_path / "results", tmp_path / "scratch"
+    for folder in (results / "run1", scratch / "run2"):
+        folder.mkdir(parents=True)
+        (folder / "train.log").touch()
+    (results / "run2").symlink_to(scratch / "run2")
+    for twice, target in (("latest", results / "run1"), ("again", scratch / "run2"), ("above", tmp_path)):
+        (results / twice).symlink_to(target)
+    (scratch / "run2" / "back").symlink_to(scratch)
+    files = [log_file.relative_path for log_file in find_log_files(results)]
+    assert "run1/train.log" in files
+    assert len(files) == 2
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"\x1f\x8b", bytes(range(256)) * 9])
 def test_an_archive_that_cannot_be_read_is_an_error(tmp_path, content):
     archive = tmp_path / "logs.zip"

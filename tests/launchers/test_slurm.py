@@ -15,7 +15,7 @@ from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import IMPORT_SECONDS
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.launchers import slurm as launcher
-from dlperf_study.machines.slurm import queue
+from dlperf_study.machines.slurm import queue, submitted_job
 from dlperf_study.machines.slurm.allocation import allocated_nodes, srun
 from dlperf_study.machines.slurm.queue import (
     Partition,
@@ -229,6 +229,17 @@ def test_slurm_s_word_is_waited_for_when_a_task_was_killed(tmp_path, monkeypatch
     result = Watch(job, SlurmSettings(poll_seconds=0.01)).result(0)
     assert (result.outcome, result.reason) == (Outcome.FAILED, f"NODE_FAIL: {killed.reason}")
     assert not answers
+
+
+def test_a_job_that_failed_before_its_run_says_what_it_printed(tmp_path, monkeypatch):
+    job = SubmittedJob(JobPaths(tmp_path), (), 600)
+    job.paths.job_id.write_text("7\n")
+    job.paths.output.write_text("Traceback (most recent call last):\nModuleNotFoundError: No module named 'numpy'\n")
+    monkeypatch.setattr(submitted_job, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(queue, "job", lambda job_id: QueuedJob("FAILED", job_id=job_id))
+    result = Watch(job, SlurmSettings(poll_seconds=0.01)).result(0)
+    assert result.outcome is Outcome.FAILED
+    assert f"No module named 'numpy' ({job.paths.output})" in result.reason
 
 
 def test_a_submitted_job_is_read_as_it_was_submitted(tmp_path, monkeypatch):

@@ -8,6 +8,8 @@ import sys
 import psutil
 import pytest
 
+from dlperf_study.core.errors import RunError
+from dlperf_study.machines.supervision import processes
 from dlperf_study.machines.supervision.processes import (
     DRIVER_MARK,
     end,
@@ -65,13 +67,23 @@ def test_a_survivor_is_ended_when_another_process_has_the_id_of_its_owner():
     require_end_of_survivor(DRIVER_MARK, mark)
 
 
+def test_a_survivor_that_can_not_be_ended_is_an_error(monkeypatch):
+    with subprocess.Popen(["sleep", "60"]) as waiting:
+        monkeypatch.setattr(processes, "marked", lambda variable: [psutil.Process(waiting.pid)])
+        monkeypatch.setattr(processes, "_is_orphan", lambda process, variable: True)
+        monkeypatch.setattr(processes, "end", lambda survivors: [])
+        with pytest.raises(RunError, match=f"can't be ended: {waiting.pid};"):
+            processes.end_survivors()
+        waiting.kill()
+
+
 def test_only_a_process_that_was_still_there_is_named_as_ended():
     """Two drivers may find the same survivor; the one that comes too late has ended nothing."""
     with subprocess.Popen(["sleep", "60"]) as sleeping, subprocess.Popen(["sleep", "61"]) as killed:
-        processes = [psutil.Process(each.pid) for each in (killed, sleeping)]
+        found = [psutil.Process(each.pid) for each in (killed, sleeping)]
         killed.kill()
         killed.wait()
-        assert end(processes) == [f"{sleeping.pid}: sleep"]
+        assert end(found) == [f"{sleeping.pid}: sleep"]
 
 
 #: A process of a parent that has ended, with a session and an environment of its own: no mark finds it.

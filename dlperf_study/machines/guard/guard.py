@@ -255,9 +255,9 @@ class _Guard:
 
 
 def _create_node_folder(folder: Path) -> None:
-    """Create the node's own work folder. Nodes that share one would remove each other's files."""
+    """Create the node's own work folder, for this user only. Nodes that share one would remove each other's files."""
     try:
-        folder.mkdir(parents=True)
+        folder.mkdir(mode=0o700, parents=True)
     except FileExistsError as error:
         remedy = "name one that is each node's own, or, where outputs/ is shared as well, shared_files: true"
         raise RunError(f"work_folder: {folder} was made by another node of this run; {remedy}") from error

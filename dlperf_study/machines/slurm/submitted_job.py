@@ -17,6 +17,7 @@ from pydantic import Field, TypeAdapter
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import ConfigurationPaths, JobPaths
+from dlperf_study.core.wording import last_line
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.slurm import queue
@@ -216,8 +217,17 @@ class Watch:
                     return explain_by_slurm(result, self._queued)
             elif self._failure:
                 end(self._job)
-                return JobResult(*self._failure, seconds=None)
+                outcome, reason = self._failure
+                return JobResult(outcome, f"{reason}{self._printed()}", seconds=None)
             time.sleep(self._poll_seconds)
+
+    def _printed(self) -> str:
+        """Return the last line that a failed job printed, and where: what started the run ended before its guards."""
+        output = self._job.paths.output
+        if self._queued.state != "FAILED" or not output.is_file():
+            return ""
+        line = last_line(output.read_text(encoding="utf-8", errors="replace"))
+        return f": {line} ({output})" if line else ""
 
     def _update(self) -> None:
         """Ask Slurm for the job; a failure that is decided once stays so."""

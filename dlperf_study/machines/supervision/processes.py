@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from dlperf_study.core.errors import RunError
 from dlperf_study.core.signals import PASSED_ON_SIGNALS
 
 #: The module of the guard, the parent of what one run started on one machine; the mark is its argument.
@@ -73,13 +74,19 @@ def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
 
 
 def end_survivors() -> tuple[str, ...]:
-    """End what dead drivers have left, which no other process will end; return ``pid: command`` of each."""
+    """End what dead drivers have left, which no other process will end; return ``pid: program`` of each.
+
+    Raises RunError where one can't be ended, as while it waits for a device: it would compute beside what is measured.
+    """
     orphans = {}
     for variable in (RUN_MARK, DRIVER_MARK):
         for process in marked(variable):
             if _is_orphan(process, variable):
                 orphans[process.pid] = process
-    return tuple(end(orphans.values()))
+    ended = end(orphans.values())
+    if alive := [str(pid) for pid, process in orphans.items() if _is_alive(process)]:
+        raise RunError(f"an earlier study left processes that can't be ended: {', '.join(alive)}; see what holds them")
+    return tuple(ended)
 
 
 def is_marked(pid: int, variable: str, value: str) -> bool:
@@ -91,7 +98,7 @@ def is_marked(pid: int, variable: str, value: str) -> bool:
 
 
 def end_marked(variable: str, value: str) -> list[str]:
-    """End all processes with this mark, until none is left; return ``pid: command`` of each."""
+    """End all processes with this mark, until none is left; return ``pid: program`` of each."""
     ended: list[str] = []
     while processes := marked(variable, value):
         ended += end(processes)
@@ -99,7 +106,7 @@ def end_marked(variable: str, value: str) -> list[str]:
 
 
 def end_children() -> list[str]:
-    """End all processes below this one, until none is left; return ``pid: command`` of each."""
+    """End all processes below this one, until none is left; return ``pid: program`` of each."""
     ended: list[str] = []
     while pids := [child.pid for child in psutil.Process().children() if _is_alive(child)]:
         ended += end_with_descendants(pids)
@@ -107,7 +114,7 @@ def end_children() -> list[str]:
 
 
 def end_with_descendants(pids: Iterable[int]) -> list[str]:
-    """End processes and all below them, whatever their environment holds; return ``pid: command`` of each.
+    """End processes and all below them, whatever their environment holds; return ``pid: program`` of each.
 
     A process that is just starting a program has no environment that can be read, so its mark would not be found.
     """
@@ -120,7 +127,7 @@ def end_with_descendants(pids: Iterable[int]) -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process]) -> list[str]:
-    """Kill processes and wait until they are dead; return ``pid: command`` of each that still was there.
+    """Kill processes and wait until they are dead; return ``pid: program`` of each that still was there.
 
     Kill and not terminate: nothing in them is worth waiting for, and a rank that hangs would ignore it.
     Dead and not reaped: in a container there may be no process that reaps.
@@ -139,7 +146,7 @@ def end(processes: Iterable[psutil.Process]) -> list[str]:
 
 
 def stopped_names(pid: int | None) -> list[str]:
-    """Return ``pid: command`` of those that a signal has stopped, as SIGSTOP does: a process, and all below it."""
+    """Return ``pid: program`` of those that a signal has stopped, as SIGSTOP does: a process, and all below it."""
     names = []
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
