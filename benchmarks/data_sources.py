@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.machines.cluster.software import library_versions, software
+from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.programs import data_sources
 from dlperf_study.programs.data_sources._base import Consumer
 from dlperf_study.programs.data_sources._host_batches import MadeUpSamples, host_samples
@@ -87,7 +88,8 @@ def main() -> int:
                 print(f"{comparison.source}: not measured, {comparison.library} is not installed", flush=True)
                 continue
             command = [sys.executable, "-m", "benchmarks.data_sources", str(index)]
-            failed |= bool(subprocess.run(command, env=environment, check=False).returncode)
+            with machine_lock("benchmarks"):
+                failed |= bool(subprocess.run(command, env=environment, check=False).returncode)
     return int(failed)
 
 

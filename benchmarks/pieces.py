@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
+from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.programs import frameworks
 from dlperf_study.programs.frameworks._base import Trainer
 from dlperf_study.programs.worker.feed import Feed
@@ -47,7 +48,8 @@ def main() -> int:
         return 0
     is_good = True
     for ranks in (1, 2):
-        pairs = measured_pairs(ranks, options.seconds)
+        with machine_lock("benchmarks"):
+            pairs = measured_pairs(ranks, options.seconds)
         ratio, low, high = ratio_of(pairs)
         text = f"{ranks} ranks: with / without pieces = {ratio:.4f}, 95 % interval [{low:.4f}, {high:.4f}]"
         print(f"{text}, {len(pairs)} pairs of blocks: {judged(low, high)}", flush=True)

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from dlperf_study.machines.cluster.software import library_versions, software
+from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.programs import frameworks
 from dlperf_study.programs.questions import packages, packages_of_libraries
 from dlperf_study.programs.worker.feed import Feed
@@ -48,7 +49,8 @@ def main() -> int:
             continue
         environment = {**os.environ, **ENVIRONMENT}
         command = [sys.executable, __file__, name]
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        with machine_lock("benchmarks"):
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         value = float(done.stdout.split()[-1])
         print(f"{name}: worker / bare loop = {value:.4f} (limit: 1 ± {LIMIT})", flush=True)
         failed |= abs(value - 1) > LIMIT
