@@ -97,7 +97,9 @@ def replace_by_gpu_build(name: str, index: str, log: Log) -> None:
         log.run(fetch, f"pip found no {requirement} at {index}; does it have builds for this Python?")
         say(f"{name} 2/3: installing it in place of {library.cpu_package}")
         wheels = [f"{wheel}{library.extra}" for wheel in Path(folder).iterdir()]
-        log.run([*PIP, "uninstall", "--yes", library.cpu_package], f"pip could not remove {library.cpu_package}.")
+        # An older build for GPUs too: pip would take one of this version for installed, although its files are gone.
+        packages = dict.fromkeys((library.cpu_package, library.gpu_package))
+        log.run([*PIP, "uninstall", "--yes", *packages], f"pip could not remove {library.cpu_package}.")
         put_back = f"To put the one for CPUs back: pip install -r {library.lock}"
         further_index = [] if index == DEFAULT_INDEX else ["--extra-index-url", index]
         log.run([*PIP, "install", *further_index, *wheels], f"pip could not install it. {put_back}")

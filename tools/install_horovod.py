@@ -47,6 +47,7 @@ def install() -> None:
     log.run([*PIP, "install", *requirements(helpers)], "pip could not install them; is there a network?")
     wheel = built_wheel(options, log)
     say("horovod 3/4: installing the wheel")
+    STAMP.clear()
     log.run([*PIP, "install", "--no-index", "--no-deps", "--force-reinstall", str(wheel)], "pip refused the wheel.")
     check_packages()
     say(f"horovod 4/4: {PROCESSES} processes exchange a tensor")

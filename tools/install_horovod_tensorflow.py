@@ -51,6 +51,7 @@ def install() -> None:
     check_tools(os.environ)
     need_free(PROJECT, NEEDED_MB, "TensorFlow with Horovod")
     log = Log("horovod-tensorflow.log")
+    stamp.clear()
     make_environment(log)
     compile_horovod(options, log)
     say(f"horovod-tensorflow 3/3: {PROCESSES} processes exchange a number")

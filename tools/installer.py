@@ -72,6 +72,10 @@ class Stamp:
         """Record that the installation is finished and checked."""
         self.path.write_text(key, encoding="utf-8")
 
+    def clear(self) -> None:
+        """Record that what is installed is about to change, and may stay half done."""
+        self.path.unlink(missing_ok=True)
+
 
 class Log:
     """Everything that the commands of one installation print, in a file of this environment."""

@@ -35,7 +35,7 @@ def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
 def batches_ahead(configuration: Configuration) -> int:
     """Return how many batches the workers prepare, one more in the making of each included."""
     workers, prefetch = workers_and_prefetch(DATA_SOURCE, configuration)
-    return workers * (batches_per_worker(prefetch, workers) + 1) if workers else 1
+    return workers * (batches_per_worker(prefetch, workers) + 1)
 
 
 DATA_SOURCE = DataSource(
