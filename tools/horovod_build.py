@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from tools.installer import PIP, InstallationError, Log, need_free, pins
+from tools.installer import PIP, InstallationError, Log, kept_folder, need_free, pins
 
 LOCK = "requirements-horovod.lock"
 NEEDED_MB = 500
@@ -61,8 +61,7 @@ def key(options: Mapping[str, str]) -> str:
 
 def wheel_folder(options: Mapping[str, str]) -> Path:
     """Return where the wheel of these options is kept for every environment of this user."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "dlperf_study" / "wheels" / key(options)
+    return kept_folder("wheels", key(options))
 
 
 def kept_wheel(folder: Path) -> Path | None:

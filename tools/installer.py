@@ -1,5 +1,6 @@
 """What the installers share: pins, one line per step, a log, and one clear message when it can't go on."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -46,6 +47,12 @@ def need_free(folder: Path, megabytes: int, purpose: str) -> None:
     free = shutil.disk_usage(folder).free // 2**20
     if free < megabytes:
         raise InstallationError(f"{free} MB free on the disk of {folder}; {purpose} needs about {megabytes} MB")
+
+
+def kept_folder(*parts: str) -> Path:
+    """Return where what takes long to make is kept for every environment of this user."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches, "dlperf_study", *parts)
 
 
 def say(line: str) -> None:

@@ -7,6 +7,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context, sentences
 from dlperf_study.report.formatting import display_name, listed
 from dlperf_study.report.series import ordered_levels
+from dlperf_study.report.tables.about_tables import added_runs
 from dlperf_study.report.tables.study_tables import measured
 from dlperf_study.study.job import Outcome
 
@@ -40,7 +41,7 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
     completed, planned = int(rows["runs_completed"].sum()), int(rows["runs_planned"].sum())
     facts = {
         "configurations": f"{len(context.measured(dataset))} of {len(rows)} measured",
-        "runs": f"{completed} completed of {planned} planned",
+        "runs": f"{completed} completed of {planned} planned{added_runs(dataset)}",
         "factors": "; ".join(_factor_text(dataset, name) for name in factors) or "none",
     }
     failures = _failures(dataset)

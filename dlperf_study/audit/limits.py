@@ -140,11 +140,16 @@ def size_of(rate: ResultCell) -> int | None:
     return None if size is None or is_inferred else int(size)
 
 
+def may_be_convolutional(cell: ResultCell) -> bool:
+    """Return whether the network of a result may be convolutional, whose FLOPs algorithms save: no tokens."""
+    return not cell.get("sequence_length")
+
+
 def work_of(rate: ResultCell, size: int | None) -> Work | None:
     """Return the work of a sample of some size, or of the network's usual size; None if it is unknown."""
     if rate.get("flops_per_sample"):
-        flops, is_convolutional = float(rate.get("flops_per_sample")), not rate.get("sequence_length")
-        return Work(str(rate.get("model")), size or 0, True, flops, is_convolutional, _FROM_TABLE)
+        flops = float(rate.get("flops_per_sample"))
+        return Work(str(rate.get("model")), size or 0, True, flops, may_be_convolutional(rate), _FROM_TABLE)
     for work in _find_works(str(rate.get("model"))):
         if work.size == size or (size is None and work.usual):
             return work

@@ -103,13 +103,18 @@ def _check_windows(logs: Sequence[RankLog], source: str) -> None:
         if len({(window.steps, window.ended_by) for window in windows}) > 1:
             steps = ", ".join(f"{window.steps} {window.ended_by or ''}".strip() for window in windows)
             raise EvidenceError(f"{source}: the ranks did not agree on the steps of window {name} ({steps})")
-        for unit in ("samples", "tokens"):
-            counting = [log.rank for log in logs if getattr(log.windows[name], unit) is not None]
-            if 0 < len(counting) < len(logs):
-                without = next(log.rank for log in logs if log.rank not in counting)
-                raise EvidenceError(
-                    f"{source}: rank {counting[0]} counted the {unit} of window {name}, rank {without} did not"
-                )
+        _check_counts(logs, name, source)
+
+
+def _check_counts(logs: Sequence[RankLog], window: str, source: str) -> None:
+    """Check that all ranks counted what they trained in a window, or none did."""
+    for unit in ("samples", "tokens"):
+        counting = [log.rank for log in logs if getattr(log.windows[window], unit) is not None]
+        without = [log.rank for log in logs if log.rank not in counting]
+        if counting and without:
+            raise EvidenceError(
+                f"{source}: rank {counting[0]} counted the {unit} of window {window}, rank {without[0]} did not"
+            )
 
 
 def _check_rank_log(log: RankLog, rank: int, configuration: Configuration, source: str) -> None:

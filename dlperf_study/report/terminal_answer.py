@@ -11,6 +11,7 @@ from dlperf_study.metrics.comparison import RATIOS
 from dlperf_study.report import context, sentences
 from dlperf_study.report.formatting import format_column, is_missing, unit_in
 from dlperf_study.report.sentences.names import Names
+from dlperf_study.report.sentences.quality_sentences import without_number
 from dlperf_study.report.tables.table_builders import labelled_series
 
 #: How many letters the bar of the fastest configuration has, and how many configurations are listed at most.
@@ -49,16 +50,23 @@ class Rates:
 
 def in_terminal(dataset: Dataset) -> str:
     """Return the answer as lines of text; nothing but the sentences where no configuration has a rate."""
-    lines = [f"- {sentence}" for sentence in sentences.summary(dataset).sentences]
+    lines = [f"- {sentence}" for sentence in _sentences(dataset)]
     if table := rates_of(dataset).in_terminal():
         lines += ["", table]
     return "\n".join(["", dataset.plan.title, *lines, ""])
 
 
+def _sentences(dataset: Dataset) -> list[str]:
+    """Return the answers, and which configurations have no number, as the table has none of these."""
+    answers = list(sentences.summary(dataset).sentences)
+    missing = without_number(dataset)
+    return answers if not missing or any(missing in each for each in answers) else [*answers, f"{missing}."]
+
+
 def in_markdown(dataset: Dataset) -> str:
     """Return the answer as Markdown, as a comment in a review has it."""
     lines = [f"### {_escaped(dataset.plan.title)}", ""]
-    lines += [f"- {_escaped(sentence)}" for sentence in sentences.summary(dataset).sentences]
+    lines += [f"- {_escaped(sentence)}" for sentence in _sentences(dataset)]
     rates = rates_of(dataset)
     if rates.rows:
         alignments = ["---", *["--:"] * (len(rates.headings) - 1)]

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 from shutil import which
 
 import pytest
@@ -17,6 +16,7 @@ from dlperf_study.study.study_file import load_study
 from tests.frameworks.launching import CLUSTER
 from tests.own_programs.examples import AS_ROOT, EXAMPLES, STUDIES, check_recorded, edited, example, path_with, rendered
 from tests.requirements import need
+from tools.installer import kept_folder
 
 #: What each launcher needs, by the name of its study.
 NEEDS = {
@@ -70,7 +70,7 @@ def compiled_extensions(environment: dict[str, str]) -> str:
     A start that was killed while it compiled has left a lock, for which every later one would wait without end.
     """
     versions = "-".join(f"{name}-{version(name)}" for name in ("deepspeed", "torch"))
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "dlperf_study", versions)
+    folder = kept_folder(versions)
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "compiling", "w") as compiling:
         fcntl.flock(compiling, fcntl.LOCK_EX)

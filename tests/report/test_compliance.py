@@ -139,6 +139,18 @@ def test_the_self_test_and_the_precision_are_checked_where_there_are_some():
     assert result(asking, "Precision").compliance == MET
     too_much = replace(dataset, plan=replace(dataset.plan, precision=0.0002, max_repeats=9))
     assert result(too_much, "Precision").evidence.startswith("0 of 2")
+    partly = study(Planned(ONE, Recipe(), runs=5), Planned(TWO, Recipe(outcome="failed"), runs=5), precision=0.5)
+    assert (result(partly, "Precision").compliance, result(partly, "Precision").evidence[:6]) == (NOT_MET, "1 of 2")
+    nothing = study(Planned(ONE, Recipe(outcome="failed"), runs=5), precision=0.5)
+    assert result(nothing, "Precision").compliance == IDLE
+
+
+def test_a_ratio_to_what_is_baseline_and_reference_is_one_comparison():
+    dataset = study(Planned(ONE, Recipe(), runs=5), Planned(TWO, Recipe(), runs=5, baseline=ONE, reference=ONE))
+    assert result(dataset, "7").evidence.startswith("1 ratio judged")
+    other = Planned(replace(TWO, framework="torch_ddp"), Recipe(), runs=5, baseline=ONE)
+    compared = result(study(Planned(ONE, Recipe(), runs=5), other), "1")
+    assert "baselines of the same program: 0 of 1" in compared.evidence
 
 
 def test_the_page_has_every_rule_and_counts_them():

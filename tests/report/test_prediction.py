@@ -77,6 +77,18 @@ def test_one_node_is_refused_with_the_point_to_measure() -> None:
     assert "devices_per_node" in sentence
 
 
+def test_each_reason_of_a_refusal_stands_behind_the_series_that_have_it() -> None:
+    planned = []
+    for seed, count in enumerate((1, 2, 1)):
+        asked = configuration(nodes=count, devices_per_node=4, seed=seed)
+        planned.append(Planned(asked, Recipe(exposed_seconds=_EXPOSED[count], device="gpu"), baseline=asked))
+    dataset = study(*planned, questions=("prediction",), published=())
+    on_one_node, on_two = sentences.prediction(dataset).sentences
+    assert "Seed 0; " in on_one_node
+    assert "Seed 2: one size" in on_one_node
+    assert "Seed 1: one number of nodes" in on_two
+
+
 def test_sentences_give_the_next_size_with_its_interval() -> None:
     first, second = sentences.prediction(on_nodes(1, 2, 4)).sentences
     assert "8 nodes (32 devices)" in first

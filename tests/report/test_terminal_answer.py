@@ -29,6 +29,10 @@ def test_it_says_what_the_first_page_says(paths):
     text, markdown = in_terminal(dataset), unescaped(in_markdown(dataset))
     opening = sentences.summary(dataset).sentences
     assert opening
+    # Of what the table can't list, there is a sentence in both.
+    for printed in (text, markdown):
+        assert "1 of 4 configurations has no number: " in printed
+        assert "precision fp16 is not built" in printed
     for sentence in opening:
         assert f"- {sentence}" in text.splitlines()
     for row in dataset.configurations.dropna(subset="throughput").itertuples():

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
-from dlperf_study.audit.limits import machines
+from dlperf_study.audit.limits import machines, may_be_convolutional
 from dlperf_study.audit.result_cell import (
     COMMUNICATION,
     DEVICE_FLOPS,
@@ -95,10 +95,15 @@ def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
         computation = f"{share.metric} is {share.text}, and a share is at most 1"
         if share.printed.bounds()[0] <= 1:
             yield None
-        elif share.metric in (MFU, HFU) and severity_above_peak(share.value, is_convolutional=True) is Severity.WARNING:
+        elif share.metric in (MFU, HFU) and not _is_impossible(share):
             yield AuditDiagnostic(Severity.WARNING, (share,), computation, (WINOGRAD, _PER_CENT))
         else:
             yield AuditDiagnostic(Severity.ERROR, (share,), computation, (_PER_CENT,))
+
+
+def _is_impossible(share: ResultCell) -> bool:
+    """Return whether no algorithm makes a share of a peak possible."""
+    return severity_above_peak(share.value, may_be_convolutional(share)) is Severity.ERROR
 
 
 @check("Are there as many devices as the nodes hold?", "world sizes printed with nodes and devices per node")

@@ -175,10 +175,11 @@ def _precision(dataset: Dataset) -> RuleResult:
         return RuleResult.not_applicable("the study asks for no precision")
     throughputs = throughputs_of(dataset.runs, plan)
     reached = [widest(entry, throughputs) for entry in plan.runnable]
-    measured = [precision for precision in reached if precision]
-    narrow = sum(not precision.is_wider_than(plan.precision) for precision in measured)
-    configurations, wanted = counted(len(measured), "configuration"), f"± {100 * plan.precision:g} %"
-    return RuleResult.of(narrow == len(measured), f"{narrow} of {configurations} reached {wanted} in every interval")
+    if not any(reached):
+        return RuleResult.not_applicable(NOTHING_MEASURED)
+    narrow = sum(precision is not None and not precision.is_wider_than(plan.precision) for precision in reached)
+    configurations, wanted = counted(len(reached), "configuration"), f"± {100 * plan.precision:g} %"
+    return RuleResult.of(narrow == len(reached), f"{narrow} of {configurations} reached {wanted} in every interval")
 
 
 def _physical(dataset: Dataset) -> RuleResult:

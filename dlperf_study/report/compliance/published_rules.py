@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.core.wording import counted
+from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.metrics.comparison import FASTER, SLOWER, ratio_columns_as_measured
+from dlperf_study.metrics.comparison import FASTER, RATIOS, SLOWER, ratio_columns_as_measured
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, are_equal
 from dlperf_study.report import context
 from dlperf_study.report.compliance.rule import (
@@ -44,9 +45,16 @@ def _base_case(dataset: Dataset) -> RuleResult:
     has_rate = pd.Series([not is_missing(getattr(row, dataset.rate)) for row in baselines])
     devices = sorted({int(row.world_size) for row in baselines})
     sizes = f"baselines have {' or '.join(map(str, devices))} device{'s' * (devices != [1])}"
-    kind = "the same program, and whether a serial one is faster was not measured"
+    is_same = [
+        (row.framework, row.model) == (baseline.framework, baseline.model)
+        for row, baseline in zip(rows.itertuples(), baselines, strict=True)
+    ]
     return RuleResult.of(
-        bool(has_rate.all()), of_all("speedups with the rate of their baseline", has_rate), f"{sizes}: {kind}"
+        bool(has_rate.all()),
+        of_all("speedups with the rate of their baseline", has_rate),
+        sizes,
+        of_all("baselines of the same program", pd.Series(is_same)),
+        "whether a serial one is faster was not measured",
     )
 
 
@@ -149,15 +157,18 @@ def _normality(dataset: Dataset) -> RuleResult:
 
 
 def _comparisons(dataset: Dataset) -> RuleResult:
-    rows, verdicts = dataset.configurations, []
-    for column, ratio in (("baseline_verdict", "speedup"), ("verdict", "relative_throughput")):
+    rows, verdicts, pairs = dataset.configurations, [], set[tuple[str, str]]()
+    for role, ratio in RATIOS.items():
+        column = VERDICTS[role]
+        with_verdict = rows[rows[column].notna()]
+        # A configuration whose baseline is its reference too has one ratio, which is judged once.
+        pairs |= set(zip(with_verdict["identity"], with_verdict[f"{role}_identity"], strict=True))
         of_ratio = rows[rows[column].isin([FASTER, SLOWER])]
         verdicts.append((of_ratio[f"{ratio}_low"] > 1) | (of_ratio[f"{ratio}_high"] < 1))
     claimed = pd.concat(verdicts).astype(bool)
-    compared = int(rows["baseline_verdict"].notna().sum() + rows["verdict"].notna().sum())
-    if not compared:
+    if not pairs:
         return RuleResult.not_applicable("no ratio has a verdict, so nothing is called faster, slower or equal")
-    tests = f"{counted(compared, 'ratio')} judged together by t tests after Holm"
+    tests = f"{counted(len(pairs), 'ratio')} judged together by t tests after Holm"
     intervals = of_all("verdicts of faster or slower with an interval without 1", claimed) if len(claimed) else ""
     return RuleResult.of(bool(claimed.all()), tests, intervals or "none is called faster or slower")
 

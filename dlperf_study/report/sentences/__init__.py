@@ -176,7 +176,10 @@ def _quality(dataset: Dataset) -> Texts:
 
 def _course(dataset: Dataset) -> Texts:
     # That all runs completed is on their own page.
-    if len(context.completed_runs(dataset)) < len(dataset.runs) or dataset.configurations["throughput"].isna().any():
+    is_incomplete = len(context.completed_runs(dataset)) < len(dataset.runs) + quality_sentences.unmeasured_runs(
+        dataset
+    )
+    if is_incomplete or dataset.configurations["throughput"].isna().any():
         yield from _runs(dataset)
     yield from quality_sentences.steadiness_sentences(dataset)
     yield from quality_sentences.drift_sentences(dataset)

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from dlperf_study.core.wording import counted
+from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.statistics import bounded
 from dlperf_study.prediction.intervals import LEVELS
-from dlperf_study.prediction.prediction import Prediction, Refusal, predictions_of
+from dlperf_study.prediction.prediction import Prediction, predictions_of, refused_curves
 from dlperf_study.report.formatting import MOST_NAMED, THIN_SPACE, value_text
 from dlperf_study.report.predictions import own_cases, study_predictions
 from dlperf_study.report.sentences.names import PERCENT, answer
@@ -20,11 +20,9 @@ def prediction_sentences(dataset: Dataset) -> Iterator[str]:
     for prediction in predicted[:MOST_NAMED]:
         yield _of_next_size(prediction)
     yield from _back_test(dataset, predicted)
-    refusals = [result for result in results if isinstance(result, Refusal)]
-    if refusals:
-        first, count = refusals[0], len(refusals) - 1
-        more = f" and {count} other series" if count else ""
-        yield f"{answer('Nothing is predicted')} of {first.curve.label}{more}: {first.reason}."
+    for reason, curves in refused_curves(results).items():
+        labels = first_of(list(dict.fromkeys(curve.label for curve in curves)), MOST_NAMED, "; ")
+        yield f"{answer('Nothing is predicted')} of {labels}: {reason}."
 
 
 def _of_next_size(prediction: Prediction) -> str:

@@ -117,17 +117,19 @@ def _imprecision(dataset: Dataset) -> str:
 
 def run_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield how many runs completed, how the others ended, and which configurations have no number."""
-    yield f"{'; '.join(filter(None, (_completed(dataset), _without_number(dataset))))}."
+    yield f"{'; '.join(filter(None, (_completed(dataset), without_number(dataset))))}."
 
 
 def _completed(dataset: Dataset) -> str:
-    outcomes, planned = dataset.runs["outcome"].value_counts(), int(dataset.configurations["runs_planned"].sum())
-    completed, total = int(outcomes.get(Outcome.COMPLETED, 0)), int(outcomes.sum())
+    outcomes, unmeasured = dataset.runs["outcome"].value_counts(), unmeasured_runs(dataset)
+    completed, total = int(outcomes.get(Outcome.COMPLETED, 0)), int(outcomes.sum()) + unmeasured
     other_endings = [
         f"{count} {display_name(outcome)}" for outcome, count in outcomes.items() if outcome != Outcome.COMPLETED
     ]
-    if not total:
+    if outcomes.empty:
+        planned = int(dataset.configurations["runs_planned"].sum())
         return f"{NOTHING}: none of {counted(planned, 'planned run')} was measured"
+    other_endings += [f"{unmeasured} not measured"] if unmeasured else []
     if not completed:
         return f"{NOTHING}: no run completed ({listed(other_endings)})"
     if other_endings:
@@ -135,7 +137,15 @@ def _completed(dataset: Dataset) -> str:
     return "The only run completed" if total == 1 else f"All {total} runs completed"
 
 
-def _without_number(dataset: Dataset) -> str:
+def unmeasured_runs(dataset: Dataset) -> int:
+    """Return how many planned runs have not begun, of configurations that can run: a study was interrupted."""
+    rows = dataset.configurations
+    planned = rows[rows["unsupported_reason"].isna()].set_index("identity")["runs_planned"]
+    begun = dataset.runs["identity"].value_counts().reindex(planned.index, fill_value=0)
+    return int((planned - begun).clip(lower=0).sum())
+
+
+def without_number(dataset: Dataset) -> str:
     """Return how many configurations have no number, and why; empty where all have one, or no run completed."""
     rows, is_any_completed = dataset.configurations, len(context.completed_runs(dataset)) > 0
     missing = rows[rows["throughput"].isna() & rows["token_throughput"].isna()]
@@ -298,7 +308,7 @@ def clock_sentences(dataset: Dataset) -> Iterator[str]:
     shares = context.completed_runs(dataset)["clock_limited_share"].dropna()
     limited = shares[shares > 0]
     if len(limited):
-        most = f"{100 * limited.max():.0f}{THIN_SPACE}%"
+        most = percent_at_most(limited.max())
         of_runs = f"in {len(limited)} of {counted(len(shares), 'run')}"
         yield f"Power or temperature limited the clock of a GPU {of_runs}, in up to {most} of the samples."
     elif len(shares):

@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
@@ -42,6 +41,7 @@ from dlperf_study.report.sentences.names import (
     is_vague,
     is_vague_column,
     range_text,
+    ratio_error,
     two_rates,
 )
 from dlperf_study.report.sentences.step_sentences import waiting_for_gradients
@@ -127,15 +127,15 @@ class Claim:
             return ""
         name, rates = RATIOS[self.role], self._rates
         times = answer(column_text(self.row, name, " times"))
+        reason = self._disbelief or self._explanation
         if self.word == EQUAL:
             equality = percent_at_most(getattr(self.row, f"{name}_equal_within"))
-            times = f"{times}, {rates}{self._explanation}"
-            return f"{self.name} trains as fast {self.comparison}, within {equality}: {times}."
+            return f"{self.name} trains as fast {self.comparison}, within {equality}: {times}, {rates}{reason}."
         if self.word == NOT_DISTINGUISHABLE:
             both = f"{self.name} {self.comparison.replace('as ', 'and ', 1)}"
             times = "" if self.is_vague else f"{times}, "
-            return f"{both} can't be distinguished with these runs{self.adjusted_for_others}: {times}{rates}."
-        reason = self.error_message or self._explanation
+            unclear = f"{both} can't be distinguished with these runs{self.adjusted_for_others}"
+            return f"{unclear}: {times}{rates}{self._disbelief}."
         if self.is_vague:
             return f"{self.only_verdict}, {rates}{reason}."
         return f"{self.name} trains {times} as fast {self.comparison}{self._of_ideal}, {rates}{reason}."
@@ -176,11 +176,13 @@ class Claim:
 
     @property
     def error_message(self) -> str:
-        """That the ratio can't be right, as its errors say; empty if it has none."""
-        diagnostics = self.dataset.diagnostics
-        is_error = (diagnostics["identity"] == self.row.identity) & (diagnostics["severity"] == Severity.ERROR)
-        messages = list(diagnostics.loc[is_error & (diagnostics["subject"] == RATIOS[self.role]), "message"])
-        return f"; {answer('not to be believed')}: {messages[0]}" if messages else ""
+        """Why the ratio can't be right, as its first error says; empty if it has none."""
+        return ratio_error(self.dataset, self.row.identity, self.role)
+
+    @property
+    def _disbelief(self) -> str:
+        """That the ratio is not to be believed, and why; empty if nothing is wrong with it."""
+        return f"; {answer('not to be believed')}: {self.error_message}" if self.error_message else ""
 
     @property
     def _explanation(self) -> str:
@@ -239,8 +241,9 @@ def _all_reference_claims(dataset: Dataset) -> list[Claim]:
 def claim_sentences(claims: Sequence[Claim], most_named: int = MOST_NAMED) -> Iterator[str]:
     """Yield a sentence for each claim, or of many claims one for each verdict; then why others have no verdict.
 
-    Each holds in 95 % of cases: of one claim by its verdict; of several, because these are judged together.
-    ``most_named``: so many configurations of which a sentence says the same are named.
+    Each holds in 95 % of cases: of one claim by its verdict; of several, because these are judged together. Of many, a
+    ratio that can't be right is in none of their counts, and has its own sentence. ``most_named``: so many
+    configurations of which a sentence says the same are named.
     """
     decided = [claim for claim in claims if claim.word]
     if len(decided) <= MOST_CLAIMS:
@@ -277,13 +280,17 @@ def _named(claims: Sequence[Claim], most_named: int) -> str:
 
 
 def _counted_sentences(claims: Sequence[Claim], most_named: int) -> Iterator[str]:
+    believed = [claim for claim in claims if not claim.error_message]
     ratios = {claim.row.identity: claim.log_ratio for claim in claims}
     of_table = {claim.row.identity: claim.word for claim in claims}
     verdict_words = verdicts_together(of_table, ratios, widest_equality(claims[0].dataset.plan))
     for word in (FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE):
-        of_word = [claim for claim in claims if verdict_words[claim.row.identity] == word]
+        of_word = [claim for claim in believed if verdict_words[claim.row.identity] == word]
         if of_word:
             yield _counted_sentence(of_word, len(claims), word, most_named)
+    disbelieved = [f"{claim.configuration} ({claim.error_message})" for claim in claims if claim.error_message]
+    if disbelieved:
+        yield f"{answer('Not to be believed')}, and not counted: {first_of(disbelieved, most_named, '; ')}."
     if claims[0].role == "reference":
         yield from _not_counted(claims[0].dataset)
 

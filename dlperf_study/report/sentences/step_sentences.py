@@ -1,4 +1,4 @@
-"""Sentences on what a step waits for, gradients or its batch, and on what most of an efficiency is lost to."""
+"""Sentences on what a step waits for, gradients or its batch, and on what costs the most of an efficiency."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from dlperf_study.report.sentences.names import (
     percent_text,
     quantity_text,
     range_text,
+    ratio_error,
     together,
 )
 from dlperf_study.report.series import all_series
@@ -126,7 +127,7 @@ def _no_wait_reason(dataset: Dataset) -> str:
     rows = context.measured(dataset)
     if rows.empty:
         return ""
-    if (rows["exposed_seconds"].fillna(0) == 0).all() and rows["exposed_seconds"].notna().any():
+    if (rows["exposed_seconds"] == 0).all():
         return "No configuration exchanges gradients: nothing waits for them."
     if rows["exposed_seconds"].isna().all():
         return f"{NOTHING} on communication: steps without an exchange were not measured."
@@ -214,19 +215,22 @@ def _named(all_waits: Sequence[Wait]) -> str:
 
 
 def loss_sentences(dataset: Dataset) -> Iterator[str]:
-    """Yield to what most of the efficiency of each series is lost, where one factor is below all others."""
+    """Yield to what more of the efficiency of each series is lost than to anything else: a factor below all others."""
     names = Names(dataset)
     for line in all_series(dataset):
         rows = [dataset.configuration_rows[identity] for identity in line.measured_identities]
         if not rows or rows[-1].is_baseline or is_missing(rows[-1].efficiency_low):
             continue
+        if ratio_error(dataset, rows[-1].identity, "baseline"):
+            continue
         if (factor := dominant_factor(rows[-1])) is not None:
             efficiency, lost = (column_text(rows[-1], name) for name in ("efficiency", factor))
             name, cause = names.of_configuration(rows[-1]), _LOST_TO[factor]
             if is_vague_column(rows[-1], "efficiency") or is_vague_column(rows[-1], factor):
-                yield f"Most of the efficiency that {name} loses is lost to {cause}; how much these runs can't tell."
+                yield f"{name} loses more to {cause} than to anything else; how much these runs can't tell."
             else:
-                yield f"{name} reaches an efficiency of {efficiency}; most is lost to {cause} (factor {lost})."
+                more = f"more is lost to {cause} (factor {lost}) than to anything else"
+                yield f"{name} reaches an efficiency of {efficiency}; {more}."
 
 
 def dominant_factor(row: Any) -> str | None:

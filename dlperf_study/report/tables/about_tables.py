@@ -76,7 +76,7 @@ def about(dataset: Dataset) -> Table:
         facts["Self-test"] = note
     cells = tuple((Cell(name), Cell(value)) for name, value in facts.items())
     runs = context.page_wording(dataset).runs.format(counted(int(rows["runs_planned"].sum()), "run"))
-    caption = f"{counted(len(rows), 'configuration')}, {runs}{_added_runs(dataset)}.{context.quick_label(dataset)}"
+    caption = f"{counted(len(rows), 'configuration')}, {runs}{added_runs(dataset)}.{context.quick_label(dataset)}"
     return Table("about", plan.title, caption, _no_headings(2), cells)
 
 
@@ -124,7 +124,7 @@ def _course(plan: Plan) -> dict[str, str]:
     return facts
 
 
-def _added_runs(dataset: Dataset) -> str:
+def added_runs(dataset: Dataset) -> str:
     """Return how many runs were measured beyond the plan, as a part of a sentence; empty where none was."""
     planned = dataset.configurations.set_index("identity")["runs_planned"]
     measured_runs = dataset.runs["identity"].value_counts().reindex(planned.index, fill_value=0)

@@ -49,9 +49,9 @@ VERDICTS_TOGETHER = (
 )
 #: What is said of a difference, by the part of a step in which it is.
 EXPLANATIONS = {
-    COMPUTATION: "The difference is mostly in the computation.",
-    INPUT: "The difference is mostly in the waiting for batches.",
-    EXCHANGE: "The difference is mostly in the exposed exchange.",
+    COMPUTATION: "The largest part of the difference is in the computation.",
+    INPUT: "The largest part of the difference is in the waiting for batches.",
+    EXCHANGE: "The largest part of the difference is in the exposed exchange.",
     SEVERAL: "The difference is in several parts of the step.",
     UNCLEAR: "In which part of the step the difference is, these runs can't tell.",
 }
@@ -109,7 +109,7 @@ def comparison(dataset: Dataset) -> Verdicts:
 
 def _verdict(dataset: Dataset, group: Group) -> str:
     reference = group.reference
-    if not reference.runs_completed:
+    if is_missing(getattr(reference, dataset.rate)):
         return f"No comparison, because the reference has no value: {explain_unmeasured(dataset, reference)}."
     if not group.compared:
         return "Nothing else is compared with it."
@@ -120,7 +120,7 @@ def _verdict(dataset: Dataset, group: Group) -> str:
 
 
 def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
-    if not row.runs_completed:
+    if is_missing(getattr(row, dataset.rate)):
         return f"{row.label} has no value: {explain_unmeasured(dataset, row)}."
     if is_missing(row.verdict):
         reason = explain_missing_interval(dataset, row, "relative_throughput", "reference")

@@ -53,9 +53,9 @@ _OF_EVEN_STAGES = (
 _NO_COLLECTIVES = "No step has collectives of several kinds or groups."
 _ONLY_BASELINES = "Every configuration is its own baseline."
 _PRODUCT = (
-    "Their product is that efficiency: the smallest factor is what most is lost to. Below 1, the computation factor "
-    "says that a device takes longer for a sample, as where devices share memory or have smaller batches; the balance "
-    "factor, that one rank computes longer than others; the input factor, that steps wait for batches; the "
+    "Their product is that efficiency: more is lost to the smallest factor than to any other. Below 1, the computation "
+    "factor says that a device takes longer for a sample, as where devices share memory or have smaller batches; the "
+    "balance factor, that one rank computes longer than others; the input factor, that steps wait for batches; the "
     "communication factor, that more of a step is exposed."
 )
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dlperf_study.api.explorer import printed_rows
@@ -13,6 +14,7 @@ from dlperf_study.metrics.metric import FLOAT, STRING
 from dlperf_study.report import sentences
 from dlperf_study.report.macros import macros
 from dlperf_study.report.methods import methods
+from dlperf_study.report.tables.answers import comparison
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 
@@ -93,3 +95,16 @@ def test_completed_runs_without_a_rate_are_not_called_failed():
     [sentence] = [text for text in sentences.quality(rateless).sentences if "no number" in text]
     assert "the completed runs of 2 have no rate" in sentence
     assert "no completed run" not in sentence
+    both = study(Planned(ONE, ALONE, reference=ONE), Planned(TWO, ALONE, reference=ONE))
+    for position in range(2):
+        rates = both.configurations["throughput"].where(np.arange(2) != position)
+        rateless = replace(both, configurations=both.configurations.assign(throughput=rates, verdict=pd.NA))
+        [(_, verdict)] = comparison(rateless).verdicts
+        assert "have no rate" in verdict
+
+
+def test_runs_that_an_interrupted_study_did_not_begin_are_not_counted_as_completed():
+    dataset = study(Planned(ONE, ALONE), Planned(TWO, ALONE, runs=1))
+    expected = "4 of 6 runs completed (2 not measured)."
+    assert sentences.runs(dataset).sentences == (expected,)
+    assert expected in sentences.quality(dataset).sentences

@@ -69,11 +69,21 @@ def of_blocks() -> Dataset:
     return replace(dataset, plan=replace(dataset.plan, order="blocks"))
 
 
+def series(*seconds_together: float) -> Dataset:
+    """Return a study of as many series on 1 and 2 devices, whose steps on 2 devices take so long."""
+    planned = []
+    for seed, seconds in enumerate(seconds_together):
+        one, two = (configuration(devices_per_node=count, seed=seed) for count in (1, 2))
+        planned += [Planned(one, ALONE, baseline=one), Planned(two, Recipe(seconds, 0.001), baseline=one)]
+    return study(*planned)
+
+
 #: Studies of which something, or nothing, can be concluded: the page, and the study.
 PAGES: dict[str, tuple[str, Callable[[], Dataset]]] = {
     "a part explains the efficiency": ("scaling", two_devices),
     "no part explains it": ("scaling", lambda: two_devices(Recipe(computation_seconds=0.1, exposed_seconds=0.025))),
     "an impossible speedup": ("scaling", lambda: two_devices(Recipe(computation_seconds=0.01, exposed_seconds=0.001))),
+    "many, one of them impossible": ("scaling", lambda: series(0.08, 0.08, 0.09, 0.1, 0.01)),
     "no run": ("summary", lambda: study(Planned(ONE, Recipe(outcome="failed", reason="exit 1"), runs=1))),
     "in blocks": ("scaling", of_blocks),
     "single devices": ("scaling", lambda: study(Planned(ONE, ALONE))),
@@ -99,6 +109,18 @@ def test_a_ratio_that_differs_if_it_is_judged_alone_is_said_to_be_judged_togethe
     judged = replace(dataset, configurations=dataset.configurations.assign(baseline_verdict=undecided))
     assert not any("judged together" in shown for shown in sentences.scaling(dataset).sentences)
     assert "with these runs, judged together with the other ratios" in sentences.scaling(judged).sentences[0]
+
+
+def test_what_is_not_to_be_believed_says_so_whatever_its_verdict():
+    dataset = two_devices(Recipe(computation_seconds=0.01, exposed_seconds=0.001))
+    for word in (EQUAL, NOT_DISTINGUISHABLE, FASTER):
+        rows = dataset.configurations
+        rows = rows.assign(
+            baseline_verdict=rows["baseline_verdict"].mask(rows["baseline_verdict"].notna(), word),
+            speedup_equal_within=0.1,
+        )
+        first = sentences.scaling(replace(dataset, configurations=rows)).sentences[0]
+        assert "; not to be believed: 7.28 times linear" in first
 
 
 @pytest.mark.parametrize("page", ["summary", "scaling", "communication", "comparison"])

@@ -39,6 +39,15 @@ def test_what_is_exposed_is_told_from_nothing(snapshot):
     assert not any("waiting for gradients" in text for text in sentences.scaling(dataset).sentences)
 
 
+def test_what_exchanges_and_was_not_measured_is_not_called_alone():
+    dataset = study(Planned(ONE, ALONE), Planned(TWO, TOGETHER))
+    of_one = dataset.configurations["world_size"] == 1
+    rows = dataset.configurations.assign(exposed_seconds=dataset.configurations["exposed_seconds"].where(of_one))
+    runs = dataset.runs.assign(exposed_share=dataset.runs["exposed_share"].where(dataset.runs["world_size"] == 1))
+    unmeasured = sentences.communication(replace(dataset, configurations=rows, runs=runs)).sentences
+    assert not any("No configuration exchanges" in text for text in unmeasured)
+
+
 @pytest.mark.parametrize("recipe", [TOGETHER, Recipe(0.08, 0.0001, noise=0.2), Recipe(0.08, 0.002, noise=0.02)])
 def test_a_share_in_a_sentence_is_that_of_the_table(recipe):
     dataset = study(Planned(ONE, ALONE), Planned(TWO, recipe))

@@ -1,0 +1,145 @@
+"""Figures of more configurations than they have room for: which are drawn, and that the caption says so."""
+
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import figures
+from dlperf_study.report.figures import drawings, factor_figure, factors
+from dlperf_study.report.figures import figure as figure_texts
+from dlperf_study.report.figures.drawings import most_different
+from dlperf_study.report.series import all_groups, configuration_labels
+from tests.evidence_factory import Planned, Recipe, configuration
+from tests.report.conftest import ALONE, study
+from tests.report.figures.drawn import axes_of, only
+
+#: How many a figure shows of many configurations, where a test makes more than that.
+MOST_LINES, MOST_ROWS, MOST_PANELS, MOST_LEVELS, MOST_CONFIGURATIONS = 8, 12, 6, 6, 4
+
+
+@pytest.fixture
+def has_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures have room for fewer configurations than usual, which would take long to make."""
+    for module, names in (
+        (drawings, ("MOST_LINES", "MOST_ROWS", "MOST_PANELS")),
+        (factor_figure, ("MOST_LEVELS",)),
+        (figure_texts, ("MOST_CONFIGURATIONS",)),
+    ):
+        for name in names:
+            assert globals()[name] < getattr(module, name)
+            monkeypatch.setattr(module, name, globals()[name])
+    for figure, most in (("steps", MOST_PANELS), ("stragglers", MOST_ROWS)):
+        monkeypatch.setitem(figures._LEFT_OUT, figure, (most, figures._LEFT_OUT[figure][1]))
+
+
+@pytest.mark.usefixtures("has_little_room")
+def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel():
+    counts = range(1, MOST_PANELS + 3)
+    planned = []
+    for batch in counts:
+        recipe = Recipe(0.08, noise=0.001 if batch in (2, 5) else 0.02)
+        planned.append(Planned(configuration(batch_per_device=batch), recipe, runs=1))
+    figure = only(figures.steps(study(*planned)))
+    titles = [panel.get_title(loc="left") for panel in axes_of(figure) if panel.get_visible()]
+    expected = [f"Batch per device {batch}\n1 device" for batch in counts if batch not in (2, 5)]
+    assert titles == expected
+    assert f"Of {len(counts)} configurations the {MOST_PANELS} " in figure.caption
+
+
+@pytest.mark.usefixtures("has_little_room")
+@pytest.mark.parametrize("has_baselines", [True, False])
+def test_of_many_lines_those_that_scale_best_and_worst_are_drawn(has_baselines):
+    planned = []
+    for batch in range(1, MOST_LINES + 3):
+        exposed = {2: 0.001, 5: 0.002}.get(batch, 0.0 if batch % 2 else 0.02)
+        for devices in (1, 2):
+            baseline = configuration(batch_per_device=batch) if has_baselines else None
+            recipe = Recipe(0.08, exposed_seconds=exposed * (devices - 1))
+            planned.append(
+                Planned(configuration(batch_per_device=batch, devices_per_node=devices), recipe, 1, baseline)
+            )
+    figure = only(figures.scaling(study(*planned)))
+    names = {text.get_text().split("\n")[0] for panel in axes_of(figure) for text in panel.texts}
+    left_out = {f"Batch per device {batch}" for batch in range(1, MOST_LINES + 3)} - names
+    assert left_out == {"Batch per device 2", "Batch per device 5"} if has_baselines else len(left_out) == 2
+    assert f"Of {MOST_LINES + 2} lines the {MOST_LINES} " in figure.caption
+
+
+@pytest.mark.usefixtures("has_little_room")
+def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row():
+    planned = []
+    for batch in range(1, MOST_ROWS + 3):
+        recipe = Recipe(0.08, rank_advantage=0.0 if batch in (2, 5) else 0.2)
+        planned.append(Planned(configuration(batch_per_device=batch, devices_per_node=2), recipe, runs=1))
+    figure = only(figures.stragglers(study(*planned)))
+    labels = {label.get_text().split(" ·")[0] for label in axes_of(figure)[0].get_yticklabels()}
+    assert {f"Batch per device {batch}" for batch in range(1, MOST_ROWS + 3)} - labels == {
+        "Batch per device 2",
+        "Batch per device 5",
+    }
+    assert f" the {MOST_ROWS} " in figure.caption
+
+
+@pytest.fixture(scope="module")
+def many() -> Dataset:
+    """Two more configurations than a figure has room for: pairs, of which all but that of batch 5 are far apart."""
+    planned = []
+    for batch in range(1, MOST_ROWS // 2 + 2):
+        two = configuration(batch_per_device=batch, devices_per_node=2)
+        exposed, longer = {"exposed_seconds": 0.001 * batch, "exchange_seconds": 0.05}, 1.01 if batch == 5 else 1.5
+        compared = replace(two, framework="horovod_torch")
+        planned.append(Planned(two, Recipe(0.08, **exposed), 1, reference=two))
+        planned.append(Planned(compared, Recipe(0.08 * longer, **exposed), 1, reference=two))
+    return study(*planned)
+
+
+@pytest.mark.usefixtures("has_little_room")
+@pytest.mark.parametrize("name", ["overview", "communication"])
+def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
+    figure, rows = only(getattr(figures, name)(many)), many.configurations
+    values = rows["throughput"] if name == "overview" else rows["exposed_seconds"] / rows["broken_down_step_seconds"]
+    labels = {" ".join(text.get_text().split()) for text in axes_of(figure)[0].texts}
+    assert len(labels) == MOST_ROWS
+    middle = rows.loc[values.sort_values().index[MOST_ROWS // 2 : MOST_ROWS // 2 + 2], "identity"]
+    names = configuration_labels(many)
+    assert {names[identity] for identity in rows["identity"]} - labels == {names[identity] for identity in middle}
+    assert f"Of {MOST_ROWS + 2} " in figure.caption
+    assert f" the {MOST_ROWS} that " in figure.caption
+    assert f"; and {MOST_ROWS - MOST_CONFIGURATIONS} more." in figure.alt
+    assert not any(f"{names[identity]}: " in figure.alt for identity in middle)
+
+
+@pytest.mark.usefixtures("has_little_room")
+def test_of_many_references_those_with_the_largest_differences_are_shown(many):
+    figure = only(figures.comparison(many))
+    assert f"Of {MOST_ROWS + 2} configurations the {MOST_ROWS} that differ most from their references" in figure.caption
+    headings = [label.get_text() for label in axes_of(figure)[0].get_yticklabels()]
+    assert "Batch per device 4 · 2 devices" in headings
+    assert "Batch per device 5 · 2 devices" not in headings
+
+
+@pytest.mark.usefixtures("has_little_room")
+def test_of_one_reference_with_many_configurations_those_that_differ_most_are_shown():
+    reference = configuration()
+    planned = [Planned(reference, ALONE, 1, reference=reference)]
+    for batch in range(1, MOST_ROWS + 2):
+        if batch != reference.batch_per_device:
+            slower = Recipe(0.08 * (1.3 if batch % 2 else 1.001) * batch / reference.batch_per_device)
+            planned.append(Planned(configuration(batch_per_device=batch), slower, 1, reference=reference))
+    dataset = study(*planned)
+    figure, [group] = only(figures.comparison(dataset)), most_different(dataset, all_groups(dataset))
+    assert (len(group.rows), len(group.members)) == (MOST_ROWS, MOST_ROWS)
+    assert group.members[0].identity == reference.identity
+    assert f"Of {len(planned)} configurations the {MOST_ROWS} that differ most" in figure.caption
+
+
+@pytest.mark.usefixtures("has_little_room")
+def test_of_many_levels_of_a_factor_as_many_are_shown_as_have_room():
+    [figure] = factors(
+        study(*(Planned(configuration(batch_per_device=batch)) for batch in range(1, 2 * MOST_LEVELS + 2)))
+    )
+    [axes] = axes_of(figure)
+    ticks = [label.get_text() for label in axes.get_xticklabels()]
+    assert (len(ticks), ticks[0], ticks[-1]) == (MOST_LEVELS, "1", f"{2 * MOST_LEVELS + 1}")
+    assert f"Of {2 * MOST_LEVELS + 1} levels {MOST_LEVELS} are shown" in figure.caption
