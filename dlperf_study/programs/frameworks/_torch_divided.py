@@ -53,8 +53,24 @@ class DividedTrainer(DataParallelTrainer):
 
     def first_step(self, batch: tuple[Any, ...]) -> str:
         """Do the first step, and observe its collectives; see ``TorchTrainer``."""
+        self._distribute_gradients(batch)
         with self._collectives.observed():
             return super().first_step(batch)
+
+    def _distribute_gradients(self, batch: tuple[Any, ...]) -> None:
+        """Let ``DistributedDataParallel`` distribute gradients as in all later steps, where it wraps the model.
+
+        At first it exchanges all at once. In its second pass the ranks agree on several buffers, in the order in which
+        the gradients of the first one were ready.
+        """
+        import torch
+
+        if not hasattr(self._model, "reducer"):
+            return
+        own_devices = [self._device] if self._device.type == "cuda" else []
+        with torch.random.fork_rng(own_devices):
+            for _ in range(2):
+                self.train_step.without_update(batch)
 
     def observations(self) -> dict[str, Any]:
         """Return what was observed of the first step: what it exchanges, and which bytes this rank holds."""

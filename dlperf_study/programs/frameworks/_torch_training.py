@@ -34,7 +34,7 @@ from dlperf_study.programs.models._base import network_of
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.exchange import ALL_REDUCE, ELEMENT_BYTES, NO_EXCHANGE, Drain
-from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN, RECOMPUTATIONS
+from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN, RECOMPUTATIONS, SHARDED_PARAMETERS
 from dlperf_study.study.precision import REDUCED_PARAMETERS, LossScaling
 
 STRATEGIES = (ALL_REDUCE,)
@@ -249,6 +249,11 @@ class TrainingStep:
         self.optimizer.zero_grad()
         return loss
 
+    def without_update(self, batch: tuple[Any, ...]) -> None:
+        """Make the gradients of a batch, exchange them, and forget them."""
+        self._gradients(batch)
+        self.optimizer.zero_grad()
+
     def _gradients(self, batch: tuple[Any, ...], share: int = 1) -> Any:
         """Add the gradients of a batch that is one of ``share`` equal parts; return its part of the loss."""
         with self._autocast():
@@ -280,6 +285,7 @@ class AccumulatedStep(TrainingStep):
     def __init__(self, configuration: Configuration, *details: Any) -> None:
         super().__init__(configuration, *details)
         self._micro_batches = configuration.micro_batches
+        self._gathers_once = configuration.zero_stage == SHARDED_PARAMETERS
 
     def _gradients(self, batch: tuple[Any, ...], share: int = 1) -> Any:
         """Add the gradients of all parts; return the mean of their losses."""
@@ -294,6 +300,8 @@ class AccumulatedStep(TrainingStep):
         """Return the context of a part, in which gradients are exchanged if it is the last one."""
         if hasattr(self._model, "set_requires_gradient_sync"):
             self._model.set_requires_gradient_sync(is_last)
+            if self._gathers_once:
+                self._model.set_reshard_after_backward(is_last)
             return nullcontext()
         exchanges = is_last or not hasattr(self._model, "no_sync")
         return nullcontext() if exchanges else self._model.no_sync()
