@@ -12,6 +12,8 @@ from dlperf_study.report.formatting import listed
 from dlperf_study.report.sentences import prediction_sentences, quality_sentences, source_sentences, step_sentences
 from dlperf_study.report.sentences.names import MOST_OF_FIRST, MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims, speedup_claims
+from dlperf_study.report.series import all_groups
+from dlperf_study.report.tables.answers import nothing_compared
 from dlperf_study.report.tables.compliance_tables import compliance_counts
 from dlperf_study.report.tables.history_tables import change_sentences
 from dlperf_study.selftest.result import SelftestResult
@@ -153,7 +155,9 @@ def _communication(dataset: Dataset) -> Texts:
 def _comparison(dataset: Dataset) -> Texts:
     claims = reference_claims(dataset)
     if not claims:
-        yield "Nothing is compared: no configuration has a reference that is another program."
+        has_groups = bool(all_groups(dataset))
+        nothing = "Nothing is compared: no configuration has a reference that is another program."
+        yield nothing if has_groups else nothing_compared(dataset)
     yield from claim_sentences(claims)
 
 

@@ -42,7 +42,6 @@ from dlperf_study.report.tables.missing import explain_missing, explain_missing_
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import ROUNDS
 
-NOTHING_DECLARED = "The study declares no reference, so nothing is compared."
 VERDICTS_TOGETHER = (
     "All verdicts of a study are made together (Holm): with a probability of at least 95 % none of them "
     "wrongly says faster or slower. So an interval that barely excludes 1 may belong to no such verdict."
@@ -76,7 +75,7 @@ class Verdicts:
     verdicts: tuple[tuple[str, str], ...]
     preface: str
     note: str
-    empty: str = NOTHING_DECLARED
+    empty: str
 
     @property
     def is_empty(self) -> bool:
@@ -104,7 +103,17 @@ def comparison(dataset: Dataset) -> Verdicts:
         verdicts.append((f"{shared}, against {group.reference.label}", _verdict(dataset, group)))
     preface = (context.repetition(dataset, ratios=True), VERDICTS_TOGETHER, *comparison_notes(dataset))
     notes = (context.input_note(dataset), context.quick_label(dataset).strip())
-    return Verdicts(tuple(verdicts), " ".join(preface), " ".join(filter(None, notes)))
+    return Verdicts(tuple(verdicts), " ".join(preface), " ".join(filter(None, notes)), nothing_compared(dataset))
+
+
+def nothing_compared(dataset: Dataset) -> str:
+    """Return why nothing is compared: no reference is declared, or a selection is without those of its configurations.
+
+    It is said where a study has no groups.
+    """
+    if dataset.configurations["reference_identity"].notna().any():
+        return "The references of these configurations are not selected, so nothing is compared."
+    return "The study declares no reference, so nothing is compared."
 
 
 def _verdict(dataset: Dataset, group: Group) -> str:

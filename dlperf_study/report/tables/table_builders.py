@@ -19,7 +19,7 @@ from dlperf_study.report import context, formatting
 from dlperf_study.report.formatting import Unit, display_name, is_missing, listed, unit_in, unit_of
 from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.series import all_groups, all_series, short_labels, varying_factors
-from dlperf_study.report.tables.answers import NOTHING_DECLARED
+from dlperf_study.report.tables.answers import nothing_compared
 from dlperf_study.report.tables.diagnostic_tables import is_file, mask_numbers, merged
 from dlperf_study.report.tables.html import MOST_ROWS
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_missing_of_run
@@ -331,7 +331,7 @@ def table_of_groups(
     """Return a row for every configuration that is compared with a reference, and for the reference itself."""
     columns = [*keys, *map(partial(measured_column, dataset), shown)]
     groups = [(group.label, group.members) for group in all_groups(dataset)]
-    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, NOTHING_DECLARED)
+    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, nothing_compared(dataset))
 
 
 def table_of_runs(

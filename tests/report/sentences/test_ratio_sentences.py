@@ -21,6 +21,7 @@ from dlperf_study.report.sentences.names import (
     is_vague,
     range_text,
 )
+from dlperf_study.report.tables.answers import comparison
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 
@@ -109,6 +110,15 @@ def test_a_ratio_that_differs_if_it_is_judged_alone_is_said_to_be_judged_togethe
     judged = replace(dataset, configurations=dataset.configurations.assign(baseline_verdict=undecided))
     assert not any("judged together" in shown for shown in sentences.scaling(dataset).sentences)
     assert "with these runs, judged together with the other ratios" in sentences.scaling(judged).sentences[0]
+
+
+def test_a_selection_without_its_reference_says_so_and_not_that_none_is_declared():
+    dataset = frameworks(0.05)
+    alone = dataset.only(dataset.configurations[~dataset.configurations["is_reference"]])
+    [sentence] = sentences.comparison(alone).sentences
+    assert "not selected" in sentence
+    assert comparison(alone).empty == sentence
+    assert sentences.comparison(two_devices()).sentences == (comparison(two_devices()).empty,)
 
 
 def test_what_is_not_to_be_believed_says_so_whatever_its_verdict():
