@@ -107,10 +107,12 @@ def answers(dataset: Dataset) -> Verdicts:
         verdicts.append((title, _how_many(replication)))
         throughputs = throughputs_of(dataset.runs, dataset.plan)
         for first, last in _pairs(replication.points[replication.is_answered]):
+            if not (changes := _changes(first, last)):
+                continue
             ours = [replication.measured(point.match).identity for point in (first, last)]
             ratio = log_ratio(throughputs[ours[1]], throughputs[ours[0]])
             label = f"{replication.published.sources[last.source].tables[last.table].title}, {last.program}"
-            verdicts.append((label, _sentence(first, last, ratio)))
+            verdicts.append((label, _sentence(changes, _published_ratio(first, last), ratio)))
     preface = _PREFACE if len(verdicts) > len(replications_of(dataset)) else ""
     return Verdicts(tuple(verdicts), preface, context.quick_label(dataset).strip(), NO_QUESTION)
 
@@ -153,15 +155,19 @@ def _pairs(points: pd.DataFrame) -> Iterator[tuple[Any, Any]]:
             yield on_most[0], on_most[-1]
 
 
-def _sentence(first: Any, last: Any, ours: Estimate) -> str:
-    """Return how much both throughputs change between two published configurations, and ours relative to theirs."""
+def _changes(first: Any, last: Any) -> list[str]:
+    """Return in which factors two published configurations differ: ``devices from 1 to 8``."""
     changes = []
     for name in _FACTORS:
         levels = [getattr(point, name) for point in (first, last)]
         if not any(map(is_missing, levels)) and levels[0] != levels[1]:
             names = [level_with_unit(name, level) for level in levels]
             changes.append(f"{column_named(name).words} from {names[0]} to {names[1]}")
-    published = _published_ratio(first, last)
+    return changes
+
+
+def _sentence(changes: list[str], published: Estimate, ours: Estimate) -> str:
+    """Return how much both throughputs change between two published configurations, and ours relative to theirs."""
     ratios = published, ours, date_change(published, ours, [published]).log_ratio
     ratio_texts = [value_text(ratio.bounded_factor, "×", no_interval=" (without an interval)") for ratio in ratios]
     both = f"{ratio_texts[0]} in print and {ratio_texts[1]} here"
