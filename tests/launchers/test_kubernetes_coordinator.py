@@ -77,7 +77,7 @@ def remote_exec(program: str, certificate: Path, address: str, *command: str) ->
 @contextmanager
 def serving(certificate: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Serve ``ADDRESS`` until the last command."""
-    with subprocess.Popen(remote_exec("serve", certificate, ADDRESS)) as server:
+    with subprocess.Popen(remote_exec("serve", certificate, ADDRESS, "600")) as server:
         wait_for(lambda: run(certificate, "true") == ("", "", 0), "the server to answer")
         yield server
 
@@ -101,6 +101,11 @@ def test_a_command_runs_in_another_pod_of_the_same_run_only(certificates):
         assert (output, code) == ("", 1)
         assert "certificate verify failed" in message
     assert server.returncode == 0, "it ends a moment after its last command"
+
+
+def test_a_pod_waits_for_its_first_command_as_long_as_others_may_take_to_start(certificates):
+    ended = subprocess.run(remote_exec("serve", certificates[0], ADDRESS, "0"), capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (1, "no command came\n")
 
 
 def test_a_client_that_trusts_the_pod_and_has_not_its_key_is_refused(certificates):

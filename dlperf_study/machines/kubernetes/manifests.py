@@ -5,6 +5,7 @@ The first object owns all others: when it goes, by hand, by its time to live or 
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -231,7 +232,9 @@ def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
     resources = _resources(pod, cluster)
     can_lock = cluster.settings.ipc_lock and pod.role is PodRole.TRAINER
     _, host_mounts = _host_paths(cluster)
-    program = ["remote_exec", "serve", CERTIFICATE_FILE, "$(POD_IP)"]
+    # The other pods may start so much later, and the coordinator waits as long for them.
+    first_command_seconds = 2 * math.ceil(cluster.settings.start_within_seconds)
+    program = ["remote_exec", "serve", CERTIFICATE_FILE, "$(POD_IP)", str(first_command_seconds)]
     if pod.coordinates:
         program = ["coordinator_pod"]
     return {

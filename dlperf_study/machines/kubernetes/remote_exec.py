@@ -1,7 +1,8 @@
 """Run a command in another pod of the same run, as ssh does, for images without an ssh server.
 
-``serve CERTIFICATE_FILE ADDRESS`` runs in every pod except the coordinator's. ``run CERTIFICATE_FILE ADDRESS COMMAND…``
-is the client: its standard input, output and exit code are those of the command.
+``serve CERTIFICATE_FILE ADDRESS SECONDS`` runs in every pod except the coordinator's, and waits so long for its first
+command. ``run CERTIFICATE_FILE ADDRESS COMMAND…`` is the client: its standard input, output and exit code are those of
+the command.
 
 Both speak TLS 1.3, and each must prove to the other that it has the key of the run's certificate, which only the pods
 of the run have: nobody else can ask for a command, or read what it prints. The client sends a request and then input,
@@ -25,8 +26,8 @@ from contextlib import closing, suppress
 from typing import Any
 
 PORT = 29400
-#: How long a server waits for its first command, and for a further one after the last has ended.
-FIRST_COMMAND_SECONDS, NEXT_COMMAND_SECONDS = 3600.0, 3.0
+#: How long a server waits for a further command after the last has ended.
+NEXT_COMMAND_SECONDS = 3.0
 POLL_SECONDS = 0.2
 CHUNK_BYTES, MOST_MESSAGE_BYTES = 2**16, 2**20
 #: Connections that may wait to be accepted: horovodrun opens many at once.
@@ -101,12 +102,12 @@ def _print(output: bytes) -> None:
 class Server:
     """Runs the commands of clients that have the key of the run's certificate."""
 
-    def __init__(self, certificate_file: str) -> None:
+    def __init__(self, certificate_file: str, first_command_seconds: float) -> None:
         self._context = tls(certificate_file, ssl.PROTOCOL_TLS_SERVER)
         self._unproved = asyncio.Semaphore(MOST_UNPROVED)
         self._tasks: set[asyncio.Task[None]] = set()
         self._running = 0
-        self._deadline = time.monotonic() + FIRST_COMMAND_SECONDS
+        self._deadline = time.monotonic() + first_command_seconds
         self.has_served = False
 
     async def serve(self, listener: socket.socket) -> None:
@@ -195,9 +196,9 @@ async def _send_exit_code(writer: StreamWriter, code: int) -> None:
     await send(writer, str(code).encode())
 
 
-async def _serve(certificate_file: str, address: str) -> bool:
+async def _serve(certificate_file: str, address: str, first_command_seconds: float) -> bool:
     """Serve an address; return whether any command came."""
-    server = Server(certificate_file)
+    server = Server(certificate_file, first_command_seconds)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.create_server((address, PORT), family=family, backlog=BACKLOG) as listener:
         listener.setblocking(False)
@@ -212,7 +213,7 @@ def main() -> None:
         # The first process of a container has no signal handlers: without one, it would ignore SIGTERM. Its end is
         # that of the container and its commands, so that there is nothing to wait for.
         signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
-        has_served = asyncio.run(_serve(certificate_file, address))
+        has_served = asyncio.run(_serve(certificate_file, address, float(argv[0])))
         sys.exit(0 if has_served else "no command came")
     try:
         code = asyncio.run(run(address, argv, certificate_file))
