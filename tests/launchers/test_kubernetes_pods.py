@@ -2,10 +2,14 @@
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from dlperf_study.core.errors import EvidenceError
+from dlperf_study.machines.kubernetes import kubernetes_run
+from dlperf_study.machines.kubernetes.api import KubernetesError
 from dlperf_study.machines.kubernetes.pods import evidence_lines, extract_evidence, failure_of, waiting_reasons
 from dlperf_study.study.job import JobResult, Outcome
 from tests.launchers.kubernetes_runs import ended, pod
@@ -46,6 +50,19 @@ def test_a_pod_that_runs_or_succeeded_has_not_failed():
 )
 def test_why_a_pod_waits(status, words):
     assert waiting_reasons([pod("Pending", **status), pod("Running")]) == f"pod trainer-1: {words}"
+
+
+def test_pods_that_do_not_end_are_named(monkeypatch):
+    """As those of a node that nobody reaches, which Kubernetes keeps until it is told to forget them."""
+    monkeypatch.setattr(kubernetes_run, "LEAVING_SECONDS", 0.0)
+    stays = {"metadata": {"name": "run-1-trainer-0"}}
+    deleted: list[tuple[str, str]] = []
+    api = SimpleNamespace(
+        list=lambda kind, _: [stays] if kind == "Pod" else [], delete=lambda *given: deleted.append(given)
+    )
+    with pytest.raises(KubernetesError, match="have not ended: run-1-trainer-0"):
+        kubernetes_run.delete_objects(cast(Any, api), "run=1")
+    assert deleted == [("Pod", "run-1-trainer-0")]
 
 
 RESULT = JobResult(Outcome.COMPLETED, "", 1.0)

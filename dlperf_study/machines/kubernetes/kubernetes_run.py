@@ -223,7 +223,7 @@ def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
 
 
 def delete_objects(api: Api, selector: str) -> None:
-    """Delete the objects with these labels, and wait until their pods have gone."""
+    """Delete the objects with these labels, and wait until their pods have gone; raises KubernetesError if not."""
     for kind in ("MPIJob", "Job", "Service", "Secret"):
         for manifest in _listed(api, kind, selector):
             api.delete(kind, manifest["metadata"]["name"])
@@ -232,6 +232,9 @@ def delete_objects(api: Api, selector: str) -> None:
         time.sleep(POLL_SECONDS)
     for pod in pods:
         api.delete("Pod", pod["metadata"]["name"])
+    if pods:
+        names = ", ".join(pod["metadata"]["name"] for pod in pods)
+        raise KubernetesError(f"{LEAVING_SECONDS:g} s after their jobs were deleted these pods have not ended: {names}")
 
 
 def _listed(api: Api, kind: str, selector: str) -> list[Manifest]:

@@ -194,15 +194,12 @@ def _check_permissions(api: Api, makes_mpi_jobs: bool) -> CheckResult:
 def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts) -> CheckResult:
     """Start an image, and compare its code and libraries, which it prints."""
     name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
-    selector = f"{RUN_LABEL}={name}"
     subject = f"image {image}"
+    job = check_job(name, cluster, image, request_of(programs, cluster.device, cluster.launcher))
     try:
-        api.create(check_job(name, cluster, image, request_of(programs, cluster.device, cluster.launcher)))
-        output = last_line(_pod_log(api, selector, queue_seconds(cluster.settings.start_within_seconds)))
+        output = _printed(api, job, name, queue_seconds(cluster.settings.start_within_seconds))
     except KubernetesError as error:
         return missing(subject, str(error), "see kubectl describe pod, and images/ for how to build it")
-    finally:
-        delete_objects(api, selector)
     try:
         runtime = json.loads(output)
     except ValueError:
@@ -229,6 +226,16 @@ def _gpu_obstacles(cluster: Cluster, programs: ProgramFacts, answers: Mapping[st
             return []
         obstacles += contradictions[:1]
     return list(dict.fromkeys(obstacles)) or ["it has no library that trains on GPUs"]
+
+
+def _printed(api: Api, job: Manifest, name: str, seconds: float) -> str:
+    """Return the last line that the pod of a job prints within so long, and leave nothing of the job."""
+    selector = f"{RUN_LABEL}={name}"
+    try:
+        api.create(job)
+        return last_line(_pod_log(api, selector, seconds))
+    finally:
+        delete_objects(api, selector)
 
 
 def _pod_log(api: Api, selector: str, seconds: float) -> str:
