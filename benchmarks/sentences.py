@@ -35,7 +35,8 @@ _ROUNDING = 0.0006
 def dataset_of(study: SimulatedStudy) -> Dataset:
     """Return a simulated study as pages read one."""
     table = study.configurations().reset_index()
-    return Dataset(study.plan, Path(), study.runs, table, pd.DataFrame(columns=["identity", "repetition", "subject"]))
+    diagnostics = pd.DataFrame(columns=["identity", "repetition", "severity", "subject", "message"])
+    return Dataset(study.plan, Path(), study.runs, table, diagnostics)
 
 
 def judged(study: SimulatedStudy) -> Iterator[tuple[str, bool]]:

@@ -167,7 +167,8 @@ class StudyResults:
         Raises EvidenceError if both are the same, have rates in different units, or no configuration in common.
         """
         compared = other if isinstance(other, StudyResults) else open_study(other)
-        comparison = compare_measurements(*in_order(self._measurement, compared._measurement))
+        pair = self._measurement, compared._measurement
+        comparison = compare_measurements(*in_order(_selected_as(*pair), _selected_as(*reversed(pair))))
         if not comparison.has_common_configurations:
             raise EvidenceError(nothing_in_common(comparison))
         return StudyComparison(comparison)
@@ -259,6 +260,15 @@ class Columns(dict[str, Metric]):
 
     def __missing__(self, name: str) -> Metric:
         raise DlperfStudyError(unknown_name("column is", name, "columns", self))
+
+
+def _selected_as(measurement: Measurement, other: Measurement) -> Measurement:
+    """Return a measurement; where another one is a selection, with its configurations alone."""
+    if other.dataset.whole is None:
+        return measurement
+    rows = measurement.dataset.configurations
+    selected = rows[rows["identity"].isin(other.dataset.configurations["identity"])]
+    return replace(measurement, dataset=measurement.dataset.only(selected))
 
 
 def _tells_apart(rows: pd.DataFrame, factors: list[str], name: str) -> bool:

@@ -56,7 +56,16 @@ _OUR_TOKENS = {f"token_throughput{bound}": f"{TOKENS}{bound}" for bound in ("", 
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
     *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *(*SIZES, *METRIC_COLUMNS, "measured_rounds", "tokens_per_sample", "tokens_per_step", PARAMETERS_STEP, STEP_UNIT),
+    *(
+        *SIZES,
+        *METRIC_COLUMNS,
+        "measured_rounds",
+        "runs_in_no_round",
+        "tokens_per_sample",
+        "tokens_per_step",
+        PARAMETERS_STEP,
+        STEP_UNIT,
+    ),
 }
 #: Conditions among the dataset's columns, besides the parameters of a configuration.
 _OUR_CONDITIONS = (
@@ -81,6 +90,7 @@ def results_of_dataset(dataset: Dataset) -> Results:
         # The numbers of devices and the global batches always agree with their factors.
         inferred=", ".join(PRODUCTS),
         measured_rounds=rows["identity"].map(_measured_rounds(dataset.runs)),
+        runs_in_no_round=rows["identity"].map(_runs_in_no_round(dataset)),
     ).rename(columns=_OUR_TOKENS)
     summaries = long_frame(configurations, dataset.plan.study)
     summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC].isin(_OUR_RATES))
@@ -114,6 +124,13 @@ def _measured_rounds(runs: pd.DataFrame) -> pd.Series:
     """Return the rounds of the completed runs of each configuration, as text; empty where there are none."""
     completed = completed_of(runs)
     return completed.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
+
+
+def _runs_in_no_round(dataset: Dataset) -> pd.Series:
+    """Return how many completed runs of each configuration share no round with others; none of a study of logs."""
+    completed = completed_of(dataset.runs)
+    is_alone = completed["round"].isna() & (not dataset.plan.ingested_from)
+    return is_alone.groupby(completed["identity"]).sum()
 
 
 def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:

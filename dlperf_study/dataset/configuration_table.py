@@ -46,6 +46,8 @@ from dlperf_study.study.parameter import TOKENS
 from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.study.program import OWN_PROGRAM
 
+#: Steps are the same work if their tokens, from rates and durations, differ by less than this share.
+SAME_WORK = 0.01
 #: The column of what may be said of the ratio to a baseline or reference.
 VERDICTS: dict[Denominator, str] = {"baseline": "baseline_verdict", "reference": "verdict"}
 
@@ -67,7 +69,7 @@ def configurations_table(
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
     decided = _verdicts(plan, {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms})
     parts = _StepParts(plan, completed, uneven, throughputs)
-    bubbles = bubble_columns(plan.entries, completed)
+    bubbles = bubble_columns(plan.entries, completed, rounds_of(completed, plan))
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.columns(identity)
@@ -334,6 +336,9 @@ class _StepParts:
         self._runs = completed["identity"].value_counts().to_dict()
         self._entries = plan.by_identity
         self._uneven = uneven
+        self._rate = rate_column(completed, plan)
+        tokens = completed["token_throughput"].astype(float) * completed["step_seconds"].astype(float)
+        self._tokens_of_step: dict[str, float] = tokens.groupby(completed["identity"]).mean().to_dict()
 
     def factors(self, entry: Entry) -> dict[str, Estimate]:
         """Return the factors of the efficiency of a configuration; those of a baseline are 1."""
@@ -345,8 +350,11 @@ class _StepParts:
         """Return the differences with their intervals, and which of them explains the verdict."""
         identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
         reference = self._entries[reference_identity].configuration
-        # Where the global batches differ a step is not the same work.
         is_same_work = entry.configuration.global_batch == reference.global_batch
+        if self._rate == "token_throughput":
+            works = [self._tokens_of_step.get(name, 0.0) for name in (identity, reference_identity)]
+            is_same_work = math.isclose(*works, rel_tol=SAME_WORK)
+        # Where a step is not the same work its parts are not compared.
         parts = differences(self._seconds, identity, reference_identity) if is_same_work else {}
         if entry.is_reference:
             parts = dict.fromkeys(parts, of_itself(self._runs[identity]))

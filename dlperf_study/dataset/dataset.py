@@ -31,7 +31,7 @@ from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batc
 from dlperf_study.dataset.wanted_precision import precision_diagnostics
 from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.metrics.comparison import network_diagnostics
+from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
 from dlperf_study.metrics.computation import UNEVEN
 from dlperf_study.metrics.scaling import curve_diagnostics
 from dlperf_study.metrics.steady_state import steadiness_tolerance
@@ -76,6 +76,11 @@ class Dataset:
     def steps_of(self, identities: Collection[str]) -> pd.DataFrame:
         """Return the steps of some configurations, without those of all others in memory."""
         return tables.read(TableName.STEPS, self.folder, identities=identities)
+
+    @cached_property
+    def throughputs(self) -> Throughputs:
+        """The rates of the completed runs by identity; of a selection those of the whole study, at its pace."""
+        return self.whole.throughputs if self.whole else throughputs_of(self.runs, self.plan)
 
     @cached_property
     def rate(self) -> str:
@@ -239,7 +244,7 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
         *ratio_diagnostics,
         *network_diagnostics(configurations),
         *longer_than_the_exchange(configurations),
-        *curve_diagnostics(configurations, throughputs, plan.scaling),
+        *curve_diagnostics(configurations, throughputs, plan.scaling, rate_column(configurations, plan)),
         *precision_diagnostics(plan, runs, throughputs),
     ]
     return Dataset(plan, paths.dataset, runs, configurations, diagnostics_table(diagnostics))

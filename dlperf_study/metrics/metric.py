@@ -156,9 +156,12 @@ Reason = str | Callable[[Gap], str]
 
 
 def only_in_tokens(gap: Gap) -> str:
-    """Return why a rate in samples is missing whose logs state tokens; empty where there are samples."""
-    has_tokens_alone = gap.has("token_throughput") and not gap.has("throughput")
-    return "its logs state tokens/s, and not how many tokens a sample has" if has_tokens_alone else ""
+    """Return why a rate in samples is missing where there is one in tokens; empty where there are samples."""
+    if gap.has("throughput") or not gap.has("token_throughput"):
+        return ""
+    if gap.row.framework == OWN_PROGRAM:
+        return "its work is counted in tokens, and how many tokens a sample has is not known"
+    return "its logs state tokens/s, and not how many tokens a sample has"
 
 
 def not_measured_by_program(gap: Gap) -> str:

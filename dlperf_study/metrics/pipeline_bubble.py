@@ -8,7 +8,7 @@ model training on GPU clusters using Megatron-LM" (SC'21), section 2.2.
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import pandas as pd
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.metrics.metric import COMMUNICATION, C, Gap, Metric, Source
-from dlperf_study.metrics.statistics import Estimate, Interval, interval_columns
+from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate, Interval, interval_columns
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Entry
 
@@ -38,9 +38,9 @@ class Bubble:
         """The part of the step that does not grow with the number of micro-batches; 0 where chance puts it below."""
         return max(0.0, 1 - self.rest.factor)
 
-    def columns(self) -> dict[str, float]:
+    def columns(self, has_interval: bool = True) -> dict[str, float]:
         """Return the share and the bounds of its interval, as columns of a configuration."""
-        interval = _complement(self.rest.factor_interval())
+        interval = _complement(self.rest.factor_interval()) if has_interval else None
         return {"bubble_share": self.share, **interval_columns("bubble_share", interval)}
 
 
@@ -81,19 +81,29 @@ def bubbles(seconds: Mapping[int, Floats]) -> dict[int, Bubble]:
     return shares
 
 
-def bubble_columns(entries: Iterable[Entry], completed: pd.DataFrame) -> dict[str, dict[str, float]]:
+def bubble_columns(
+    entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None
+) -> dict[str, dict[str, float]]:
     """Return the columns of the bubble by identity; ``completed``: the completed runs of the study.
 
     Only of configurations with a pipeline of which the study has three numbers of micro-batches of one size, and
-    differing in nothing else.
+    differing in nothing else. ``rounds``: of each run, None if runs are independent. The slope compares configurations:
+    without common rounds there is no interval, as what a machine did between blocks of runs is in it.
     """
     measured = completed.dropna(subset=["step_seconds"]).groupby("identity")["step_seconds"]
     steps = {str(identity): runs.to_numpy(float) for identity, runs in measured}
     columns: dict[str, dict[str, float]] = {}
     for identities in _pipelines(entries, steps):
         of_counts = bubbles({count: steps[identity] for count, identity in sorted(identities.items())})
-        columns |= {identities[count]: bubble.columns() for count, bubble in of_counts.items()}
+        has_interval = rounds is None or _common_rounds(completed, rounds, identities.values()) >= MINIMUM_RUNS
+        columns |= {identities[count]: bubble.columns(has_interval) for count, bubble in of_counts.items()}
     return columns
+
+
+def _common_rounds(completed: pd.DataFrame, rounds: pd.Series, identities: Collection[str]) -> int:
+    """Return how many rounds have a run of each of these configurations."""
+    of_configurations = [set(rounds[completed["identity"] == identity].dropna()) for identity in identities]
+    return len(set.intersection(*of_configurations))
 
 
 def bubble_seconds(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None) -> pd.Series:

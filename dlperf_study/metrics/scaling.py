@@ -41,6 +41,8 @@ ABOVE_LINEAR = (
     "more servers or more input workers came along",
     "the smaller configuration was measured on a busy machine or takes another path through the framework",
 )
+#: A ratio of pairs of runs that is within this share of that of the mean rates is not printed beside them.
+SAME_RATIO = 0.002
 FALLING = (
     "more processes than cores",
     "a link or a server that all share",
@@ -58,22 +60,31 @@ def factor_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, di
 
     Only of runs in which computation was measured.
     """
-    columns = ["batch_per_device", "computation_seconds", "load_balance", "input_seconds", "step_seconds"]
-    measured = runs[columns].dropna(subset=["computation_seconds", "load_balance"])
+    measured = runs.dropna(subset=["computation_seconds", "load_balance"])
+    work = _work_of_device(measured)
     mean_computation = measured["computation_seconds"] * measured["load_balance"]
     with_input = measured["computation_seconds"] + measured["input_seconds"]
     factors = {
-        "computation_factor": measured["batch_per_device"].astype(float) / mean_computation,
+        "computation_factor": work / mean_computation,
         "balance_factor": measured["load_balance"],
         "input_factor": measured["computation_seconds"] / with_input,
         "communication_factor": with_input / measured["step_seconds"],
-        "factored_efficiency": measured["batch_per_device"].astype(float) / measured["step_seconds"],
+        "factored_efficiency": work / measured["step_seconds"],
     }
     samples: dict[str, dict[str, Sample]] = {}
     for name, values in factors.items():
         # Each with a slope of its own: logarithms are linear in it, so the product stays the efficiency.
         samples[name] = with_pace(samples_of(values, runs["identity"], rounds), values, runs, rounds)
     return samples
+
+
+def _work_of_device(runs: pd.DataFrame) -> pd.Series:
+    """Return what a device trains in a step of each run: its batch, or what a program without one counts."""
+    batch = runs["batch_per_device"].astype(float)
+    if (batch > 0).all():
+        return batch
+    rate = runs["throughput"].astype(float).fillna(runs["token_throughput"].astype(float))
+    return batch.where(batch > 0, rate * runs["step_seconds"] / runs["world_size"])
 
 
 def efficiency_factors(factors: Mapping[str, Samples], identity: str, baseline_identity: str) -> dict[str, Estimate]:
@@ -156,7 +167,7 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One point of a scaling curve: its devices, and its rate in samples/s."""
+    """One point of a scaling curve: its devices, and its rate, in samples/s or in tokens/s."""
 
     devices: int
     throughput: float
@@ -195,21 +206,24 @@ def unexplained_steps(steps: Sequence[CurveStep]) -> list[bool]:
 
 
 def curve_diagnostics(
-    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str
+    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str, rate: str = "throughput"
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every step of a curve that rises faster than its devices, or falls."""
-    steps = list(_curve_steps(configurations, throughputs, scaling))
+    """Yield a diagnostic for every step of a curve that rises faster than its devices, or falls.
+
+    ``rate``: the column of the rate that ``throughputs`` are of.
+    """
+    steps = list(_curve_steps(configurations, throughputs, scaling, rate))
     unexplained = unexplained_steps([step for _, step in steps])
     for (identity, step), is_unexplained in zip(steps, unexplained, strict=True):
-        yield from _step_diagnostics(identity, step, is_unexplained)
+        yield from _step_diagnostics(identity, step, is_unexplained, rate)
 
 
 def _curve_steps(
-    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str
+    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str, rate: str
 ) -> Iterator[tuple[str, CurveStep]]:
     """Yield each step of each curve to more devices, with the identity of the configuration that it leads to."""
-    measured = configurations[configurations["throughput"].notna()]
-    points = measured[["identity", "world_size", "throughput"]].sort_values("world_size", kind="stable")
+    measured = configurations[configurations[rate].notna()]
+    points = measured[["identity", "world_size", rate]].sort_values("world_size", kind="stable")
     points.insert(0, "curve", curve_numbers(measured, series_factors(measured, scaling)))
     # The rows of each curve as a frame of their own would take most of the time of a large dataset.
     rows = points.sort_values("curve", kind="stable").itertuples(index=False, name=None)
@@ -220,22 +234,37 @@ def _curve_steps(
                 yield identity, CurveStep(CurvePoint(*fewer), CurvePoint(*more), ratio)
 
 
-def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool) -> Iterator[Diagnostic]:
-    fewer, more = step.fewer, step.more
-    text = f"from {fewer.devices} to {more.devices} devices it goes from "
-    text += f"{rounded(fewer.throughput)} to {rounded(more.throughput)} samples/s"
-    if step.gain > IMPOSSIBLE_GAIN:
-        message = f"{step.gain:.3g} times linear: {text}. No cache explains that: one of the two rates is wrong"
+def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate: str) -> Iterator[Diagnostic]:
+    of_means = step.gain * step.devices_ratio
+    has_common_rounds = not math.isclose(step.log_ratio.factor, of_means, rel_tol=SAME_RATIO)
+    gain = step.log_ratio.factor / step.devices_ratio if has_common_rounds else step.gain
+    change = _change_text(step, rate, has_common_rounds)
+    if gain > IMPOSSIBLE_GAIN:
+        message = f"{gain:.3g} times linear: {change}. No cache explains that: one of the two rates is wrong"
         yield Diagnostic("speedup", message, Severity.ERROR, identity=identity)
     elif is_unexplained and step.log_ratio.mean > 0:
-        yield Diagnostic("speedup", f"above linear: {text}. {_explanations(ABOVE_LINEAR)}", identity=identity)
-    elif step.log_ratio.error is None and step.gain > 1 + LARGEST_EXCESS_WITHOUT_INTERVAL:
+        yield Diagnostic("speedup", f"above linear: {change}. {_explanations(ABOVE_LINEAR)}", identity=identity)
+    elif step.log_ratio.error is None and gain > 1 + LARGEST_EXCESS_WITHOUT_INTERVAL:
         message = (
-            f"above linear: {text}; without intervals of both, chance may explain it. {_explanations(ABOVE_LINEAR)}"
+            f"above linear: {change}; without intervals of both, chance may explain it. {_explanations(ABOVE_LINEAR)}"
         )
         yield Diagnostic("speedup", message, Severity.NOTE, identity=identity)
     elif is_unexplained:
-        yield Diagnostic("throughput", f"falls: {text}. {_explanations(FALLING)}", identity=identity)
+        yield Diagnostic(rate, f"falls: {change}. {_explanations(FALLING)}", identity=identity)
+
+
+def _change_text(step: CurveStep, rate: str, has_common_rounds: bool) -> str:
+    """Return how the rate changes; where its ratio is not that of the mean rates, the ratio too."""
+    fewer, more = step.fewer, step.more
+    unit = "samples/s" if rate == "throughput" else "tokens/s"
+    rates = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
+    sizes = f"from {fewer.devices} to {more.devices} devices"
+    if not has_common_rounds:
+        return f"{sizes} it goes from {rates}"
+    ratio = (
+        f"{sizes} it is {rounded(step.log_ratio.factor)} times as high, in common rounds or at one pace of the machine"
+    )
+    return f"{ratio}; as measured it goes from {rates}"
 
 
 def _explanations(explanations: tuple[str, ...]) -> str:

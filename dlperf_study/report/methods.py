@@ -6,7 +6,7 @@ import pandas as pd
 
 from dlperf_study import __version__
 from dlperf_study.core.wording import counted
-from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
+from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.wanted_precision import precisions, too_wide
 from dlperf_study.metrics.columns import column_named
@@ -168,7 +168,9 @@ def _order(dataset: Dataset) -> str:
     """Return in which order the runs were made."""
     plan, rounds = dataset.plan, context.completed_runs(dataset)["round"]
     if plan.order == ROUNDS:
-        repeated = f"; {counted(missing, 'run')} came after the rounds" if (missing := int(rounds.isna().sum())) else ""
+        missing = int(rounds.isna().sum())
+        alone = f"{counted(missing, 'run')} {'shares' if missing == 1 else 'share'} no round with the others"
+        repeated = f"; {alone}" if missing else ""
         return (
             "The runs were made in rounds, each of them once through its configurations, in an order that was drawn "
             f"for every other round (seed {plan.order_seed}) and reversed in the next, so that a drift of the machine "
@@ -215,7 +217,7 @@ def _confirmed(ended: int, missed: int) -> str:
 
 def _not_confirmed(dataset: Dataset) -> int:
     """Return how many configurations ended measuring and have an interval of that wider than the study asks for."""
-    plan, throughputs = dataset.plan, throughputs_of(dataset.runs, dataset.plan)
+    plan, throughputs = dataset.plan, dataset.throughputs
     wanted = plan.precision or 0.0
     return sum(
         any(each.has_ended(wanted) and each.is_wider_than(wanted) for each in precisions(entry, throughputs))
@@ -226,14 +228,19 @@ def _not_confirmed(dataset: Dataset) -> int:
 def _limit(dataset: Dataset) -> str:
     """Return what ended measuring before all intervals were narrow enough; empty where nothing of the study did."""
     plan = dataset.plan
-    is_too_wide = dataset.runs["identity"].isin(too_wide(plan, throughputs_of(dataset.runs, plan)))
+    is_too_wide = dataset.runs["identity"].isin(too_wide(plan, dataset.throughputs))
     rounds = dataset.runs[is_too_wide].groupby("identity")["repetition"].max()
     if rounds.empty:
         return ""
     if plan.max_repeats and (rounds >= plan.max_repeats).all():
         return f" within the {plan.max_repeats} runs of each that the study allows"
     minutes = plan.time_budget_minutes
-    return f" within the time budget of {minutes:g}\\,min" if minutes is not None else ""
+    begun = pd.to_datetime(dataset.runs["started"], utc=True, format="ISO8601")
+    ended = begun + pd.to_timedelta(dataset.runs["run_seconds"], unit="s")
+    # An interrupted study ends before its budget does.
+    if minutes is None or not (ended.max() - begun.min()) >= pd.Timedelta(minutes=minutes):
+        return ""
+    return f" within the time budget of {minutes:g}\\,min"
 
 
 def _disturbances(dataset: Dataset) -> str:
@@ -291,7 +298,8 @@ def _statistics(dataset: Dataset) -> str:
         "Rates and ratios are geometric means over runs, times arithmetic ones, with 95\\,\\% $t$ "
         "intervals~\\cite{hoefler2015scientific} over runs, of logarithms where a number can't be negative"
     )
-    has_ratios = any(rows[f"{ratio}_low"].notna().any() for ratio in RATIOS.values())
+    # Every baseline and reference has the interval [1, 1] to itself.
+    has_ratios = any(rows.loc[~rows[f"is_{role}"], f"{ratio}_low"].notna().any() for role, ratio in RATIOS.items())
     return f"{intervals}{_ratios(dataset) if has_ratios else ''}.{_verdicts(rows)}"
 
 

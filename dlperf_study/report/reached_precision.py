@@ -11,8 +11,9 @@ def reached_precisions(dataset: Dataset) -> tuple[Precision, ...]:
     plan = dataset.plan
     if plan.precision is None:
         return ()
-    throughputs = throughputs_of(dataset.runs, plan)
-    return tuple(precision for entry in plan.runnable if (precision := widest(entry, throughputs)))
+    selected = set(dataset.configurations["identity"])
+    entries = [entry for entry in plan.runnable if entry.configuration.identity in selected]
+    return tuple(precision for entry in entries if (precision := widest(entry, dataset.throughputs)))
 
 
 @kept_with_dataset

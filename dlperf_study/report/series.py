@@ -1,7 +1,7 @@
 """Which configurations form one line of a plot or one group of a table, and what they are called in few words.
 
-A series differs only in its number of devices. A group is a reference with what is compared with it. The lines of
-published points are named here too: by what distinguishes them from the others of their table.
+A series differs only in its number of devices. A group is a reference with what is compared with it. Lines of
+published points are named by what distinguishes them from the others of their table.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -263,16 +263,16 @@ def level_label(factor: str, value: Any) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """A reference and what is compared with it.
+    """A reference and what is compared with it: ``rows`` and, as tuples, ``members``, the reference first.
 
-    ``rows`` are rows of the configurations, the reference first, with three more columns: ``label``, in what a
-    configuration differs from its reference; ``other_differences``, the same without framework, strategy and
-    devices; and ``position``, that of its series. ``members``: rows as tuples; ``shared``: what all have in common.
+    Further columns: ``label``, in what one differs from the reference; ``other_differences``, without framework,
+    strategy and devices; ``position`` of its series. ``shared``: what all have in common; ``rate``: their column.
     """
 
     shared: str
     rows: pd.DataFrame
     members: tuple[Any, ...]
+    rate: str
 
     @property
     def label(self) -> str:
@@ -293,7 +293,7 @@ class Group:
     @cached_property
     def measured(self) -> pd.DataFrame:
         """The configurations with at least one completed run."""
-        return self.rows[self.rows["throughput"].notna()]
+        return self.rows[self.rows[self.rate].notna()]
 
 
 @kept_with_dataset
@@ -308,10 +308,10 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     rows = rows.assign(position=rows["identity"].map(positions), group=rows["reference_identity"].map(order))
     rows = rows.dropna(subset="group").sort_values(["group", "is_reference"], ascending=[True, False], kind="stable")
     factors = [name for name in varying_factors(dataset) if name != "model"]
-    return _groups(rows, factors, usual_levels(dataset.whole or dataset))
+    return _groups(rows, factors, usual_levels(dataset.whole or dataset), dataset.rate)
 
 
-def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any]) -> list[Group]:
+def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], rate: str) -> list[Group]:
     """Return the groups of rows that are in the order of their number in ``group``, each reference first.
 
     ``usual``: the levels that most series have, which no name of a group or of its reference has.
@@ -333,7 +333,7 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any]) ->
         other_differences += [_differences(row, reference, other_factors, usual) for row in needed[part]]
     rows = rows.drop(columns="group").assign(label=labels, other_differences=other_differences)
     members = tuple(rows.itertuples())
-    return [Group(setting, rows.iloc[part], members[part]) for part, setting in zip(parts, settings, strict=True)]
+    return [Group(setting, rows.iloc[part], members[part], rate) for part, setting in zip(parts, settings, strict=True)]
 
 
 def _member_labels(members: Sequence[Any], differing: list[str], usual: Mapping[str, Any]) -> list[str]:

@@ -124,6 +124,14 @@ def test_the_product_of_the_factors_is_the_efficiency_at_one_pace(tmp_path):
     assert configurations.loc[TWO.identity, "speedup"] != configurations.loc[TWO.identity, "speedup_as_measured"]
 
 
+def test_a_selection_is_judged_at_the_pace_of_the_whole_study(tmp_path):
+    dataset = paced_study(tmp_path)
+    selected = dataset.only(
+        dataset.configurations[dataset.configurations["identity"].isin([ONE.identity, SAME.identity])]
+    )
+    assert selected.throughputs is dataset.throughputs
+
+
 def test_pages_show_a_ratio_as_measured_beside_it_and_say_what_was_adjusted(tmp_path, snapshot):
     dataset = paced_study(tmp_path)
     table = study_tables.comparison(dataset)

@@ -68,7 +68,18 @@ def test_the_interval_of_a_share_is_within_nothing_and_the_whole():
 
 def columns_of(configurations: list[Any], runs: int = 3) -> dict[str, dict[str, float]]:
     entries = [SimpleNamespace(configuration=requested) for requested in configurations]
-    return bubble_columns(entries, completed_runs(configurations, runs))
+    return bubble_columns(entries, completed_runs(configurations, runs), None)
+
+
+@pytest.mark.parametrize(("rounds", "has_interval"), [(None, True), ([1, 2, 3], True), ([1, 2, np.nan], False)])
+def test_without_common_rounds_there_is_no_interval(rounds, has_interval):
+    """The slope compares configurations: what a machine did between blocks of their runs would be in it."""
+    configurations = [replace(STAGES, micro_batches=count, batch_per_device=8 * count) for count in COUNTS]
+    runs = completed_runs(configurations, 3)
+    of_runs = None if rounds is None else pd.Series(np.repeat(rounds, len(configurations)), runs.index)
+    entries = [SimpleNamespace(configuration=requested) for requested in configurations]
+    columns = bubble_columns(entries, runs, of_runs)
+    assert [("bubble_share_low" in bounds) for bounds in columns.values()] == [has_interval] * len(COUNTS)
 
 
 def completed_runs(configurations: list[Any], runs: int) -> pd.DataFrame:

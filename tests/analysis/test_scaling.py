@@ -219,6 +219,38 @@ def test_twice_linear_is_not_yet_impossible_and_the_gain_is_against_the_devices(
     assert impossible == [("point 1", Severity.ERROR)]
 
 
+def test_a_curve_in_tokens_alone_is_judged_in_tokens():
+    table = configurations_of({}, {"devices_per_node": 2}).assign(throughput=np.nan, token_throughput=[100.0, 450.0])
+    table["identity"] = ["one", "two"]
+    samples = {"one": Sample(np.array([100.0] * 3)), "two": Sample(np.array([450.0] * 3))}
+    [diagnostic] = curve_diagnostics(table, samples, "weak", "token_throughput")
+    assert diagnostic.severity is Severity.ERROR
+    assert "from 100 to 450 tokens/s" in diagnostic.message
+
+
+def test_a_curve_that_falls_in_common_rounds_is_not_said_to_go_up():
+    """Rounds that one of both lacks are in its rate, and not in the ratio that says that it falls."""
+    table = configurations_of({}, {"devices_per_node": 2}).assign(throughput=[96.0, 97.0], identity=["one", "two"])
+    rounds = np.arange(1.0, 6.0)
+    samples = {
+        "one": Sample(np.array([100.0, 100.1, 100.0, 90.0, 90.1]), rounds),
+        "two": Sample(np.array([97.0, 97.1, 97.0]), rounds[:3]),
+    }
+    [diagnostic] = curve_diagnostics(table, samples, "weak")
+    assert diagnostic.message.startswith("falls: from 1 to 2 devices it is 0.97 times as high, in common rounds")
+
+
+def test_a_program_without_a_batch_has_the_factors_of_what_it_counts():
+    counted = RUNS.assign(
+        batch_per_device=0, throughput=np.nan, token_throughput=64 / RUNS["step_seconds"], world_size=2
+    )
+    identities = pd.Series("one", RUNS.index)
+    factors = factor_samples(counted.assign(identity=identities), None)
+    expected = factor_samples(RUNS.assign(identity=identities), None)
+    for name, samples in factors.items():
+        assert samples["one"].values == pytest.approx(expected[name]["one"].values)
+
+
 def test_curves_are_in_the_order_of_the_table_and_only_more_devices_are_steps():
     assert severities_of([100.0, 90.0], {}, {"devices_per_node": 2}, precision=None) == [("point 1", Severity.WARNING)]
     points = [{"model": model, "devices_per_node": devices} for model in ("vgg16", "resnet50") for devices in (1, 2)]

@@ -185,6 +185,14 @@ def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
         study.compare(study)
 
 
+def test_a_selection_is_compared_with_the_same_configurations_of_the_other_study(study: StudyResults) -> None:
+    """What is not selected was measured in both, and is not said to be in one of them only."""
+    changed = study.sel(devices_per_node=2).compare("slower")
+    assert len(changed.throughputs) == 2
+    assert not changed.changes.only_before
+    assert not changed.changes.only_after
+
+
 def test_a_table_is_that_of_the_report(study: StudyResults) -> None:
     assert study.to_latex("scaling") == latex_table(tables.scaling(study.dataset), study.dataset.plan.study)
     assert study.table("measured").rows == tables.measured(study.dataset).rows

@@ -8,7 +8,16 @@ from dlperf_study.audit.result_frames import results_of_dataset
 from dlperf_study.core.errors import Severity
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import tables
-from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_plan, write_run, write_study
+from tests.evidence_factory import (
+    Planned,
+    Recipe,
+    change,
+    configuration,
+    example_study,
+    write_plan,
+    write_run,
+    write_study,
+)
 
 ONE, TWO = configuration(), configuration(devices_per_node=2)
 
@@ -48,6 +57,14 @@ def test_every_completed_run_belongs_to_its_configuration(dataset):
     lists = {key: len(runs) for key, runs in results.runs.items()}
     assert set(lists.values()) == {3}
     assert set(lists) == {cell.key for cell in results.of("throughput")}
+
+
+def test_a_run_in_no_round_makes_no_ratio_wrong(paths):
+    """It counts for its rate, and not for the ratio of runs of the same round."""
+    example_study(paths, (1, 2))
+    run = write_run(paths, TWO, 4, Recipe(computation_seconds=0.0805))
+    change(run, order="by hand", round=None, position=None)
+    assert [each for each in diagnostics(collect(paths)) if each.severity is Severity.ERROR] == []
 
 
 def test_a_number_changed_afterwards_is_found(dataset):

@@ -20,9 +20,9 @@ _PROGRAM: dict[str, Any] = {"name": "toy", "command": "x", "start": "each_rank",
 _PROGRAM |= {"remote": "", "dirty": False, "tokens_per_step": 1024.0, "flops_per_sample": 1e9}
 
 
-def write_way(paths: StudyPaths, way: str) -> None:
+def write_way(paths: StudyPaths, way: str, **changes: Any) -> None:
     """Write a study of one and two devices, three runs each, as it is measured in a way."""
-    configurations = [_configuration(way, devices) for devices in (1, 2)]
+    configurations = [replace(_configuration(way, devices), **changes) for devices in (1, 2)]
     for each in configurations:
         for repetition in (1, 2, 3):
             run = write_run(paths, each, repetition, Recipe(input_seconds=0.002))

@@ -81,6 +81,8 @@ def test_methods_say_confirmed_only_of_later_runs_that_are_precise(spreads, tmp_
     [
         ({"max_repeats": 3, "time_budget_minutes": 60.0}, " within the 3 runs of each that the study allows."),
         ({"max_repeats": 8, "time_budget_minutes": 6.0}, " within the time budget of 6\\,min."),
+        # It was interrupted long before that.
+        ({"max_repeats": 8, "time_budget_minutes": 600.0}, "."),
         ({"max_repeats": 8, "time_budget_minutes": None}, "."),
     ],
 )
@@ -115,6 +117,14 @@ def test_methods_say_of_how_many_runs_the_window_is_steady(steady, unsteady, sho
         rf"{begin} the window is steady \([^)]*, within 5\\,\\%\){re.escape(end)}", methods(replace(dataset, runs=runs))
     )
     assert len(sentences) == 1
+
+
+def test_ratios_without_intervals_have_no_method():
+    blocks = Recipe(0.080, order="blocks")
+    dataset = study(Planned(ONE, blocks), Planned(TWO, blocks))
+    text = methods(replace(dataset, plan=replace(dataset.plan, order="blocks")))
+    assert "so ratios have no interval" in text
+    assert "Welch" not in text
 
 
 def test_ranks_are_merged_only_where_there_are_several():

@@ -89,6 +89,19 @@ def test_each_reason_of_a_refusal_stands_behind_the_series_that_have_it() -> Non
     assert "Seed 1: one number of nodes" in on_two
 
 
+def test_the_caption_of_servers_has_no_ring_and_no_bands() -> None:
+    planned = []
+    for count in (1, 2, 4):
+        asked = configuration(framework="paddle_ps", strategy="async", nodes=count, servers=1)
+        recipe = Recipe(exposed_seconds=0.01 * count, exchange="push_pull", device="gpu", noise=0.001)
+        planned.append(Planned(asked, recipe, baseline=planned[0].configuration if planned else asked))
+    [figure] = figures.prediction(study(*planned, questions=("prediction",), published=()))
+    assert not figure.is_empty
+    assert "Line: the physical model" in figure.caption
+    assert "ring" not in figure.caption
+    assert "Bands" not in figure.caption
+
+
 def test_sentences_give_the_next_size_with_its_interval() -> None:
     first, second = sentences.prediction(on_nodes(1, 2, 4)).sentences
     assert "8 nodes (32 devices)" in first

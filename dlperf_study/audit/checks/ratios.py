@@ -155,10 +155,13 @@ def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
 def _is_of_common_rounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> bool:
     """Return whether a ratio of ours is made from the rounds that both have, of several that not both have.
 
-    It then need not be the quotient of the two rates, but that is in its interval.
+    Runs in no round are in a rate and in no ratio. It then need not be the quotient of the two rates, but that is in
+    its interval.
     """
     low, high = ratio.get("low"), ratio.get("high")
-    if None in (low, high) or rate.get("measured_rounds") == baseline.get("measured_rounds"):
+    has_same_runs = rate.get("measured_rounds") == baseline.get("measured_rounds")
+    has_same_runs &= not rate.get("runs_in_no_round") and not baseline.get("runs_in_no_round")
+    if None in (low, high) or has_same_runs:
         return False
     return bool(low <= recomputed(ratio, rate, baseline) <= high)
 

@@ -10,7 +10,7 @@ from dlperf_study.core.errors import Diagnostic, MetadataError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import closest, counted, first_of, path_text, unknown_name
 from dlperf_study.dataset import tables
-from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
+from dlperf_study.dataset.configuration_table import configurations_table, rate_column, throughputs_of
 from dlperf_study.dataset.dataset import diagnostics_table
 from dlperf_study.dataset.ingestion.copies import DuplicateLogs, copies_of_other_configurations
 from dlperf_study.dataset.ingestion.ingested_rows import run_diagnostics, run_row, step_rows
@@ -211,7 +211,7 @@ def _write(
         *ingested.diagnostics,
         *study_diagnostics(plan, runs),
         *configuration_diagnostics,
-        *curve_diagnostics(configurations, throughputs_of(runs, plan), plan.scaling),
+        *curve_diagnostics(configurations, throughputs_of(runs, plan), plan.scaling, rate_column(configurations, plan)),
     ]
     tables.write(TableName.RUNS, runs, paths.dataset)
     tables.write(TableName.CONFIGURATIONS, configurations, paths.dataset)

@@ -6,7 +6,6 @@ from dlperf_study.audit.audit import own_results
 from dlperf_study.audit.checks import diagnostics_of
 from dlperf_study.core.errors import EvidenceError, Severity
 from dlperf_study.core.wording import counted
-from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.study_diagnostics import mixed_environments, mixed_hosts
 from dlperf_study.dataset.wanted_precision import widest
@@ -173,7 +172,7 @@ def _precision(dataset: Dataset) -> RuleResult:
     plan = dataset.plan
     if plan.precision is None:
         return RuleResult.not_applicable("the study asks for no precision")
-    throughputs = throughputs_of(dataset.runs, plan)
+    throughputs = dataset.throughputs
     reached = [widest(entry, throughputs) for entry in plan.runnable]
     if not any(reached):
         return RuleResult.not_applicable(NOTHING_MEASURED)

@@ -1,7 +1,7 @@
 """The figures of the report, as SVG and PDF: each function takes the dataset and yields one figure per model."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report import context
-from dlperf_study.report.figures import drawings
+from dlperf_study.report.figures import drawings, step_drawing
 from dlperf_study.report.figures.factor_figure import factors as factors
 from dlperf_study.report.figures.figure import Figure, alt_text
 from dlperf_study.report.figures.memory_figure import memory as memory
@@ -32,7 +32,7 @@ _NOT_COMPARED = "No configuration of this model was measured that has a referenc
 _NO_RANKS = "No configuration of this model has a measured computation of several ranks."
 #: By figure: how many configurations a page shows, and which.
 _LEFT_OUT = {
-    "steps": (drawings.MOST_PANELS, "whose steps vary most"),
+    "steps": (step_drawing.MOST_PANELS, "whose steps vary most"),
     "stragglers": (drawings.MOST_ROWS, "whose ranks differ most"),
 }
 #: By figure: which configurations it shows of many, as many of both ends.
@@ -40,8 +40,15 @@ _ENDS = {
     "overview": "that are the fastest and the slowest",
     "communication": "that wait for the largest and the smallest share of a step",
 }
-#: Of these, the rows that are drawn.
-_ROWS = {"overview": drawings.overview_rows, "communication": drawings.communication_rows}
+#: By figure: the identities of the configurations that are drawn.
+_DRAWN: dict[str, Callable[[Dataset, list[Series]], Iterable[str]]] = {
+    "overview": lambda dataset, lines: drawings.overview_rows(dataset, lines)["identity"],
+    "scaling": drawings.scaling_identities,
+    "communication": lambda dataset, lines: drawings.communication_rows(dataset, lines)["identity"],
+    "comparison": drawings.comparison_identities,
+    "steps": lambda dataset, lines: step_drawing.steps_rows(dataset, lines)["identity"],
+    "stragglers": lambda dataset, lines: drawings.straggler_rows(dataset, lines)["identity"],
+}
 #: The figures that show computation times.
 _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
@@ -79,15 +86,19 @@ def communication(dataset: Dataset) -> Iterator[Figure]:
 
 def comparison(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughputs and steps of each reference and of what is compared with it, side by side."""
-    explanation = (
+    groups, rows = all_groups(dataset), dataset.configurations
+    leaves_groups_out = any(len(group.measured) and not drawings.has_reference(group) for group in groups)
+    has_whole_steps = (rows["step_seconds"].notna() & rows["broken_down_step_seconds"].isna()).any()
+    explanations = (
         "Of each group the first is the reference. Left, dots: runs; mark: their mean; bar: its interval. Right: the "
-        "step, its parts in the order of the legend, each a mean over runs."
+        "step, its parts in the order of the legend, each a mean over runs.",
+        "Steps whose parts were not measured have no bar." if has_whole_steps else "",
+        "Groups whose reference was not measured are left out." if leaves_groups_out else "",
     )
-    caption = _Caption(explanation, _summary(dataset))
+    caption = _Caption(" ".join(filter(None, explanations)), _summary(dataset))
 
     def draw(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-        model = str(dataset.configuration_rows[series[0].identities[0]].model)
-        return drawings.comparison(dataset, all_groups(dataset, model), width)
+        return drawings.comparison(dataset, drawings.groups_of(dataset, series), width)
 
     return _per_model(dataset, "comparison", "side by side", caption, draw, _NOT_COMPARED)
 
@@ -99,7 +110,7 @@ def steps(dataset: Dataset) -> Iterator[Figure]:
         f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted."
     )
     caption = _Caption(explanation)
-    return _per_model(dataset, "steps", "step by step", caption, drawings.steps, _NO_STEPS)
+    return _per_model(dataset, "steps", "step by step", caption, step_drawing.steps, _NO_STEPS)
 
 
 def stragglers(dataset: Dataset) -> Iterator[Figure]:
@@ -135,8 +146,7 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw:
         parts = (caption.explanation, caption.shared, omission, computation_note, context.conditions(dataset, model))
         file_name = f"{name}-{model}".replace("_", "-")
         full_caption, heading = " ".join(filter(None, parts)), f"{model_name(rows[lines[0].identities[0]])}: {title}"
-        drawn = set(_ROWS[name](dataset, lines)["identity"]) if omission and name in _ROWS else None
-        alt = alt_text(dataset, name, heading, lines, drawn)
+        alt = alt_text(dataset, name, heading, lines, set(_DRAWN[name](dataset, lines)))
         yield Figure(file_name, heading, full_caption, partial(draw, dataset, lines), empty, of_page, alt)
 
 
@@ -150,7 +160,7 @@ def _omission(dataset: Dataset, name: str, series: list[Series], model: str) -> 
             count, "lines", drawings.most_lines(dataset), "whose last efficiencies are the largest and the smallest"
         )
     if name == "comparison":
-        groups = [group for group in all_groups(dataset, model) if len(group.measured)]
+        groups = [group for group in all_groups(dataset, model) if drawings.has_reference(group)]
         count = sum(len(group.measured) for group in groups)
         shown = sum(len(group.measured) for group in drawings.most_different(dataset, groups))
         return _shown_of(count, "configurations", shown, "that differ most from their references, with these,")

@@ -1,7 +1,7 @@
 """The drawings: from the series of one model to a matplotlib figure, or to None where there is nothing to draw."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any
@@ -10,16 +10,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
-from dlperf_study.report.context import completed_runs
+from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.figures import charts, line_charts
 from dlperf_study.report.figures.charts import CategoryRows
 from dlperf_study.report.figures.line_charts import LineBlock, legend_below
-from dlperf_study.report.figures.style import EXCHANGE, FAINT, PALETTE, SOFT, Width, colour, quantity_axes, wrapped
+from dlperf_study.report.figures.style import EXCHANGE, PALETTE, SOFT, Width, colour
 from dlperf_study.report.formatting import is_missing, unit_of
-from dlperf_study.report.series import Group, Series, devices_label, joined, short_labels
+from dlperf_study.report.series import Group, Series, all_groups, devices_label, joined, short_labels
 
 #: How many rows a page has, all models together.
 MOST_ROWS = 60
@@ -101,10 +99,7 @@ def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
     # Importing it takes a third of all that the notebook of a configuration imports, and that has no such dots.
     import seaborn
 
-    rows = configuration_rows(dataset, series)
-    rows = rows[rows["world_size"] > 1]
-    if len(rows) > (most := most_of_model(dataset, MOST_ROWS)):
-        rows = rows[rows.index.isin(rows["load_balance"].nsmallest(most).index)]
+    rows = straggler_rows(dataset, series)
     ranks = _rank_shares(dataset, rows)
     if ranks.empty:
         return None
@@ -118,6 +113,15 @@ def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
     axes.set_xlim(min(0.9, float(ranks["share"].min()) - 0.02), 1.01)
     axes.set_xlabel("Rank's computation / slowest rank's")
     return drawing
+
+
+def straggler_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
+    """Return the configurations of several ranks whose computation was measured; of many, the least balanced."""
+    rows = configuration_rows(dataset, series)
+    rows = rows[(rows["world_size"] > 1) & rows["load_balance"].notna()]
+    if len(rows) > (most := most_of_model(dataset, MOST_ROWS)):
+        rows = rows[rows.index.isin(rows["load_balance"].nsmallest(most).index)]
+    return rows
 
 
 def _rank_shares(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
@@ -175,14 +179,30 @@ def _extremes(dataset: Dataset, rows: pd.DataFrame, values: pd.Series) -> pd.Dat
     return rows.assign(y=range(len(rows)))
 
 
+def groups_of(dataset: Dataset, series: list[Series]) -> list[Group]:
+    """Return the groups of the model of some series."""
+    return all_groups(dataset, str(dataset.configuration_rows[series[0].identities[0]].model))
+
+
+def has_reference(group: Group) -> bool:
+    """Return whether the reference of a group was measured: else another configuration would be drawn in its place."""
+    return not is_missing(getattr(group.reference, group.rate))
+
+
+def comparison_identities(dataset: Dataset, series: list[Series]) -> list[str]:
+    """Return the identities of the rows of the figure of comparisons."""
+    drawn = most_different(dataset, groups_of(dataset, series))
+    return [identity for group in drawn for identity in group.measured["identity"]]
+
+
 def most_different(dataset: Dataset, groups: Iterable[Group]) -> list[Group]:
-    """Return the groups with a measured configuration, in their order; of many those with the largest differences.
+    """Return the groups whose reference was measured, in their order; of many those with the largest differences.
 
     A page has room for MOST_ROWS configurations, all models together: of a group that has more, those that differ most
     from their reference.
     """
     room = most_rows(dataset)
-    measured = [_most_different_members(group, room) for group in groups if len(group.measured)]
+    measured = [_most_different_members(group, room) for group in groups if has_reference(group)]
     by_difference = sorted(range(len(measured)), key=lambda position: -_differences(measured[position]).max())
     kept = []
     for position in by_difference:
@@ -209,7 +229,7 @@ def _differences(group: Group) -> pd.Series:
 
 def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
     """Draw the rate, speedup and efficiency against devices, one line per series."""
-    lines = _most_unlike(dataset, [line for line in series if line.measured_identities])
+    lines = _drawn_lines(dataset, series)
     devices = sorted({size for line in lines for size in line.measured["world_size"]})
     if len(devices) < 2:
         return None
@@ -238,6 +258,15 @@ MOST_LINES = 36
 def most_lines(dataset: Dataset) -> int:
     """Return how many lines of a model are drawn: an even number, for as many of both ends."""
     return most_of_model(dataset, MOST_LINES) // 2 * 2
+
+
+def scaling_identities(dataset: Dataset, series: list[Series]) -> list[str]:
+    """Return the identities of the configurations on the lines of the figure of scaling."""
+    return [identity for line in _drawn_lines(dataset, series) for identity in line.measured_identities]
+
+
+def _drawn_lines(dataset: Dataset, series: list[Series]) -> list[Series]:
+    return _most_unlike(dataset, [line for line in series if line.measured_identities])
 
 
 def _most_unlike(dataset: Dataset, lines: list[Series]) -> list[Series]:
@@ -279,116 +308,3 @@ def _draw_ideal(axes: Sequence[Axes], lines: Sequence[Series], devices: Sequence
     for baseline_devices in sorted(all_baseline_devices):
         line_charts.ideal_line(speedup, devices, [size / baseline_devices for size in devices])
     line_charts.ideal_line(efficiency, devices, [1.0] * len(devices))
-
-
-#: How many panels are next to each other, and how many letters of a label fit above one.
-_COLUMNS, _LETTERS = {"page": 3, "column": 2}, {"page": 36, "column": 24}
-_LINE_INCHES, _PANEL_INCHES = 0.125, 1.05
-#: The windows of measured runs and of ingested logs that are drawn step by step.
-STEP_WINDOWS = ("warmup", "training", "left_out")
-#: How many panels a page has, all models together, and of how many pieces a panel can show the extremes.
-MOST_PANELS, STEP_PIECES = 24, 60
-_PIECES = {"page": STEP_PIECES, "column": STEP_PIECES // 2}
-#: How many parts the ticks of such a panel divide its steps into at most.
-STEP_TICKS = 4
-#: From this ratio of the longest to the shortest step on, the axis is marked at powers of two.
-_WIDE = 4
-
-
-def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw a panel per measured configuration, of many only those whose steps vary most: every step of every run.
-
-    Relative to the median of the run.
-    """
-    rows = _most_varying(dataset, configuration_rows(dataset, series).dropna(subset="step_seconds"))
-    if rows.empty:
-        return None
-    titles = []
-    for row in rows.itertuples():
-        titles.append("\n".join(filter(None, (wrapped(row.series, _LETTERS[width.name]), devices_label(row)))))
-    columns = _COLUMNS[width.name]
-    panel_rows = math.ceil(len(rows) / columns)
-    height = 0.4 + panel_rows * (_PANEL_INCHES + _LINE_INCHES * max(title.count("\n") + 1 for title in titles))
-    drawing, axes = charts.panels(dataset, width, panel_rows, columns, height, share_y=True)
-    runs = _relative_runs(dataset, tuple(rows["identity"]))
-    for panel, title, of_configuration in zip(axes, titles, runs, strict=False):
-        panel.set_title(title, fontweight="normal")
-        _draw_steps(panel, of_configuration, _PIECES[width.name])
-    for panel in axes[: len(rows)]:
-        _relative_axes(panel)
-    for panel in axes[len(rows) :]:
-        panel.set_visible(False)
-    drawing.supxlabel("Step (0 = first measured)", fontsize=7)
-    drawing.supylabel("Step time / median", fontsize=7)
-    return drawing
-
-
-def _most_varying(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the configurations of which a run has the most varying steps, in the order of the rows."""
-    most = most_of_model(dataset, MOST_PANELS)
-    if len(rows) <= most:
-        return rows
-    variations = completed_runs(dataset).groupby("identity")["step_variation"].max()
-    most_varying = rows["identity"].map(variations).fillna(0.0).nlargest(most)
-    return rows[rows.index.isin(most_varying.index)]
-
-
-def _draw_steps(panel: Axes, runs: list[pd.Series], pieces: int) -> None:
-    """Draw the runs of one configuration, and the warm-up grey."""
-    first_step = min((run.index.min() for run in runs), default=0)
-    if first_step < 0:
-        panel.axvspan(first_step - 0.5, -0.5, color=FAINT, linewidth=0)
-    for position, run in enumerate(_thinned(run, pieces) for run in runs):
-        panel.plot(run.index, run.to_numpy(), linewidth=0.8, color=colour(position))
-
-
-def _thinned(run: pd.Series, count: int) -> pd.Series:
-    """Return the shortest and the longest step of each piece of a long run: a panel has no room for more."""
-    if len(run) <= 2 * count:
-        return run
-    pieces = pd.Series(run.to_numpy()).groupby(np.arange(len(run)) * count // len(run))
-    return run.iloc[np.union1d(pieces.idxmin(), pieces.idxmax())]
-
-
-# Both widths show the same runs.
-@kept_with_dataset
-def _relative_runs(dataset: Dataset, identities: tuple[str, ...]) -> list[list[pd.Series]]:
-    """Return the relative steps of each run of each of the configurations."""
-    all_steps = dataset.steps_of(identities)
-    is_shown = all_steps["window"].isin(STEP_WINDOWS)
-    steps_by_identity = dict(list(all_steps[is_shown].groupby("identity", observed=True)))
-    warmups = dataset.configurations.set_index("identity")["warmup_steps"]
-    return [list(_relative_steps(steps_by_identity[name], warmups[name])) for name in identities]
-
-
-def _relative_steps(steps: pd.DataFrame, warmup_steps: Any) -> Iterator[pd.Series]:
-    """Yield, per run, step times over the median of those that count, numbered from minus the warm-up."""
-    for _, run in steps.groupby("repetition"):
-        counts = run["window"] == "training"
-        if is_missing(warmup_steps):
-            # Ingested logs do not say how many steps came before the first one that counts.
-            index = run["step"] - run.loc[counts, "step"].min()
-        else:
-            is_warmup = run["window"] == "warmup"
-            index = run["step"] - is_warmup * is_warmup.groupby(run["rank"]).sum().max()
-        slowest = run.groupby(index)["seconds"].max()
-        yield slowest / run[counts].groupby(index[counts])["seconds"].max().median()
-
-
-def _relative_axes(axes: Axes) -> None:
-    quantity_axes(axes)
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    ticks = [0.25, 0.5, 1, 2, 4, 8, 16] if high > _WIDE * low else _ticks_with_one(low, high)
-    axes.yaxis.set_major_locator(FixedLocator(ticks))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    # Ingested logs count to hundreds of thousands, and the panels are narrow.
-    axes.xaxis.set_major_locator(MaxNLocator(STEP_TICKS, integer=True))
-
-
-def _ticks_with_one(low: float, high: float) -> list[float]:
-    """Return round ticks between two limits, and 1: what all values are relative to."""
-    ticks = MaxNLocator(5).tick_values(low, high)
-    distance = ticks[1] - ticks[0]
-    return sorted([1.0, *(float(tick) for tick in ticks if abs(tick - 1) > distance / 2)])

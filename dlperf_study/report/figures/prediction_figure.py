@@ -26,11 +26,14 @@ from dlperf_study.report.tables.prediction_tables import prediction_table
 #: So many series are drawn, in so many columns.
 MOST_SERIES, _COLUMNS = 6, {"page": 3, "column": 2}
 _PANEL_INCHES, _LETTERS = 1.9, {"page": 32, "column": 24}
-_CAPTION = (
-    "Throughput of one device against the number of devices. Points: measured, with 95 % intervals. Line: the ring of "
-    "nodes through the smallest and the largest of them. Bands: 50 % and 90 % intervals of what was not measured, as "
-    "far as published series test them; beyond, the line is dashed. Dotted: every device as fast as at the least size."
+_POINTS = "Throughput of one device against the number of devices. Points: measured, with 95 % intervals."
+_BY_RING = (
+    "Line: the ring of nodes through the smallest and the largest of them. Bands: 50 % and 90 % intervals of what was "
+    "not measured, as far as published series test them; beyond, the line is dashed."
 )
+_BY_MODEL = "Line: the physical model, which has no intervals; dashed beyond what was measured."
+_BOTH = "Of parameter servers the line is the physical model, without bands."
+_IDEAL = "Dotted: every device as fast as at the least size."
 _NOTHING = "No series has a second size, so nothing can be predicted."
 _CASES = " Diamond: the largest size as the smaller ones predict it."
 
@@ -40,11 +43,18 @@ def prediction(dataset: Dataset) -> Iterator[Figure]:
     results = study_predictions(dataset)
     drawn = list(predictions_of(results))
     draw = partial(_draw, dataset, drawn[:MOST_SERIES]) if drawn else None
-    explanation = f"{_CAPTION}{_CASES if own_cases(dataset) else ''}"
+    explanation = f"{_POINTS} {_lines(drawn)} {_IDEAL}{_CASES if own_cases(dataset) else ''}"
     omission = f" The first {MOST_SERIES} of {len(drawn)} series are shown." if len(drawn) > MOST_SERIES else ""
     title, caption = "Predicted sizes", f"{explanation}{omission} {context.conditions(dataset)}"
     alt = alt_text_of_table(title, prediction_table(results))
     yield Figure("prediction", title, caption, draw, _NOTHING, f"{explanation}{omission}", alt)
+
+
+def _lines(drawn: Sequence[Prediction]) -> str:
+    """Return what the lines and bands of some predictions are."""
+    if drawn and all(prediction.by_model for prediction in drawn):
+        return _BY_MODEL
+    return f"{_BY_RING} {_BOTH}" if any(prediction.by_model for prediction in drawn) else _BY_RING
 
 
 def _draw(dataset: Dataset, predictions: Sequence[Prediction], width: Width) -> Drawing:

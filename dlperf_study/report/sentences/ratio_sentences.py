@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from dlperf_study.core.wording import counted, first_of
-from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
+from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import (
     EQUAL,
@@ -75,7 +75,7 @@ class Ratios:
     @cached_property
     def throughputs(self) -> Throughputs:
         """The throughputs of the completed runs by identity."""
-        return throughputs_of((self.dataset.whole or self.dataset).runs, self.dataset.plan)
+        return self.dataset.throughputs
 
 
 @dataclass(frozen=True)

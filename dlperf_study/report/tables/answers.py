@@ -11,7 +11,6 @@ import pandas as pd
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import (
     COMPUTATION,
@@ -194,8 +193,13 @@ def _at_one_pace(dataset: Dataset) -> set[str]:
 def _half_widths(dataset: Dataset) -> tuple[Floats, Floats]:
     """Return half-widths of the logarithms of the ratios at one pace of the machine, and of the same as measured."""
     adjusted, as_measured = [np.empty(0)], [np.empty(0)]
-    for name in RATIOS.values():
+    all_pairs = set[tuple[str, str]]()
+    for role, name in RATIOS.items():
         rows = dataset.configurations.dropna(subset=[f"{name}_as_measured"])
+        # A configuration whose baseline is its reference too has one ratio.
+        pairs = list(zip(rows["identity"], rows[f"{role}_identity"], strict=True))
+        rows = rows[np.array([pair not in all_pairs for pair in pairs], dtype=bool)]
+        all_pairs.update(pairs)
         adjusted.append(np.log(rows[f"{name}_high"] / rows[f"{name}_low"]).to_numpy(np.float64) / 2)
         ratio = rows[f"{name}_as_measured_high"] / rows[f"{name}_as_measured_low"]
         as_measured.append(np.log(ratio).to_numpy(np.float64) / 2)
@@ -213,7 +217,7 @@ def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tupl
     """Return the note about frameworks of one program, given the configurations on one device."""
     on_one_device = rows[rows["framework"].isin(frameworks)]
     common = [name for name in FIELD_NAMES if name != "framework"]
-    throughputs = throughputs_of(dataset.runs, dataset.plan)
+    throughputs = dataset.throughputs
     ratios = []
     for _, pair in on_one_device.groupby(common, sort=False, dropna=False):
         if len(pair) == 2:

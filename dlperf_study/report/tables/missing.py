@@ -13,12 +13,14 @@ from dlperf_study.metrics.columns import COLUMNS, Source
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE
 from dlperf_study.metrics.metric import Shown, not_measured_by_program, not_measured_in_run, only_in_tokens
 from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import BLOCKS, Outcome
 
 #: A program of the user has no rate without an amount of work.
+_TOO_FEW_PARTS = f"fewer than {MINIMUM_RUNS} rounds measured the parts of a step of both it and its {{}}: no interval"
 _NO_RATE = "its completed runs have no rate; the study of a program gives it by samples_per_step or tokens_per_step"
 
 
@@ -109,6 +111,15 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
         return _explain_missing_interval_of_mean(values, is_quotient)
     rounds = _of_completed_runs(dataset, row.identity, "round")
     of_denominator = _of_completed_runs(dataset, getattr(row, f"{denominator}_identity"), "round")
+    if column in FACTORS or column.endswith("_difference_seconds"):
+        # Some runs train alone on purpose.
+        rounds, of_denominator = (
+            of_runs[_of_completed_runs(dataset, identity, "broken_down_step_seconds").notna()]
+            for of_runs, identity in ((rounds, row.identity), (of_denominator, getattr(row, f"{denominator}_identity")))
+        )
+        common = {*rounds.dropna()} & {*of_denominator.dropna()}
+        if min(len(rounds), len(of_denominator)) < MINIMUM_RUNS or len(common) < MINIMUM_RUNS:
+            return _TOO_FEW_PARTS.format(denominator)
     if len(of_denominator) < MINIMUM_RUNS:
         return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
     common_rounds = {*rounds.dropna()} & {*of_denominator.dropna()}
@@ -170,10 +181,16 @@ def _difference_obstacle(dataset: Dataset, row: Any, needs_verdict: bool) -> str
     reference = _denominator_row(dataset, row, "reference")
     if reference is not None and reference.global_batch != row.global_batch:
         return "its reference has a different global batch, so a step is different work"
+    has_parts = reference is not None and not is_missing(reference.broken_down_step_seconds)
+    has_parts = has_parts and not is_missing(row.broken_down_step_seconds)
+    if has_parts and dataset.rate == "token_throughput" and is_missing(row.computation_difference_seconds):
+        return "its reference trains another number of tokens in a step, so a step is different work"
     if row.verdict in (NOT_DISTINGUISHABLE, EQUAL) and needs_verdict:
         return "neither is faster, as far as these runs tell"
     if is_missing(row.verdict) and needs_verdict:
         return explain_missing_interval(dataset, row, "relative_throughput", "reference")
+    if not is_missing(row.computation_difference_seconds):
+        return _TOO_FEW_PARTS.format("reference")
     return "it was not measured of both"
 
 

@@ -13,7 +13,6 @@ import pandas as pd
 
 from dlperf_study.audit.published.points import Published
 from dlperf_study.audit.published.same_question import Match, SameQuestion, images_of_rows
-from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, TableName, column_named
 from dlperf_study.metrics.drift import date_change
@@ -105,7 +104,7 @@ def answers(dataset: Dataset) -> Verdicts:
     for replication in replications_of(dataset):
         title = replication.title
         verdicts.append((title, _how_many(replication)))
-        throughputs = throughputs_of(dataset.runs, dataset.plan)
+        throughputs = dataset.throughputs
         for first, last in _pairs(replication.points[replication.is_answered]):
             if not (changes := _changes(first, last)):
                 continue

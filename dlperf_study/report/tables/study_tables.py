@@ -8,8 +8,10 @@ from math import isqrt
 from operator import attrgetter
 from typing import Any
 
+import pandas as pd
+
 from dlperf_study.core.wording import counted, first_of
-from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
+from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, names_of_users
 from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER, verdicts, widest_equality
@@ -144,13 +146,20 @@ def differences(dataset: Dataset) -> Table:
 
 
 def failures(dataset: Dataset) -> Table:
-    """Return the runs that failed or are refused, and why; what does not fit in memory is in the table on memory."""
-    wording = context.page_wording(dataset)
-    runs = dataset.runs[~dataset.runs["outcome"].isin([Outcome.COMPLETED, Outcome.OUT_OF_MEMORY])]
+    """Return the runs that failed or are refused, and why.
+
+    Configurations of which every run lacked memory are in the table on memory.
+    """
+    wording, all_runs = context.page_wording(dataset), dataset.runs
+    has_completed = all_runs["identity"].isin(context.completed_runs(dataset)["identity"])
+    is_elsewhere = (all_runs["outcome"] == Outcome.OUT_OF_MEMORY) & ~has_completed
+    runs = all_runs[(all_runs["outcome"] != Outcome.COMPLETED) & ~is_elsewhere]
     columns = ["outcome", "reason", "ranks_seen", "ranks_expected"]
     if wording.is_measured:
         columns.append("run_seconds")
-    empty = wording.no_failure if len(dataset.runs) else "No run was found."
+    empty = wording.no_failure if len(all_runs) else _NO_RUN
+    if is_elsewhere.any():
+        empty = "No run failed but those that did not fit in memory, which are in the table on memory."
     return table_of_runs(dataset, "failures", wording.failures_title, columns, runs, empty=empty)
 
 
@@ -181,7 +190,7 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
     labels = {name: label for label, of_series in labelled_series(dataset) for name in of_series}
     needed = dataset.configurations[["identity", "model", "own_program", "world_size"]]
     rows = needed.set_index("identity", drop=False).loc[list(labels)].assign(series=list(labels.values()))
-    throughputs = throughputs_of(dataset.runs, dataset.plan)
+    throughputs = dataset.throughputs
     ratios: dict[str, dict[str, Estimate]] = {}
     for (_, world_size), group in rows.groupby(["model", "world_size"], sort=False):
         setting = f"{model_name(group.iloc[0])} on {counted(world_size, 'device')}"
@@ -260,7 +269,7 @@ def runs(dataset: Dataset) -> Table:
     numbers = [name for name in (*_NUMBERS, *names_of_users()) if dataset.runs[name].fillna(0).any()]
     # Lines of logs have times without a date, or none.
     begun = [_started()] if dataset.runs["started"].notna().any() else []
-    columns = [_run_number(), _outcome(), *begun, *map(partial(run_column, dataset.runs), numbers)]
+    columns = [_run_number(dataset.runs), _outcome(), *begun, *map(partial(run_column, dataset.runs), numbers)]
     labels = configuration_labels(dataset)
     positions = {identity: position for position, identity in enumerate(labels)}
     # A tuple of all columns would take most of the time of this page.
@@ -275,11 +284,13 @@ def runs(dataset: Dataset) -> Table:
     return grouped_table("runs", "Runs", caption, columns, members, map(defined, numbers), _NO_RUN, _CAPTION)
 
 
-def _run_number() -> TableColumn:
+def _run_number(runs: pd.DataFrame) -> TableColumn:
     """Return the column of the runs' folders; the first run of a configuration is where links lead."""
+    first_runs = runs.groupby("identity")["repetition"].min()
 
     def cell(row: Any) -> Cell:
-        return Cell(str(row.repetition), anchor=evidence_anchor(row.identity) if row.repetition == 1 else "")
+        is_first = row.repetition == first_runs[row.identity]
+        return Cell(str(row.repetition), anchor=evidence_anchor(row.identity) if is_first else "")
 
     return TableColumn(Heading("Run", numeric=True), cell)
 

@@ -26,7 +26,7 @@ from dlperf_study.report.tables.missing import explain_missing, explain_missing_
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.job import Outcome
 
-RATE_UNIT = COLUMNS["throughput"].unit
+RATE_UNITS = tuple(COLUMNS[name].unit for name in ("throughput", "token_throughput"))
 #: Of a long table a page shows first so many rows with the largest values and with the smallest, and unexpected ones.
 MOST_AT_AN_END, MOST_UNEXPECTED = 10, 20
 
@@ -178,7 +178,7 @@ def run_column(runs: pd.DataFrame, name: str, in_unit_of: str = "") -> TableColu
         if column.explained_by and not is_missing(explanation := getattr(row, column.explained_by)):
             footnote = f"{COLUMNS[column.explained_by].words}: {explanation}"
         if isinstance(value, float):
-            is_rate = unit.symbol == RATE_UNIT
+            is_rate = unit.symbol in RATE_UNITS
             shown = formatting.rate(value) if is_rate else formatting.plain(value / unit.size)
         else:
             shown = value if column.shown is Shown.SENTENCE else display_name(value)

@@ -39,6 +39,7 @@ _NOTES = {
 }
 NOTHING = "Of no configuration and its baseline the step was measured."
 _NO_INTERVAL = "fewer than three common rounds: no interval"
+_NO_INTERVAL_OF_LOGS = "fewer than three runs of it or of its baseline, or equal ones: no interval"
 _NO_LATER_INTERVAL = (
     "fewer than three common rounds in the later half, which alone tells the error of what ended measuring: no interval"
 )
@@ -103,6 +104,8 @@ def _cause_cell(dataset: Dataset, identity: str, steps: Waterfall, name: str, un
 
 def _no_interval(dataset: Dataset, identity: str) -> str:
     """Return what the interval of a difference to the baseline takes, where it has none."""
+    if dataset.plan.ingested_from:
+        return _NO_INTERVAL_OF_LOGS
     both = {identity, dataset.configuration_rows[identity].baseline_identity}
     return _NO_LATER_INTERVAL if both & ended_configurations(dataset) else _NO_INTERVAL
 

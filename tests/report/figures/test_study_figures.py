@@ -12,8 +12,8 @@ from dlperf_study.metrics.drift import round_effects
 from dlperf_study.report import figures, tables
 from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import factors, style
-from dlperf_study.report.figures.drawings import STEP_PIECES, _ticks_with_one
 from dlperf_study.report.figures.line_charts import BOUND, IDEAL
+from dlperf_study.report.figures.step_drawing import STEP_PIECES, _ticks_with_one
 from dlperf_study.report.figures.style import PAGE, WIDTHS
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, on_devices, study
@@ -163,6 +163,31 @@ def test_the_slowest_rank_is_one(mixed):
     shares = np.concatenate([one.get_offsets()[:, 0] for one in dots])
     assert max(shares) == 1
     assert min(shares) == pytest.approx(0.95, abs=0.02)
+
+
+def test_alt_texts_have_what_is_drawn_and_nothing_else():
+    alone, two, four = (configuration(devices_per_node=count) for count in (1, 2, 4))
+    planned = [Planned(alone, ALONE), Planned(two, TOGETHER, reference=two)]
+    planned += [Planned(replace(two, framework="torch_ddp"), TOGETHER, reference=two), Planned(four, TOGETHER)]
+    dataset = study(*planned)
+    stragglers, comparison = only(figures.stragglers(dataset)), only(figures.comparison(dataset))
+    assert stragglers.alt.count("load balance") == len(axes_of(stragglers)[0].get_yticklabels()) == 3
+    assert comparison.alt.count("samples/s") == 2
+    assert "4 devices" not in comparison.alt
+
+
+def test_a_group_without_its_reference_is_not_drawn_and_steps_without_parts_are_named():
+    two = configuration(devices_per_node=2)
+    others = [replace(two, framework=name) for name in ("torch_ddp", "horovod_torch")]
+    failed = Recipe(outcome="failed", reason="exit 1")
+    planned = [Planned(two, failed, reference=two), *(Planned(other, TOGETHER, reference=two) for other in others)]
+    figure = only(figures.comparison(study(*planned)))
+    assert figure.is_empty
+    assert "Groups whose reference was not measured are left out." in figure.caption
+    measured = study(Planned(two, TOGETHER, reference=two), Planned(others[0], TOGETHER, reference=two))
+    whole = measured.configurations.assign(broken_down_step_seconds=np.nan, exposed_seconds=np.nan)
+    assert "have no bar" in only(figures.comparison(replace(measured, configurations=whole))).caption
+    assert "have no bar" not in only(figures.comparison(measured)).caption
 
 
 def test_one_number_of_devices_is_no_scaling():

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dlperf_study.dataset.dataset import collect
@@ -11,7 +12,9 @@ from dlperf_study.metrics.metric import not_measured_in_run
 from dlperf_study.report import tables
 from dlperf_study.report.context import repetition
 from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.tables.latex import latex_table
+from dlperf_study.report.tables.missing import explain_missing_interval
 from dlperf_study.report.tables.study_tables import MOST_PAIRS
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.study import QUESTIONS
@@ -293,6 +296,40 @@ def test_a_ratio_of_too_few_common_rounds_says_how_many_it_has(paths, snapshot):
     change(paths.configuration(first.identity).run(1), round=None, position=None)
     ratio = labelled(tables.scaling(collect(paths)), 1)[SPEEDUP]
     assert (ratio.interval, ratio.footnote) == ("", snapshot)
+
+
+def test_a_factor_of_too_few_runs_that_measured_the_parts_says_so(paths):
+    reference, other = (configuration(seed=seed, devices_per_node=2) for seed in (0, 1))
+    planned = [
+        Planned(reference, Recipe(), 4, reference=reference),
+        Planned(other, Recipe(0.1), 4, reference=reference),
+    ]
+    dataset = write_titled(paths, planned)
+    parts = ["broken_down_step_seconds", "computation_seconds", "exposed_seconds"]
+    runs = dataset.runs.copy()
+    runs.loc[runs["repetition"] < 3, parts] = np.nan
+    partly = replace(dataset, runs=runs)
+    row = partly.configuration_rows[other.identity]
+    for column in ("computation_factor", "computation_difference_seconds"):
+        reason = explain_missing_interval(partly, row, column, "reference")
+        assert reason.startswith("fewer than 3 rounds measured the parts")
+    assert "parts" not in explain_missing_interval(partly, row, "relative_throughput", "reference")
+
+
+def test_links_to_runs_arrive_whatever_their_numbers_are(mixed):
+    runs = mixed.runs.assign(repetition=mixed.runs["repetition"] + 20201112090000)
+    anchors = [row[0].anchor for row in tables.runs(replace(mixed, runs=runs)).rows if row[0].anchor]
+    assert sorted(anchors) == sorted(map(evidence_anchor, runs["identity"].unique()))
+
+
+def test_a_run_without_memory_is_among_the_failures_where_others_completed():
+    asked = configuration(devices_per_node=1)
+    dataset = study(Planned(asked, Recipe(), runs=3))
+    lacking = dataset.runs["outcome"].mask(dataset.runs["repetition"] == 3, "out_of_memory")
+    some = tables.failures(replace(dataset, runs=dataset.runs.assign(outcome=lacking)))
+    assert some.column("Outcome") == ["out of memory"]
+    none_fits = tables.failures(replace(dataset, runs=dataset.runs.assign(outcome="out_of_memory")))
+    assert (none_fits.is_empty, "did not fit in memory" in none_fits.empty) == (True, True)
 
 
 def test_a_dash_of_a_run_of_a_program_says_that_it_was_not_measured(paths):
