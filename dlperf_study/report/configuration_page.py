@@ -40,6 +40,8 @@ def configuration_table(configuration: Configuration) -> Table:
         else:
             rows.append((Cell(name), Cell(str(value)), Cell(PARAMETERS[name].unit)))
     caption = f"The other {len(defaults)} parameters have their defaults."
+    if configuration.own_program:
+        caption = "What its program does by other parameters, its study does not say."
     headings = (Heading("Parameter"), Heading("Value"), Heading("Unit"))
     return Table("configuration", configuration.identity, caption, headings, tuple(rows))
 

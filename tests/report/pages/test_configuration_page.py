@@ -10,7 +10,7 @@ from dlperf_study.dataset.dataset import runs_and_steps
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report import configuration_page
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.configuration import PARAMETERS, Configuration
 from tests.evidence_factory import Recipe, configuration, write_run
 
 CONFIGURATION = configuration(devices_per_node=2)
@@ -30,6 +30,13 @@ def test_each_parameter_is_shown_that_has_no_default_or_another_value():
     defaults = {name: parameter.default for name, parameter in PARAMETERS.items()}
     different = {name: str(value) for name, value in CONFIGURATION.as_dict().items() if value != defaults[name]}
     assert {name.text: value.text for name, value, _ in rows} == different
+
+
+def test_nothing_is_said_of_parameters_that_only_this_package_trains_by():
+    given = {"study": "example", "cluster": "local", "devices_per_node": 2}
+    of_program = configuration_page.configuration_table(Configuration.of_program("toy", given))
+    assert "defaults" in configuration_page.configuration_table(CONFIGURATION).caption
+    assert "defaults" not in of_program.caption
 
 
 def test_the_parts_of_a_step_are_in_the_unit_of_the_step(runs):
