@@ -178,7 +178,8 @@ def _log_speedups(measurement: Measurement) -> dict[str, Estimate]:
         identity = entry.configuration.identity
         if identity in measurement.throughputs and not entry.is_baseline:
             try:
-                speedups[identity] = throughput_ratio(entry, "baseline", measurement.throughputs)
+                # The baseline of a selection may not be selected.
+                speedups[identity] = throughput_ratio(entry, "baseline", measurement.dataset.throughputs)
             except BaselineError:
                 # The report of that measurement says so.
                 continue

@@ -189,6 +189,7 @@ def test_a_selection_is_compared_with_the_same_configurations_of_the_other_study
     """What is not selected was measured in both, and is not said to be in one of them only."""
     changed = study.sel(devices_per_node=2).compare("slower")
     assert len(changed.throughputs) == 2
+    assert len(changed.speedups) == 2, "also those whose baseline is not selected"
     assert not changed.changes.only_before
     assert not changed.changes.only_after
 
