@@ -56,16 +56,8 @@ _OUR_TOKENS = {f"token_throughput{bound}": f"{TOKENS}{bound}" for bound in ("", 
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
     *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *(
-        *SIZES,
-        *METRIC_COLUMNS,
-        "measured_rounds",
-        "runs_in_no_round",
-        "tokens_per_sample",
-        "tokens_per_step",
-        PARAMETERS_STEP,
-        STEP_UNIT,
-    ),
+    *(*SIZES, *METRIC_COLUMNS, PARAMETERS_STEP, STEP_UNIT),
+    *("measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"),
 }
 #: Conditions among the dataset's columns, besides the parameters of a configuration.
 _OUR_CONDITIONS = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pandas as pd
 
@@ -15,6 +16,13 @@ from dlperf_study.study.job import ROUNDS, Outcome
 BUSY_CORES = 0.25
 #: What to do about a run that shares no round.
 REMEDY = "ratios leave it out. One more repeat adds a round that all configurations share"
+
+
+def begin_and_end(runs: pd.DataFrame) -> tuple[Any, Any]:
+    """Return when the first of some runs began and the last one ended, as timestamps in UTC; NaT if not known."""
+    begun = pd.to_datetime(runs["started"], utc=True, format="ISO8601")
+    ended = begun + pd.to_timedelta(runs["run_seconds"], unit="s")
+    return begun.min(), ended.max()
 
 
 def completed_of(runs: pd.DataFrame) -> pd.DataFrame:

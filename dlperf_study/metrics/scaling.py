@@ -236,9 +236,9 @@ def _curve_steps(
 
 def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate: str) -> Iterator[Diagnostic]:
     of_means = step.gain * step.devices_ratio
-    has_common_rounds = not math.isclose(step.log_ratio.factor, of_means, rel_tol=SAME_RATIO)
-    gain = step.log_ratio.factor / step.devices_ratio if has_common_rounds else step.gain
-    change = _change_text(step, rate, has_common_rounds)
+    is_other_ratio = not math.isclose(step.log_ratio.factor, of_means, rel_tol=SAME_RATIO)
+    gain = step.log_ratio.factor / step.devices_ratio if is_other_ratio else step.gain
+    change = _change_text(step, rate, is_other_ratio)
     if gain > IMPOSSIBLE_GAIN:
         message = f"{gain:.3g} times linear: {change}. No cache explains that: one of the two rates is wrong"
         yield Diagnostic("speedup", message, Severity.ERROR, identity=identity)
@@ -253,13 +253,13 @@ def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate
         yield Diagnostic(rate, f"falls: {change}. {_explanations(FALLING)}", identity=identity)
 
 
-def _change_text(step: CurveStep, rate: str, has_common_rounds: bool) -> str:
+def _change_text(step: CurveStep, rate: str, is_other_ratio: bool) -> str:
     """Return how the rate changes; where its ratio is not that of the mean rates, the ratio too."""
     fewer, more = step.fewer, step.more
     unit = "samples/s" if rate == "throughput" else "tokens/s"
     rates = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
     sizes = f"from {fewer.devices} to {more.devices} devices"
-    if not has_common_rounds:
+    if not is_other_ratio:
         return f"{sizes} it goes from {rates}"
     ratio = (
         f"{sizes} it is {rounded(step.log_ratio.factor)} times as high, in common rounds or at one pace of the machine"

@@ -8,7 +8,7 @@ import pandas as pd
 from dlperf_study.core.wording import counted, duration
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import begin_and_end, completed_of
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import LEVELS
@@ -206,11 +206,9 @@ def stretch_of_time(runs: pd.DataFrame) -> str:
     A machine is faster at one time than at another: a throughput or a time is the mean of this stretch, and no interval
     of it holds that of an hour later.
     """
-    begun = pd.to_datetime(runs["started"], utc=True, format="ISO8601")
-    ended = (begun + pd.to_timedelta(runs["run_seconds"], unit="s")).dropna()
-    if ended.empty:
+    first, last = begin_and_end(runs)
+    if pd.isna(last):
         return ""
-    first, last = begun.min(), ended.max()
     if first.date() == last.date():
         return f"{duration((last - first).total_seconds())} ({first:%Y-%m-%d, %H:%M} to {last:%H:%M} UTC)"
     return f"{counted((last.date() - first.date()).days + 1, 'day')} ({first:%Y-%m-%d} to {last:%Y-%m-%d})"

@@ -12,6 +12,7 @@ from dlperf_study.dataset.wanted_precision import precisions, too_wide
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.environment import VERSION_PREFIX
+from dlperf_study.metrics.outcome import begin_and_end
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
@@ -234,13 +235,10 @@ def _limit(dataset: Dataset) -> str:
         return ""
     if plan.max_repeats and (rounds >= plan.max_repeats).all():
         return f" within the {plan.max_repeats} runs of each that the study allows"
-    minutes = plan.time_budget_minutes
-    begun = pd.to_datetime(dataset.runs["started"], utc=True, format="ISO8601")
-    ended = begun + pd.to_timedelta(dataset.runs["run_seconds"], unit="s")
+    minutes, (begin, end) = plan.time_budget_minutes, begin_and_end(dataset.runs)
     # An interrupted study ends before its budget does.
-    if minutes is None or not (ended.max() - begun.min()) >= pd.Timedelta(minutes=minutes):
-        return ""
-    return f" within the time budget of {minutes:g}\\,min"
+    is_spent = minutes is not None and end - begin >= pd.Timedelta(minutes=minutes)
+    return f" within the time budget of {minutes:g}\\,min" if is_spent else ""
 
 
 def _disturbances(dataset: Dataset) -> str:

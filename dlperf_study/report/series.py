@@ -266,7 +266,7 @@ class Group:
     """A reference and what is compared with it: ``rows`` and, as tuples, ``members``, the reference first.
 
     Further columns: ``label``, in what one differs from the reference; ``other_differences``, without framework,
-    strategy and devices; ``position`` of its series. ``shared``: what all have in common; ``rate``: their column.
+    strategy and devices; ``position`` of its series. ``shared``: what all have in common; ``rate``: its column.
     """
 
     shared: str

@@ -80,8 +80,8 @@ def test_one_node_is_refused_with_the_point_to_measure() -> None:
 def test_each_reason_of_a_refusal_stands_behind_the_series_that_have_it() -> None:
     planned = []
     for seed, count in enumerate((1, 2, 1)):
-        asked = configuration(nodes=count, devices_per_node=4, seed=seed)
-        planned.append(Planned(asked, Recipe(exposed_seconds=_EXPOSED[count], device="gpu"), baseline=asked))
+        requested = configuration(nodes=count, devices_per_node=4, seed=seed)
+        planned.append(Planned(requested, Recipe(exposed_seconds=_EXPOSED[count], device="gpu"), baseline=requested))
     dataset = study(*planned, questions=("prediction",), published=())
     on_one_node, on_two = sentences.prediction(dataset).sentences
     assert "Seed 0; " in on_one_node
@@ -92,9 +92,9 @@ def test_each_reason_of_a_refusal_stands_behind_the_series_that_have_it() -> Non
 def test_the_caption_of_servers_has_no_ring_and_no_bands() -> None:
     planned = []
     for count in (1, 2, 4):
-        asked = configuration(framework="paddle_ps", strategy="async", nodes=count, servers=1)
+        requested = configuration(framework="paddle_ps", strategy="async", nodes=count, servers=1)
         recipe = Recipe(exposed_seconds=0.01 * count, exchange="push_pull", device="gpu", noise=0.001)
-        planned.append(Planned(asked, recipe, baseline=planned[0].configuration if planned else asked))
+        planned.append(Planned(requested, recipe, baseline=planned[0].configuration if planned else requested))
     [figure] = figures.prediction(study(*planned, questions=("prediction",), published=()))
     assert not figure.is_empty
     assert "Line: the physical model" in figure.caption

@@ -8,7 +8,6 @@ from dlperf_study.core.errors import EvidenceError, Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.study_diagnostics import mixed_environments, mixed_hosts
-from dlperf_study.dataset.wanted_precision import widest
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
@@ -23,6 +22,7 @@ from dlperf_study.report.compliance.rule import (
     with_speedup,
 )
 from dlperf_study.report.formatting import listed, listed_columns, plain
+from dlperf_study.report.reached_precision import missed_precisions, reached_precisions
 from dlperf_study.selftest.result import Machine, last_passed, read_results
 from dlperf_study.study.job import ROUNDS, Outcome
 
@@ -172,13 +172,12 @@ def _precision(dataset: Dataset) -> RuleResult:
     plan = dataset.plan
     if plan.precision is None:
         return RuleResult.not_applicable("the study asks for no precision")
-    throughputs = dataset.throughputs
-    reached = [widest(entry, throughputs) for entry in plan.runnable]
-    if not any(reached):
+    reached, total = reached_precisions(dataset), len(plan.runnable)
+    if not reached:
         return RuleResult.not_applicable(NOTHING_MEASURED)
-    narrow = sum(precision is not None and not precision.is_wider_than(plan.precision) for precision in reached)
-    configurations, wanted = counted(len(reached), "configuration"), f"± {100 * plan.precision:g} %"
-    return RuleResult.of(narrow == len(reached), f"{narrow} of {configurations} reached {wanted} in every interval")
+    narrow = len(reached) - len(missed_precisions(dataset))
+    configurations, wanted = counted(total, "configuration"), f"± {100 * plan.precision:g} %"
+    return RuleResult.of(narrow == total, f"{narrow} of {configurations} reached {wanted} in every interval")
 
 
 def _physical(dataset: Dataset) -> RuleResult:

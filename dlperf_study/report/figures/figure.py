@@ -39,14 +39,12 @@ _OF_RATES = ("overview", "scaling", "comparison")
 MOST_CONFIGURATIONS = 30
 
 
-def alt_text(
-    dataset: Dataset, name: str, title: str, lines: Sequence[Series], drawn: Collection[str] | None = None
-) -> str:
+def alt_text(dataset: Dataset, name: str, title: str, lines: Sequence[Series], drawn: Collection[str]) -> str:
     """Return the title of a figure and, of each configuration in it, the numbers with their intervals.
 
-    ``drawn``: the identities of those; None: all that were measured.
+    ``drawn``: the identities of those.
     """
-    total = sum(len(line.measured_identities) for line in lines) if drawn is None else len(drawn)
+    total = len(drawn)
     configurations = list(islice(_configurations(dataset, name, lines, drawn), MOST_CONFIGURATIONS))
     if not configurations:
         return f"{title}."
@@ -65,14 +63,11 @@ def alt_text_of_table(title: str, table: Table) -> str:
     return f"{title}. {'; '.join(rows)}{more}." if rows else f"{title}."
 
 
-def _configurations(
-    dataset: Dataset, name: str, lines: Sequence[Series], drawn: Collection[str] | None
-) -> Iterator[str]:
+def _configurations(dataset: Dataset, name: str, lines: Sequence[Series], drawn: Collection[str]) -> Iterator[str]:
     rate = (dataset.rate,) if name in _OF_RATES else ()
     columns = list(map(partial(measured_column, dataset), (*rate, *_COLUMNS[name])))
     for line, label in zip(lines, short_labels(list(lines)), strict=True):
-        identities = line.measured_identities if drawn is None else filter(drawn.__contains__, line.identities)
-        for row in map(dataset.configuration_rows.__getitem__, identities):
+        for row in map(dataset.configuration_rows.__getitem__, filter(drawn.__contains__, line.identities)):
             values = []
             for column in columns:
                 cell = column.cell(row)

@@ -180,10 +180,8 @@ def _quality(dataset: Dataset) -> Texts:
 
 def _course(dataset: Dataset) -> Texts:
     # That all runs completed is on their own page.
-    is_incomplete = len(context.completed_runs(dataset)) < len(dataset.runs) + quality_sentences.unmeasured_runs(
-        dataset
-    )
-    if is_incomplete or dataset.configurations["throughput"].isna().any():
+    other_runs = len(dataset.runs) - len(context.completed_runs(dataset)) + quality_sentences.unmeasured_runs(dataset)
+    if other_runs or dataset.configurations["throughput"].isna().any():
         yield from _runs(dataset)
     yield from quality_sentences.steadiness_sentences(dataset)
     yield from quality_sentences.drift_sentences(dataset)

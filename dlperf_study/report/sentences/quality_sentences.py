@@ -140,9 +140,9 @@ def _completed(dataset: Dataset) -> str:
 def unmeasured_runs(dataset: Dataset) -> int:
     """Return how many planned runs have not begun, of configurations that can run: a study was interrupted."""
     rows = dataset.configurations
-    planned = rows[rows["unsupported_reason"].isna()].set_index("identity")["runs_planned"]
-    begun = dataset.runs["identity"].value_counts().reindex(planned.index, fill_value=0)
-    return int((planned - begun).clip(lower=0).sum())
+    rows = rows[rows["unsupported_reason"].isna()]
+    begun = rows["identity"].map(dataset.run_counts).fillna(0)
+    return int((rows["runs_planned"] - begun).clip(lower=0).sum())
 
 
 def without_number(dataset: Dataset) -> str:

@@ -126,9 +126,9 @@ def _course(plan: Plan) -> dict[str, str]:
 
 def added_runs(dataset: Dataset) -> str:
     """Return how many runs were measured beyond the plan, as a part of a sentence; empty where none was."""
-    planned = dataset.configurations.set_index("identity")["runs_planned"]
-    measured_runs = dataset.runs["identity"].value_counts().reindex(planned.index, fill_value=0)
-    added = int((measured_runs - planned).clip(lower=0).sum())
+    rows = dataset.configurations
+    begun = rows["identity"].map(dataset.run_counts).fillna(0)
+    added = int((begun - rows["runs_planned"]).clip(lower=0).sum())
     reason = " for precision" if dataset.plan.precision is not None else ""
     return f", {added} added{reason}" if added else ""
 

@@ -1,7 +1,7 @@
 """Why a value is missing: every dash in a table has its reason."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -109,17 +109,11 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
         is_quotient = COLUMNS[column].shown is Shown.QUOTIENT
         values = _of_completed_runs(dataset, row.identity, "exposed_seconds" if is_quotient else column)
         return _explain_missing_interval_of_mean(values, is_quotient)
-    rounds = _of_completed_runs(dataset, row.identity, "round")
-    of_denominator = _of_completed_runs(dataset, getattr(row, f"{denominator}_identity"), "round")
-    if column in FACTORS or column.endswith("_difference_seconds"):
-        # Some runs train alone on purpose.
-        rounds, of_denominator = (
-            of_runs[_of_completed_runs(dataset, identity, "broken_down_step_seconds").notna()]
-            for of_runs, identity in ((rounds, row.identity), (of_denominator, getattr(row, f"{denominator}_identity")))
-        )
-        common = {*rounds.dropna()} & {*of_denominator.dropna()}
-        if min(len(rounds), len(of_denominator)) < MINIMUM_RUNS or len(common) < MINIMUM_RUNS:
-            return _TOO_FEW_PARTS.format(denominator)
+    identities = row.identity, getattr(row, f"{denominator}_identity")
+    is_of_parts = column in FACTORS or column.endswith("_difference_seconds")
+    if is_of_parts and not dataset.plan.ingested_from and len(_rounds_with_parts(dataset, identities)) < MINIMUM_RUNS:
+        return _TOO_FEW_PARTS.format(denominator)
+    rounds, of_denominator = (_of_completed_runs(dataset, identity, "round") for identity in identities)
     if len(of_denominator) < MINIMUM_RUNS:
         return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
     common_rounds = {*rounds.dropna()} & {*of_denominator.dropna()}
@@ -135,6 +129,15 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
             "between blocks of runs can't be told from the configurations"
         )
     return f"runs of it or of its {denominator} are equal, or differ by the same in every round: no interval"
+
+
+def _rounds_with_parts(dataset: Dataset, identities: Iterable[str]) -> set[Any]:
+    """Return the rounds in which the parts of a step of all these were measured: some runs train alone on purpose."""
+    rounds = []
+    for identity in identities:
+        has_parts = _of_completed_runs(dataset, identity, "broken_down_step_seconds").notna()
+        rounds.append({*_of_completed_runs(dataset, identity, "round")[has_parts].dropna()})
+    return set.intersection(*rounds)
 
 
 def _of_completed_runs(dataset: Dataset, identity: str, column: str) -> pd.Series:

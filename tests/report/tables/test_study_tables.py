@@ -323,8 +323,8 @@ def test_links_to_runs_arrive_whatever_their_numbers_are(mixed):
 
 
 def test_a_run_without_memory_is_among_the_failures_where_others_completed():
-    asked = configuration(devices_per_node=1)
-    dataset = study(Planned(asked, Recipe(), runs=3))
+    requested = configuration(devices_per_node=1)
+    dataset = study(Planned(requested, Recipe(), runs=3))
     lacking = dataset.runs["outcome"].mask(dataset.runs["repetition"] == 3, "out_of_memory")
     some = tables.failures(replace(dataset, runs=dataset.runs.assign(outcome=lacking)))
     assert some.column("Outcome") == ["out of memory"]
