@@ -46,7 +46,6 @@ class Recipe:
     input_seconds: float = 0.0
     batch_seconds: float | None = None
     noise: float = 0.01
-    piece_seconds: float = 0.0
     rank_advantage: float = 0.0
     exchange: str = "all_reduce"
     final_loss: float = 2.0
@@ -169,6 +168,7 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "initial_checksum": "initial",
         "drain_seconds": recipe.drain_seconds * share,
         "drain_resolution_seconds": recipe.drain_resolution_seconds * share,
+        "calibration": {"iterations": 60_000, "seconds": [0.003, 0.00325]},
     }
     if asked.loss_scaling != "none":
         end["loss_scale"] = 1024.0
@@ -261,7 +261,7 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     warmup[:1] *= recipe.first_step_slowdown
     windows = [
         {**_window("warmup", warmup, _losses(warmup.size, final_loss)), "ended_by": recipe.warmup_end},
-        _training(generator, step, asked.measured_steps, recipe.noise, final_loss) | _pieces(recipe),
+        _training(generator, step, asked.measured_steps, recipe.noise, final_loss),
     ]
     if alone:
         return windows
@@ -292,11 +292,6 @@ def _training(
     generator: np.random.Generator, step: float, count: int, noise: float, final_loss: float
 ) -> dict[str, Any]:
     return _window("training", _steps(generator, step, count, noise), _losses(count, final_loss))
-
-
-def _pieces(recipe: Recipe) -> dict[str, Any]:
-    """Return what two pieces of arithmetic between the steps took, where there are some."""
-    return {"piece_seconds": [recipe.piece_seconds / 2, recipe.piece_seconds * 2]} if recipe.piece_seconds else {}
 
 
 def _window(name: str, step_seconds: NDArray[np.float64], losses: list[float]) -> dict[str, Any]:

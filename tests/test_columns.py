@@ -52,8 +52,7 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     # Only programs of users have tokens and commands, asynchronous trainers rates of their own, and sources that make
     # batches one; only libraries on GPUs count all memory, only ranks with a limit wait for it, only scaled losses have
     # a scale, only compilers take time, only GPUs have cuDNN and drivers, and the update of the constructed run was
-    # left to the library; images are no sequences. It has no pieces of arithmetic and one kind of exchange,
-    # and computes nothing again.
+    # left to the library; images are no sequences. It has one kind of exchange and computes nothing again.
     # Without telemetry nothing is known of resources but why.
     telemetry = (*energy.METRICS, *gpu_state.METRICS, *network.METRICS)
     of_telemetry = {metric.name for metric in telemetry} - {"energy_obstacle"}
@@ -73,7 +72,6 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
         *("observed_cudnn_autotune", "observed_fused_optimizer"),
         *("cpu_mhz", "cpu_cache_bytes", "gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
         *("program_command", "program_commit", "program_remote", "steps_from"),
-        *("piece_seconds", "pace_state"),
         *("hardware_flops_per_sample", "hfu"),
         *(*COLLECTIVE_COLUMNS, *SECONDS_OF_KINDS, *GROUP_COLUMNS, *HELD_COLUMNS),
     }

@@ -66,7 +66,6 @@ SLOW_FILES = {
     "frameworks/test_paddle_training.py",
     "frameworks/test_paddle_zero.py",
     "frameworks/test_synchronous_servers.py",
-    "frameworks/test_tensorflow_pieces.py",
     "frameworks/test_torch_pipeline.py",
     "frameworks/test_torch_tensor.py",
     "frameworks/test_torch_zero.py",

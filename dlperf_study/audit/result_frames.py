@@ -30,7 +30,6 @@ from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import TableError
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
-from dlperf_study.metrics.comparison import ratio_columns_as_measured
 from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.scaling import curve_numbers, series_factors
 
@@ -73,7 +72,7 @@ def results_of_sources(names: Iterable[str] | None = None) -> Results:
 
 def results_of_dataset(dataset: Dataset) -> Results:
     """Return the configurations of a study and the runs they summarise; none of these numbers is rounded."""
-    rows = _with_ratios_as_measured(dataset.configurations)
+    rows = dataset.configurations
     series = curve_numbers(rows, series_factors(rows, dataset.plan.scaling))
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
     configurations = rows.assign(
@@ -88,16 +87,6 @@ def results_of_dataset(dataset: Dataset) -> Results:
     summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC].isin(_OUR_RATES))
     runs = [_runs(dataset, summaries, metric) for metric in _OUR_RATES]
     return results_of_frame(pd.concat([summaries, *runs], ignore_index=True))
-
-
-def _with_ratios_as_measured(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return configurations whose ratios are those of their rates: at one pace of the machine they are others.
-
-    An efficiency keeps its relation to its speedup.
-    """
-    speedups, relative = (ratio_columns_as_measured(rows, ratio) for ratio in ("speedup", "relative_throughput"))
-    changes = (speedups / rows[list(speedups)]).rename(columns=lambda name: name.replace("speedup", "efficiency"))
-    return rows.assign(**speedups, **relative, **rows[list(changes)] * changes)
 
 
 def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -21,7 +21,6 @@ from dlperf_study.metrics.comparison import (
     differences,
     explaining_part,
     of_itself,
-    ratio_as_measured,
     rounds_of,
     samples_of,
     step_samples,
@@ -30,7 +29,6 @@ from dlperf_study.metrics.comparison import (
     widest_equality,
 )
 from dlperf_study.metrics.outcome import completed_of
-from dlperf_study.metrics.pace import with_pace
 from dlperf_study.metrics.pipeline_bubble import bubble_columns
 from dlperf_study.metrics.scaling import efficiency_factors, factor_samples, scaling_columns
 from dlperf_study.metrics.statistics import (
@@ -77,14 +75,12 @@ def configurations_table(
         if speedup := speedups.logarithms.get(identity):
             baseline, devices = entries[entry.baseline_identity].configuration, entry.configuration.world_size
             row |= _denominator_columns("baseline", measurements.summary(entry.baseline_identity, rate))
-            row |= _as_measured_columns(entry, "baseline", throughputs)
             row |= scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
             row |= _verdict_columns("baseline", decided["baseline"].get(identity))
             row |= _ratio_columns(parts.factors(entry))
         if relative_throughput := relative_throughputs.logarithms.get(identity):
             verdict = decided["reference"].get(identity)
             row |= _denominator_columns("reference", measurements.summary(str(entry.reference_identity), rate))
-            row |= _as_measured_columns(entry, "reference", throughputs)
             row |= _ratio_columns({"relative_throughput": relative_throughput})
             row |= _verdict_columns("reference", verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
@@ -115,8 +111,7 @@ def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     completed = completed_of(runs)
     goal = None if plan.precision is None else math.log1p(plan.precision)
     rates, rounds = completed[rate_column(completed, plan)].dropna(), rounds_of(completed, plan)
-    samples = samples_of(rates, completed["identity"], rounds, goal)
-    return with_pace(samples, rates, completed, rounds)
+    return samples_of(rates, completed["identity"], rounds, goal)
 
 
 class _Measurements:
@@ -316,12 +311,6 @@ def marked(
             rounds = throughputs[name].rounds if name in throughputs else None
             marked[part][name] = replace(sample, has_ended=name in ended, run_rounds=rounds)
     return marked
-
-
-def _as_measured_columns(entry: Entry, role: Denominator, throughputs: Throughputs) -> dict[str, Any]:
-    """Return a ratio as it was measured, of one that is at one pace of the machine; a denominator has none."""
-    ratio = ratio_as_measured(entry, role, throughputs)
-    return _ratio_columns({f"{RATIOS[role]}_as_measured": ratio}) if ratio else {}
 
 
 class _StepParts:

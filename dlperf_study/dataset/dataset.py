@@ -79,7 +79,7 @@ class Dataset:
 
     @cached_property
     def throughputs(self) -> Throughputs:
-        """The rates of the completed runs by identity; of a selection those of the whole study, at its pace."""
+        """The rates of the completed runs by identity; of a selection those of the whole study."""
         return self.whole.throughputs if self.whole else throughputs_of(self.runs, self.plan)
 
     @cached_property

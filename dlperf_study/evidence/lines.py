@@ -199,7 +199,14 @@ class WindowLine(TypedDict):
     tokens: NotRequired[list[Amount]]
     steps_per_value: NotRequired[PositiveCount]
     begin_ns: NotRequired[Count]
-    piece_seconds: NotRequired[list[StepSeconds]]
+
+
+@record_type
+class Calibration(TypedDict):
+    """A fixed loop before and after the training window: its iterations, and the seconds of both."""
+
+    iterations: PositiveCount
+    seconds: list[StepSeconds]
 
 
 @record_type
@@ -243,6 +250,7 @@ class LogEnd(TypedDict):
     loss_scale: NotRequired[LossScale]
     planted: NotRequired[PlantedWait]
     cpu_limit: NotRequired[CpuLimit]
+    calibration: NotRequired[Calibration]
     computation_obstacle: NotRequired[str]
 
 

@@ -1,7 +1,7 @@
 """The log of one rank, read as ``docs/evidence.md`` describes it: which process measured, and every timed window."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -50,8 +50,7 @@ class Window:
     warm-up only, ``skipped_steps`` of steps whose loss is scaled. ``begin_ns`` is when it began, on
     the clock of its node; None in logs from before there was telemetry. ``has_input``: whether ``input_seconds`` were
     measured; ``samples``, ``tokens``: what this rank trained in each step, where its program says that.
-    A log that prints the mean of ``steps_per_value`` steps has one value for them. ``piece_seconds``: of each piece of
-    arithmetic between its steps; empty where there was none.
+    A log that prints the mean of ``steps_per_value`` steps has one value for them.
     """
 
     name: str
@@ -67,7 +66,6 @@ class Window:
     samples: Floats | None = None
     tokens: Floats | None = None
     steps_per_value: int = 1
-    piece_seconds: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def steps(self) -> int:
@@ -218,10 +216,7 @@ def _window(line: WindowLine, source: str) -> Window:
         raise EvidenceError(f"{source}: window {name} skipped {skipped_steps} steps, but trained {losses.size}")
     optional = (line.get("bytes"), ended_by, skipped_steps, line.get("begin_ns"), "input_seconds" in line)
     counts = (_counts(line, "samples", source), _counts(line, "tokens", source))
-    pieces = np.array(line.get("piece_seconds", []), dtype=np.float64)
-    if pieces.size > steps:
-        raise EvidenceError(f"{source}: window {name} has {pieces.size} of piece_seconds, but {steps} steps")
-    return Window(name, seconds, step_seconds, losses, input_seconds, *optional, *counts, per_value, pieces)
+    return Window(name, seconds, step_seconds, losses, input_seconds, *optional, *counts, per_value)
 
 
 def _counts(line: WindowLine, key: Literal["samples", "tokens"], source: str) -> Floats | None:

@@ -15,6 +15,7 @@ from dlperf_study.core.writing import write_atomically
 from dlperf_study.evidence.lines import (
     FORMAT,
     TELEMETRY_FORMAT,
+    Calibration,
     CpuLimit,
     EndLine,
     FirstLine,
@@ -49,8 +50,7 @@ class TimedWindow:
     """Measured steps of one kind: ``step_seconds`` and ``losses`` hold one value per step.
 
     ``input_seconds`` too, of steps that train: the part of each in which it waited for its batch. ``ended_by`` is of
-    the warm-up only, ``skipped_steps`` of steps with loss scaling: how many updated nothing. ``piece_seconds`` has what
-    the pieces of arithmetic between steps took, where there were some.
+    the warm-up only, ``skipped_steps`` of steps with loss scaling: how many updated nothing.
     """
 
     name: str
@@ -61,11 +61,10 @@ class TimedWindow:
     ended_by: WarmupEnd | None = None
     skipped_steps: int | None = None
     begin_ns: int | None = None
-    piece_seconds: list[float] | None = None
 
     @property
     def seconds(self) -> float:
-        """Seconds of all steps, without the pieces between them."""
+        """Seconds of all steps."""
         return sum(self.step_seconds)
 
 
@@ -115,8 +114,6 @@ class RankLogWriter:
             line["ended_by"] = window.ended_by
         if window.skipped_steps is not None:
             line["skipped_steps"] = window.skipped_steps
-        if window.piece_seconds is not None:
-            line["piece_seconds"] = window.piece_seconds
         self._lines.append(line)
 
     def end(
@@ -129,12 +126,14 @@ class RankLogWriter:
         planted: PlantedWait | None = None,
         cpu_limit: CpuLimit | None = None,
         computation_obstacle: str = "",
+        calibration: Calibration | None = None,
     ) -> None:
         """Add the ``end`` line, without which a log counts as truncated.
 
         ``peak_memory``: bytes by name, of the training window. ``planted`` is of the self-test only.
         ``cpu_limit``: what was counted in the training window of a rank that may use a share of the cores only.
         ``computation_obstacle``: why no step can be done without its exchange.
+        ``calibration``: of the loop before and after the training window.
         """
         line: EndLine = {
             "kind": "end",
@@ -149,6 +148,8 @@ class RankLogWriter:
             line["loss_scale"] = loss_scaling.scale
         if planted is not None:
             line["planted"] = planted
+        if calibration is not None:
+            line["calibration"] = calibration
         if cpu_limit is not None:
             line["cpu_limit"] = cpu_limit
         if computation_obstacle:

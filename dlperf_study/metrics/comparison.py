@@ -1,7 +1,7 @@
 """How a configuration compares with its baseline or reference, and which part of a step explains the difference."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 
 import pandas as pd
@@ -50,14 +50,6 @@ def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) 
     if identity == denominator_identity:
         return of_itself(throughputs[identity].values.size)
     return log_ratio(throughputs[identity], throughputs[denominator_identity])
-
-
-def ratio_as_measured(entry: Entry, role: Denominator, throughputs: Throughputs) -> Estimate | None:
-    """Return the logarithm of the same ratio whatever the pace of the machine was; None where they are the same."""
-    numerator, denominator = throughputs[entry.configuration.identity], throughputs[str(entry.denominator(role))]
-    if numerator is denominator or numerator.at_one_pace(denominator) is None:
-        return None
-    return log_ratio(replace(numerator, pace=None), denominator)
 
 
 def of_itself(runs: int) -> Estimate:
@@ -216,34 +208,6 @@ def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
 
 #: What the interval of a ratio is of.
 RATIO_INTERVAL = "of the ratio: from ratios within common rounds, of independent runs from the runs of both"
-AT_ONE_PACE = "; at one pace of the machine, where runs measured that"
-
-
-def ratio_columns_as_measured(rows: pd.DataFrame, ratio: str) -> pd.DataFrame:
-    """Return the columns of a ratio and its interval as measured, also where they are at one pace of the machine."""
-    measured = f"{ratio}_as_measured"
-    # The value tells: a ratio as measured may have no interval.
-    is_at_one_pace = rows[measured].notna()
-    columns = {}
-    for bound in ("", "_low", "_high"):
-        columns[ratio + bound] = rows[ratio + bound].mask(is_at_one_pace, rows[measured + bound])
-    return pd.DataFrame(columns)
-
-
-def as_measured_metric(name: str, label: str, role: Denominator) -> Metric:
-    """Return the metric of a ratio of which another column has the value at one pace of the machine."""
-    return Metric(
-        f"{name}_as_measured",
-        f"{label} as measured",
-        f"the same ratio whatever the pace of the machine was; missing where {label.lower()} is that",
-        C,
-        unit="×",
-        interval="of the ratio: from ratios within common rounds",
-        missing=(no_ratio_to(role), "it is the ratio beside it, which is not adjusted"),
-        compared_with=role,
-        of_itself="1",
-        neutral=1.0,
-    )
 
 
 def verdict_metric(name: str, label: str, role: Denominator) -> Metric:
@@ -301,7 +265,7 @@ METRICS = (
     Metric(
         "relative_throughput",
         "Relative throughput",
-        f"throughput / throughput of the declared reference{AT_ONE_PACE}",
+        "throughput / throughput of the declared reference",
         C,
         unit="×",
         interval=RATIO_INTERVAL,
@@ -311,7 +275,6 @@ METRICS = (
         neutral=1.0,
         pages=(COMPARISON_PAGE,),
     ),
-    as_measured_metric("relative_throughput", "Relative throughput", "reference"),
     verdict_metric("verdict", "Against reference", "reference"),
     equal_within_metric("relative_throughput", "Relative throughput", "reference"),
     *DIFFERENCES,

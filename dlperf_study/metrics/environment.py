@@ -1,6 +1,7 @@
 """The hardware and software of a run, as its record and its ranks name them."""
 
 from collections.abc import Callable, Iterable, Iterator
+from statistics import geometric_mean
 from typing import Any
 
 from dlperf_study.core.errors import Diagnostic
@@ -90,6 +91,20 @@ def _gpu_library(name: str) -> Callable[[Run], str | None]:
 
 def _each_once(versions: Iterable[Any]) -> str | None:
     return ", ".join(dict.fromkeys(filter(None, versions))) or None
+
+
+def machine_speed(run: Run) -> float | None:
+    """Return iterations/s of the calibration loop; None if a rank did not run it.
+
+    Geometric mean over ranks and over the loops before and after the training window.
+    """
+    speeds = []
+    for log in run.ranks:
+        calibration = log.end.get("calibration")
+        if not calibration:
+            return None
+        speeds += [calibration["iterations"] / seconds for seconds in calibration["seconds"]]
+    return geometric_mean(speeds)
 
 
 def too_few_cores(run: Run) -> Iterator[Diagnostic]:
@@ -208,6 +223,15 @@ METRICS = (
         pages=RATE_PAGES,
         diagnose=too_few_cores,
         same_within=STUDY,
+    ),
+    Metric(
+        "machine_speed",
+        "Machine speed",
+        "iterations/s of a fixed loop of integer arithmetic that each rank runs before and after the training window: "
+        "geometric mean; a diagnostic, no number is adjusted by it",
+        R,
+        unit="1/s",
+        value=machine_speed,
     ),
     recorded(
         "memory_bytes",

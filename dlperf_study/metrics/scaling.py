@@ -11,17 +11,14 @@ import pandas as pd
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import rounded
 from dlperf_study.metrics.comparison import (
-    AT_ONE_PACE,
     RATIO_INTERVAL,
     Samples,
-    as_measured_metric,
     equal_within_metric,
     samples_of,
     verdict_metric,
 )
 from dlperf_study.metrics.computation import divided_model, trained_alone
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Gap, Metric, Shown, no_ratio_to
-from dlperf_study.metrics.pace import with_pace
 from dlperf_study.metrics.parameters import settings_of, varying
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample, distinguishable, interval_columns, log_ratio
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
@@ -73,8 +70,7 @@ def factor_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, di
     }
     samples: dict[str, dict[str, Sample]] = {}
     for name, values in factors.items():
-        # Each with a slope of its own: logarithms are linear in it, so the product stays the efficiency.
-        samples[name] = with_pace(samples_of(values, runs["identity"], rounds), values, runs, rounds)
+        samples[name] = samples_of(values, runs["identity"], rounds)
     return samples
 
 
@@ -333,7 +329,7 @@ METRICS = (
     Metric(
         "speedup",
         "Speedup",
-        f"throughput / throughput of the declared baseline{AT_ONE_PACE}",
+        "throughput / throughput of the declared baseline",
         C,
         unit="×",
         interval=RATIO_INTERVAL,
@@ -355,7 +351,6 @@ METRICS = (
         neutral=1.0,
         pages=RATIO_PAGES,
     ),
-    as_measured_metric("speedup", "Speedup", "baseline"),
     _FACTORED,
     *_FACTORS,
     verdict_metric("baseline_verdict", "Against baseline", "baseline"),

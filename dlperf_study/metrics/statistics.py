@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -172,13 +171,6 @@ class Estimate:
         return Estimate(mean, math.sqrt(first + second), freedom)
 
 
-class Paced(Protocol):
-    """How the rates of a configuration compare with those of others of its study at one pace of the machine."""
-
-    def log_ratios(self, other: Any) -> Floats | None:
-        """Return the logarithm of their ratio at one pace, by common round in order; None where that can't be told."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The value of each run of one configuration, and the round in which it was measured.
@@ -187,7 +179,7 @@ class Sample:
     foreign logs and of publications are. ``resolution``: one unit of the last digit of printed values, else 0.
     ``goal``: of rates that are measured until they are precise, the half-width of the interval of a logarithm that ends
     it; None if the runs did not decide that. ``has_ended``: rates of the same runs did; ``run_rounds``: the rounds of
-    all of these, where some may have no value. ``pace``: that of the machine.
+    all of these, where some may have no value.
     """
 
     values: Floats
@@ -196,7 +188,6 @@ class Sample:
     goal: float | None = None
     has_ended: bool = False
     run_rounds: Floats | None = None
-    pace: Paced | None = None
 
     @property
     def logarithms(self) -> "Sample":
@@ -260,12 +251,6 @@ class Sample:
         later = later_half(np.intersect1d(self.run_rounds, other.run_rounds))
         return np.isin(np.intersect1d(self.rounds, other.rounds), later)
 
-    def at_one_pace(self, other: "Sample") -> Estimate | None:
-        """Return the logarithm of the ratio of two rates at one pace of the machine; None where that is not known."""
-        values = self.pace.log_ratios(other.pace) if self.pace else None
-        measured = self.logarithms.within_rounds(other.logarithms)
-        return None if values is None else self._estimate(values, measured=measured, is_later=self._is_later(other))
-
     def minus(self, other: "Sample") -> Estimate:
         """Return the difference of two means, as the runs were measured.
 
@@ -284,8 +269,8 @@ class Sample:
 
 
 def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
-    """Return the estimated logarithm of the ratio of two rates, at one pace of the machine where that is known."""
-    return numerators.at_one_pace(denominators) or numerators.logarithms.minus(denominators.logarithms)
+    """Return the estimated logarithm of the ratio of two rates."""
+    return numerators.logarithms.minus(denominators.logarithms)
 
 
 def is_precise(logarithms: Floats, goal: float) -> bool:

@@ -28,8 +28,8 @@ from dlperf_study.report.tables.table_builders import measured_column
 #: The columns of a configuration that are numbers with an interval, and verdicts.
 QUANTITIES = (
     *summarised(Summary.GEOMETRIC),
-    *("speedup", "speedup_as_measured", "efficiency"),
-    *("relative_throughput", "relative_throughput_as_measured"),
+    *("speedup", "efficiency"),
+    "relative_throughput",
     *summarised(*MEANS),
     *("computation_factor", "balance_factor", "input_factor", "communication_factor"),
     *("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds"),

@@ -19,7 +19,6 @@ from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, distinct_levels, listed
 from dlperf_study.report.reached_precision import ended_configurations, missed_precisions, reached_precisions
 from dlperf_study.report.sentences.quality_sentences import run_sentences
-from dlperf_study.report.tables.answers import pace_note
 from dlperf_study.report.tables.latex import latex_escaped
 from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.job import BLOCKS, ROUNDS
@@ -64,7 +63,6 @@ def _measured(dataset: Dataset) -> Iterator[str]:
     yield _steadiness(dataset)
     yield from map(latex_escaped, context.breakdown_notes(dataset))
     yield _statistics(dataset)
-    yield latex_escaped(pace_note(dataset))
     if dataset.plan.quick:
         yield r"\textbf{These are runs of the quick form: not for publication.}"
 
@@ -252,7 +250,7 @@ def _windows(rows: pd.DataFrame) -> str:
     steps, seconds = _levels(rows, "measured_steps", " steps"), _levels(rows, "measured_seconds", " s")
     warmup = _levels(rows, "warmup_steps", " steps")
     # Such a window can be shorter than that, as its steps may be faster than those of the warm-up.
-    by_time = f", or as many as take {seconds} at the pace of the warm-up if these are more" if seconds else ""
+    by_time = f", or as many as take {seconds} at the speed of the warm-up if these are more" if seconds else ""
     over = f", over windows of at least {steps}{by_time}" if steps else ""
     after = f", after a warm-up of at least {warmup}" if warmup else ""
     return f"Throughput is that of the whole job, until its slowest rank was done{over}{after}."

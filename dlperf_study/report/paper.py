@@ -23,7 +23,6 @@ from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.macros import macros
 from dlperf_study.report.methods import methods
 from dlperf_study.report.results import results
-from dlperf_study.report.tables.answers import pace_note
 from dlperf_study.report.tables.latex import latex_escaped, latex_table
 from dlperf_study.report.tables.table import Cell, Table
 
@@ -67,9 +66,6 @@ _EXPLANATIONS = {
     "Relative throughput": "Relative throughput: throughput over that of the reference.",
     "Step in parts, difference": "Differences are those to the reference: negative takes less time.",
 }
-#: The ratios that may be at one pace of the machine.
-_RATIO_LABELS = ("Speedup", "Relative throughput")
-_AT_ONE_PACE = "Ratios are at one pace of the machine, as the methods say, so they are not those of the printed rates."
 _BRACKETS = "Brackets: 95 % intervals over runs."
 #: What is printed where a configuration is compared with itself, and tells nothing.
 _OF_ITSELF = "1"
@@ -159,8 +155,6 @@ def _table_notes(table: Table) -> Sequence[str]:
 def _table_caption(dataset: Dataset, table: Table, labels: Sequence[str]) -> str:
     """Return what the columns of these labels are, and what brackets are where there are some."""
     explanations = [*filter(None, map(_EXPLANATIONS.get, labels))]
-    if any(label in _RATIO_LABELS for label in labels) and pace_note(dataset):
-        explanations.append(_AT_ONE_PACE)
     brackets = _BRACKETS if any(cell.interval for row in table.rows for cell in row) else ""
     return " ".join(filter(None, (*explanations, brackets, context.quick_label(dataset).strip())))
 

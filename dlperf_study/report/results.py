@@ -112,9 +112,6 @@ class _Macros:
         return f" (efficiency {self.number(claim.row, 'efficiency')})"
 
     def _rates(self, claim: Claim) -> str:
-        """Return the two rates, which as measured may have another ratio than at one pace of the machine."""
-        rate, as_measured = self._dataset.rate, f"{RATIOS[claim.role]}_as_measured"
-        rates = f"{self.number(claim.row, rate)} instead of {self.number(claim.other, rate)}"
-        if is_missing(getattr(claim.row, as_measured)):
-            return rates
-        return f"at one pace of the machine; as measured {self.number(claim.row, as_measured)}, {rates}"
+        """Return the two throughputs."""
+        rate = self._dataset.rate
+        return f"{self.number(claim.row, rate)} instead of {self.number(claim.other, rate)}"

@@ -87,7 +87,7 @@ class Configuration(ParallelParameters, TrainingParameters):
         "s",
         (0, MAX_WINDOW_SECONDS),
         default_name="not set",
-        note="the ranks agree on the number of steps at the pace of the last warm-up steps",
+        note="the ranks agree on the number of steps at the speed of the last warm-up steps",
     )
     computation_steps: int = _measurement(
         -1,

@@ -74,25 +74,6 @@ def test_a_number_changed_afterwards_is_found(dataset):
     assert checks == {"ratios", "efficiency", "interval"}
 
 
-def at_one_pace(dataset, factor, wrong=1.0, has_interval=True):
-    """Return a dataset whose ratios are ``factor`` times those of its rates, and those as measured ``wrong`` times."""
-    rows = dataset.configurations.copy()
-    is_two = rows["identity"] == TWO.identity
-    for bound in ("", "_low", "_high"):
-        if has_interval or not bound:
-            rows.loc[is_two, f"speedup_as_measured{bound}"] = wrong * rows.loc[is_two, f"speedup{bound}"]
-        for name in ("speedup", "efficiency"):
-            rows.loc[is_two, f"{name}{bound}"] *= factor
-    return replace(dataset, configurations=rows)
-
-
-@pytest.mark.parametrize("has_interval", [True, False])
-def test_a_ratio_at_one_pace_is_compared_with_rates_as_it_was_measured(dataset, has_interval):
-    assert diagnostics(at_one_pace(dataset, 1.25, has_interval=has_interval)) == []
-    wrong = diagnostics(at_one_pace(dataset, 1.25, wrong=1.1, has_interval=has_interval))
-    assert "ratios" in {diagnostic.check for diagnostic in wrong}
-
-
 def test_a_ratio_of_common_rounds_need_not_be_the_quotient_of_all(paths):
     write_study(paths, [Planned(ONE, runs=3), Planned(TWO, runs=5)])
     dataset = collect(paths)

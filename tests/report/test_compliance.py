@@ -101,21 +101,6 @@ def test_rates_and_ratios_are_compared_with_other_means():
     assert result(replace(dataset, configurations=doubled), "4").compliance == NOT_MET
 
 
-@pytest.mark.parametrize(("wrong", "compliance"), [(1.0, MET), (1.5, NOT_MET)])
-def test_ratios_at_one_pace_are_compared_as_they_were_measured(wrong, compliance):
-    dataset = careful()
-    rows = dataset.configurations.copy()
-    for bound in ("", "_low", "_high"):
-        rows[f"speedup_as_measured{bound}"] = wrong * rows[f"speedup{bound}"]
-        rows[f"speedup{bound}"] *= 1.25
-        rows[f"efficiency{bound}"] *= 1.25
-    paced = replace(dataset, configurations=rows)
-    for name in ("4", "Audit"):
-        checked = result(paced, name)
-        assert checked.compliance == compliance
-    assert ("the first error, of ratios: " in checked.evidence) is (compliance == NOT_MET)
-
-
 def test_normality_is_rejected_where_runs_are_far_from_it():
     dataset = careful()
     assert result(dataset, "6").compliance == MET

@@ -16,7 +16,6 @@ from dlperf_study.report.macros import configuration_keys, short_names
 from dlperf_study.report.paper import for_paper, has_numbers, write_paper
 from dlperf_study.report.tables.latex import COLUMN_POINTS, PAGE_POINTS, latex_table
 from dlperf_study.report.tables.table import Cell, Heading, Table
-from tests.analysis.test_pace import paced_study
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 from tests.report.conftest import ALONE, TOGETHER, mixed_entries, study, write_titled
 from tests.requirements import need
@@ -116,13 +115,6 @@ def test_what_the_methods_cite_is_among_the_references(tmp_path):
     cited = set(re.findall(r"\\cite\{(\w+)\}", (write_paper(paths) / "methods.tex").read_text(encoding="utf-8")))
     assert cited
     assert cited == set(re.findall(r"@\w+\{(\w+),", (paths.paper / "references.bib").read_text(encoding="utf-8")))
-
-
-def test_a_ratio_at_one_pace_is_not_called_that_of_the_printed_rates(tmp_path):
-    dataset, plain = paced_study(tmp_path), study(Planned(configuration()), Planned(configuration(devices_per_node=2)))
-    for table in (tables.scaling, tables.measured):
-        assert "Ratios are at one pace of the machine" in for_paper(dataset, table(dataset)).caption
-        assert "at one pace" not in for_paper(plain, table(plain)).caption
 
 
 def test_a_paper_has_prose_with_macros_and_names_that_a_person_would_type(tmp_path):

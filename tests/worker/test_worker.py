@@ -20,7 +20,6 @@ from dlperf_study.evidence.lines import FORMAT
 from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.programs.frameworks._base import Framework, HostStopwatch
 from dlperf_study.programs.worker.__main__ import train
-from dlperf_study.programs.worker.pace import TRIED_PIECES
 from dlperf_study.programs.worker.windows import SETTLING_STEPS, exchange_sizes, exchange_windows, measure
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import Drain
@@ -164,15 +163,12 @@ def test_the_parameters_are_compared_after_training_and_before_the_rest(tmp_path
 
 
 def test_the_order_of_what_is_measured(tmp_path):
-    """Computation before and after training; each window after steps of its own mode, with nothing pending.
-
-    The one piece of arithmetic is after the last step of training; how long it takes is tried before.
-    """
+    """Computation before and after training; each window after steps of its own mode, with nothing pending."""
     trainer = CountingTrainer()
     measured(trainer, tmp_path)
-    expected = ["checksum", "barrier", "first", "barrier", *window("train", 2), *["barrier"] * 2 * TRIED_PIECES]
+    expected = ["checksum", "barrier", "first", "barrier", *window("train", 2)]
     expected += ["settle", "leave", *["compute"] * SETTLING_STEPS, *window("compute", 2), "return"]
-    training = ["barrier", *["train"] * 3, *["barrier"] * 2, *["read loss"] * 3]
+    training = window("train", 3)
     expected += [*["train"] * SETTLING_STEPS, "settle", *training, "settle", "checksum"]
     expected += ["settle", "leave", *["compute"] * SETTLING_STEPS, *window("compute", 2), "return"]
     for size in SIZES:

@@ -20,8 +20,8 @@ from dlperf_study.programs.frameworks._base import (
     Trainer,
     computation_obstacle,
 )
+from dlperf_study.programs.worker.calibration import ITERATIONS, timed_calibration
 from dlperf_study.programs.worker.feed import Feed
-from dlperf_study.programs.worker.pace import pace_of
 from dlperf_study.programs.worker.planted import plant_slowdown, planted_wait
 from dlperf_study.programs.worker.resources import CpuMeter, MemoryMeter, limit_memory
 from dlperf_study.programs.worker.warmup import first_steps, training_steps, warm_up
@@ -82,15 +82,15 @@ def measure_windows(
         warmup = warm_up(trainer, feed, configuration)
         log.window(warmup)
         steps = training_steps(trainer, configuration, warmup)
-        pace = pace_of(trainer, feed, configuration, description["device"], warmup, steps)
         before, after = of_run.computation_halves(steps)
         for window in computation_window(trainer, feed, COMPUTATION_BEFORE, before):
             log.window(window)
             settle_in(feed.train, feed)
         memory, cpu = MemoryMeter(framework.allocator), CpuMeter(cpu_group) if cpu_group else None
-        log.window(training_window(trainer, feed, steps, pace))
+        calibration_before = timed_calibration()
+        log.window(training_window(trainer, feed, steps))
         peak_memory, cpu_counts = memory.peaks(), cpu.counts() if cpu else None
-        drain = trainer.settle()
+        drain, calibration_after = trainer.settle(), timed_calibration()
         checksum = trainer.parameter_checksum()
         for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
             log.window(window)
@@ -100,6 +100,7 @@ def measure_windows(
             log.window(window)
         ended: dict[str, Any] = {"loss_scaling": trainer.loss_scaling(), "planted": planted_wait(trainer)}
         ended |= {"cpu_limit": cpu_counts, "computation_obstacle": computation_obstacle(trainer)}
+        ended["calibration"] = {"iterations": ITERATIONS, "seconds": [calibration_before, calibration_after]}
         log.end(initial_checksum, checksum, drain, peak_memory, **ended)
     finally:
         log.write()

@@ -17,7 +17,6 @@ from dlperf_study.evidence.lines import (
 from dlperf_study.evidence.writers import TimedWindow
 from dlperf_study.programs.frameworks._base import CollectiveTrainer, Trainer, computation_obstacle
 from dlperf_study.programs.worker.feed import Feed
-from dlperf_study.programs.worker.pace import Pace
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_EXCHANGE, CollectiveKind
 from dlperf_study.study.layout import DIMENSIONS
 
@@ -33,24 +32,18 @@ def measure(
     step: Callable[[], Any],
     steps: int,
     feed: Feed | None = None,
-    pace: Pace | None = None,
 ) -> TimedWindow:
     """Time ``steps`` calls of ``step`` after a barrier; nothing is read or written in between.
 
     With a feed a step begins when it waits for its batch, and the device's own clock says for how long it waited: a
-    batch that arrives while the device is still busy with the step before costs no time. With ``pace`` pieces of
-    arithmetic are run between steps, outside of their time.
+    batch that arrives while the device is still busy with the step before costs no time.
     """
     losses: list[Any] = []
-    seconds: list[float] = []
     fetch = feed.fetch if feed else None
     skipped_before = _skipped_steps(trainer)
     trainer.barrier()
     begin_ns = time.perf_counter_ns()
-    for block in pace.blocks(steps) if pace else (steps,):
-        seconds += _timed(trainer, step, block, fetch, losses)
-        if pace and block == pace.interval:
-            pace.measure(trainer)
+    seconds = _timed(trainer, step, steps, fetch, losses)
     step_seconds, input_seconds = seconds, [0.0] * steps
     if fetch:
         input_seconds, work_seconds = seconds[::2], seconds[1::2]
@@ -64,7 +57,6 @@ def measure(
         input_seconds if feed else None,
         skipped_steps=skipped,
         begin_ns=begin_ns,
-        piece_seconds=pace.piece_seconds if pace else None,
     )
 
 
@@ -89,10 +81,10 @@ def _skipped_steps(trainer: Trainer) -> int:
     return loss_scaling.skipped_steps if loss_scaling else 0
 
 
-def training_window(trainer: Trainer, feed: Feed, steps: int, pace: Pace | None = None) -> TimedWindow:
+def training_window(trainer: Trainer, feed: Feed, steps: int) -> TimedWindow:
     """Measure steps of training, which begin with nothing pending: what is pending at their end belongs to them."""
     trainer.settle()
-    return measure(trainer, TRAINING, feed.train, steps, feed, pace)
+    return measure(trainer, TRAINING, feed.train, steps, feed)
 
 
 def exchange_windows(trainer: Trainer, description: Mapping[str, Any], steps: int) -> Iterator[TimedWindow]:

@@ -167,12 +167,8 @@ class Claim:
 
     @property
     def _rates(self) -> str:
-        """The two rates, which as measured have another ratio than at one pace of the machine."""
-        name = f"{RATIOS[self.role]}_as_measured"
-        rates = two_rates(self.row, self.other, self.dataset.rate)
-        if is_missing(getattr(self.row, name)):
-            return rates
-        return f"at one pace of the machine; as measured {column_text(self.row, name, ' times')}, {rates}"
+        """The two throughputs."""
+        return two_rates(self.row, self.other, self.dataset.rate)
 
     @property
     def error_message(self) -> str:

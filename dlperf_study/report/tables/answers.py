@@ -1,16 +1,12 @@
 """The answer of the comparison page in sentences: no sentence claims more than its interval."""
 
-import math
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from dlperf_study.core.arrays import Floats
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import (
     COMPUTATION,
@@ -18,7 +14,6 @@ from dlperf_study.metrics.comparison import (
     EXCHANGE,
     INPUT,
     NOT_DISTINGUISHABLE,
-    RATIOS,
     SEVERAL,
     UNCLEAR,
 )
@@ -161,49 +156,7 @@ def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
     runs = context.completed_runs(dataset)
     is_in_blocks = (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1
     order_note = (_ORDER_UNKNOWN if dataset.plan.ingested_from else _IN_BLOCKS) if is_in_blocks else ""
-    return tuple(filter(None, (order_note, pace_note(dataset), _same_program_note(dataset))))
-
-
-def pace_note(dataset: Dataset) -> str:
-    """Return which ratios are at one pace of the machine, and how much narrower that makes them; nothing of none."""
-    adjusted, as_measured = _half_widths(dataset)
-    if not adjusted.size:
-        return ""
-    runs = context.completed_runs(dataset)
-    pieces = runs[runs["identity"].isin(_at_one_pace(dataset))].groupby("identity")["piece_seconds"].agg(["min", "max"])
-    longest = float((pieces["max"] / pieces["min"]).max())
-    widths = [percent_at_most(math.expm1(float(np.median(widths)))) for widths in (adjusted, as_measured)]
-    return (
-        f"{counted(adjusted.size, 'ratio')} {'is' if adjusted.size == 1 else 'are'} at one pace of the machine, as a "
-        f"fixed piece of arithmetic between steps felt it; it took up to {plain(longest)} times as long in one run of "
-        f"a configuration as in another. Half-width of the intervals, in the median: ±{widths[0]}, as measured "
-        f"±{widths[1]}. Rates and times are as measured."
-    )
-
-
-def _at_one_pace(dataset: Dataset) -> set[str]:
-    """Return the identities of the configurations of the ratios at one pace of the machine."""
-    identities: set[str] = set()
-    for kind, name in RATIOS.items():
-        rows = dataset.configurations.dropna(subset=[f"{name}_as_measured"])
-        identities.update(rows["identity"], rows[f"{kind}_identity"])
-    return identities
-
-
-def _half_widths(dataset: Dataset) -> tuple[Floats, Floats]:
-    """Return half-widths of the logarithms of the ratios at one pace of the machine, and of the same as measured."""
-    adjusted, as_measured = [np.empty(0)], [np.empty(0)]
-    all_pairs = set[tuple[str, str]]()
-    for role, name in RATIOS.items():
-        rows = dataset.configurations.dropna(subset=[f"{name}_as_measured"])
-        # A configuration whose baseline is its reference too has one ratio.
-        pairs = list(zip(rows["identity"], rows[f"{role}_identity"], strict=True))
-        rows = rows[np.array([pair not in all_pairs for pair in pairs], dtype=bool)]
-        all_pairs.update(pairs)
-        adjusted.append(np.log(rows[f"{name}_high"] / rows[f"{name}_low"]).to_numpy(np.float64) / 2)
-        ratio = rows[f"{name}_as_measured_high"] / rows[f"{name}_as_measured_low"]
-        as_measured.append(np.log(ratio).to_numpy(np.float64) / 2)
-    return np.concatenate(adjusted), np.concatenate(as_measured)
+    return tuple(filter(None, (order_note, _same_program_note(dataset))))
 
 
 def _same_program_note(dataset: Dataset) -> str:

@@ -20,7 +20,7 @@ from dlperf_study.report import context
 from dlperf_study.report.formatting import integer, is_missing, listed, model_name
 from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.series import all_groups, configuration_labels, ordered_levels
-from dlperf_study.report.tables.answers import VERDICTS_TOGETHER, comparison_notes, pace_note
+from dlperf_study.report.tables.answers import VERDICTS_TOGETHER, comparison_notes
 from dlperf_study.report.tables.page_tables import computation_notes
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import (
@@ -58,8 +58,7 @@ def measured(dataset: Dataset) -> Table:
     utilisation = context.known_columns(dataset.configurations, ("mfu", "hfu"))
     # On a phone the first columns are what is seen.
     columns = (*rates, *_ratios(dataset), *utilisation, *_baseline_rate(dataset), "runs_completed")
-    pace = filter(None, [pace_note(dataset) if "speedup" in columns else ""])
-    notes = (*map(defined, (*rates, *utilisation)), *_flops_note(dataset), *pace, *_indistinguishable(dataset))
+    notes = (*map(defined, (*rates, *utilisation)), *_flops_note(dataset), *_indistinguishable(dataset))
     return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
 
 
@@ -91,15 +90,9 @@ def _baseline_rate(dataset: Dataset) -> tuple[str, ...]:
     return (f"baseline_{dataset.rate}",) if has_speedup else ()
 
 
-def _as_measured(dataset: Dataset, ratio: str) -> tuple[str, ...]:
-    """Return the column of a ratio as it was measured, where one of them is at one pace of the machine."""
-    name = f"{ratio}_as_measured"
-    return (name,) if dataset.configurations[name].notna().any() else ()
-
-
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies, each with the absolute throughput of its baseline."""
-    ratios = ("speedup", *_as_measured(dataset, "speedup"), "efficiency", "baseline_verdict")
+    ratios = ("speedup", "efficiency", "baseline_verdict")
     rates, baselines = (
         context.known_rates(dataset.configurations, (name,)) for name in ("throughput", "baseline_throughput")
     )
@@ -111,7 +104,7 @@ def scaling(dataset: Dataset) -> Table:
 
 def comparison(dataset: Dataset) -> Table:
     """Return the throughput of each configuration next to that of its reference, their ratio and the verdict."""
-    ratios = ("relative_throughput", *_as_measured(dataset, "relative_throughput"))
+    ratios = ("relative_throughput",)
     rates, references = (
         context.known_rates(dataset.configurations, (name,)) for name in ("throughput", "reference_throughput")
     )

@@ -10,7 +10,6 @@ from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.report import figures, tables
 from dlperf_study.report.tables import answers
 from dlperf_study.report.tables.answers import comparison_notes
-from tests.analysis.test_pace import paced_study
 from tests.evidence_factory import Planned, Recipe, change, configuration
 from tests.report.conftest import on_devices, study, write_titled
 from tests.report.tables.cells import labelled
@@ -114,10 +113,6 @@ def test_the_difference_of_one_program_is_its_ratio_and_explained_as_none(snapsh
     [(_, verdict)] = answers.comparison(study(*planned)).verdicts
     assert verdict == snapshot
     assert comparison_notes(both(devices=2)) == ()
-
-
-def test_a_ratio_to_what_is_baseline_and_reference_is_counted_once(tmp_path):
-    assert answers.pace_note(paced_study(tmp_path)).startswith("3 ratios are at one pace")
 
 
 def test_equal_runs_have_neither_interval_nor_verdict_and_say_why(snapshot):
