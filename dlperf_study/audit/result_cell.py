@@ -227,9 +227,7 @@ def _sample(runs: Sequence[ResultCell]) -> Sample | None:
     if all(run.get("order") is None for run in runs):
         return Sample(rates, resolution=resolution)
     rounds = [run.get("round") for run in runs]
-    wanted = runs[0].get("wanted_precision")
-    goal = None if wanted is None else math.log1p(wanted)
-    return Sample(rates, np.array(rounds, dtype=np.float64), resolution, goal)
+    return Sample(rates, np.array(rounds, dtype=np.float64), resolution, runs[0].get("looks") or 1)
 
 
 def _printed_logarithm(cell: ResultCell) -> Estimate:

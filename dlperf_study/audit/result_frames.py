@@ -30,7 +30,7 @@ from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import TableError
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import counted_of
 from dlperf_study.metrics.scaling import curve_numbers, series_factors
 
 #: The columns that a long frame needs.
@@ -91,25 +91,23 @@ def results_of_dataset(dataset: Dataset) -> Results:
 
 def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the rates of the completed runs, each with the conditions of its configuration."""
-    completed = completed_of(dataset.runs)
+    completed = counted_of(dataset.runs)
     runs = completed[["identity", "repetition", "order", "round", _OUR_RATES[metric]]].dropna(subset=_OUR_RATES[metric])
     rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
     runs = runs.rename(columns={_OUR_RATES[metric]: VALUE}).merge(rates, on="identity")
     key = runs["cell"] + "/" + runs["repetition"].astype(str)
-    # The interval of a rate that was measured until it was precise depends on what that was.
-    wanted = dataset.plan.precision
-    return runs.assign(estimator="run", runs_of=runs["cell"], cell=key, wanted_precision=wanted)
+    return runs.assign(estimator="run", runs_of=runs["cell"], cell=key, looks=dataset.looks)
 
 
 def _measured_rounds(runs: pd.DataFrame) -> pd.Series:
     """Return the rounds of the completed runs of each configuration, as text; empty where there are none."""
-    completed = completed_of(runs)
+    completed = counted_of(runs)
     return completed.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
 
 
 def _runs_in_no_round(dataset: Dataset) -> pd.Series:
     """Return how many completed runs of each configuration share no round with others; none of a study of logs."""
-    completed = completed_of(dataset.runs)
+    completed = counted_of(dataset.runs)
     is_alone = completed["round"].isna() & (not dataset.plan.ingested_from)
     return is_alone.groupby(completed["identity"]).sum()
 

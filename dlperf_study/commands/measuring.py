@@ -103,12 +103,9 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
         options.has_put_aside = True
         print_line(_kept(put_aside(planned, cluster), StudyPaths.of(planned.study)))
     with _watched(planned, options) as watch:
-        if planned.precision is None:
-            result = run_study(planned, cluster, print_line, watch=watch)
-        else:
-            from dlperf_study.dataset.wanted_precision import configurations_too_wide
+        from dlperf_study.dataset.further_rounds import reason_for_further_round
 
-            result = run_study(planned, cluster, print_line, configurations_too_wide, watch)
+        result = run_study(planned, cluster, print_line, reason_for_further_round, watch)
     if not result.measured and not result.failures:
         print_line(f"nothing to do: {counted(result.already_measured, 'run')}, all measured already")
     for identity, reason in result.out_of_memory.items():

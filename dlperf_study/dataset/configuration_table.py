@@ -1,7 +1,7 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -12,6 +12,7 @@ import pandas as pd
 from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
 from dlperf_study.dataset.tables import GrowingFrame
+from dlperf_study.dataset.target_precision import looks_that_ended_measuring
 from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, summarised, values_of
 from dlperf_study.metrics.comparison import (
     PARTS,
@@ -28,15 +29,12 @@ from dlperf_study.metrics.comparison import (
     verdicts,
     widest_equality,
 )
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import completed_of, counted_of, disturbed_configurations
 from dlperf_study.metrics.pipeline_bubble import bubble_columns
 from dlperf_study.metrics.scaling import efficiency_factors, factor_samples, scaling_columns
 from dlperf_study.metrics.statistics import (
     Estimate,
-    Sample,
     interval_columns,
-    is_precise,
-    later_half,
     quotient_interval,
 )
 from dlperf_study.study.grid import Denominator
@@ -59,15 +57,20 @@ def configurations_table(
     the trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
     which a rank computed much slower than the others.
     """
-    completed = completed_of(runs)
-    throughputs, rate = throughputs_of(runs, plan), rate_column(completed, plan)
-    measurements = _Measurements(completed, throughputs)
+    counted = counted_of(runs)
+    throughputs, rate = throughputs_of(runs, plan), rate_column(counted, plan)
+    looks = max((sample.looks for sample in throughputs.values()), default=1)
+    measurements = _Measurements(completed_of(runs), counted, looks)
     kinds_of_device = _kinds_of_device(runs)
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
-    decided = _verdicts(plan, {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms})
-    parts = _StepParts(plan, completed, uneven, throughputs)
-    bubbles = bubble_columns(plan.entries, completed, rounds_of(completed, plan))
+    decided = _verdicts(
+        plan,
+        {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms},
+        disturbed_configurations(runs),
+    )
+    parts = _StepParts(plan, counted, uneven, looks)
+    bubbles = bubble_columns(plan.entries, counted, rounds_of(counted, plan))
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.columns(identity)
@@ -108,31 +111,35 @@ def rate_column(rows: pd.DataFrame, plan: Plan) -> str:
 
 def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     """Return the throughputs of the completed runs, in samples/s, or in tokens/s if no run has others, by identity."""
-    completed = completed_of(runs)
-    goal = None if plan.precision is None else math.log1p(plan.precision)
-    rates, rounds = completed[rate_column(completed, plan)].dropna(), rounds_of(completed, plan)
-    return samples_of(rates, completed["identity"], rounds, goal)
+    counted = counted_of(runs)
+    rates = counted[rate_column(counted, plan)]
+    samples = samples_of(rates, counted["identity"], rounds_of(counted, plan))
+    looks = looks_that_ended_measuring(plan, samples)
+    return {identity: replace(sample, looks=looks) for identity, sample in samples.items()}
 
 
 class _Measurements:
     """The metrics of configurations over their completed runs, each with its interval.
 
-    They are summarised where they are asked for: those of 25,000 configurations at once take a gigabyte. Where the
-    throughput of a configuration ended measuring, the error of all that its runs measured is that of their later half.
+    They are summarised where they are asked for: those of 25,000 configurations at once take a gigabyte.
     """
 
-    def __init__(self, completed: pd.DataFrame, throughputs: Throughputs) -> None:
+    def __init__(self, completed: pd.DataFrame, counted: pd.DataFrame, looks: int) -> None:
         self._metrics = summarised(*Summary)
         self._columns = {name: position for position, name in enumerate(self._metrics)}
-        in_order = completed.sort_values("round", kind="stable")
+        self._completed: dict[Any, int] = completed["identity"].value_counts().to_dict()
+        in_order = counted.sort_values("round", kind="stable")
         self._values = in_order[list(self._metrics)].to_numpy(np.float64, na_value=np.nan)
         self._positions: Mapping[Any, Integers] = in_order.groupby("identity").indices
-        self._ended = {name for name, sample in throughputs.items() if sample.ended_measuring}
+        self._looks = looks
 
     def columns(self, identity: str) -> dict[str, Any]:
         """Return the number of runs of a configuration, and the summary of each metric that they measured."""
-        columns: dict[str, Any] = {"runs_completed": len(self._positions.get(identity, ()))}
-        if columns["runs_completed"]:
+        columns: dict[str, Any] = {
+            "runs_completed": self._completed.get(identity, 0),
+            "runs_counted": len(self._positions.get(identity, ())),
+        }
+        if columns["runs_counted"]:
             for name in self._metrics:
                 columns |= self.summary(identity, name)
             parts = (self._runs_of(identity, name) for name in ("computation_seconds", "exposed_seconds"))
@@ -150,7 +157,7 @@ class _Measurements:
         all_of = self._runs_of(identity, metric.only_if_all) if metric.only_if_all else measured
         if not measured.size or measured.size < np.count_nonzero(~np.isnan(all_of)):
             return {}
-        return _summary_columns(metric, measured, later_half(values) if identity in self._ended else None)
+        return _summary_columns(metric, measured, self._looks)
 
     def _runs_of(self, identity: str, name: str) -> Floats:
         """Return the values of a metric that the runs of a configuration measured, NaN for a run that did not."""
@@ -158,31 +165,22 @@ class _Measurements:
         return values
 
 
-def _summary_columns(metric: Metric, values: Floats, later: Floats | None) -> dict[str, float]:
-    """Return the summary of the values of some runs, with its interval if it is a mean.
-
-    ``later``: of runs that ended measuring, the values of their later half, NaN where not measured.
-    """
-
-    def estimated(values: Floats, transformed: Callable[[Floats], Floats] = np.asarray) -> Estimate:
-        if later is None:
-            return Estimate.of(transformed(values))
-        return Estimate.of_later_half(transformed(values), transformed(later[~np.isnan(later)]))
-
+def _summary_columns(metric: Metric, values: Floats, looks: int) -> dict[str, float]:
+    """Return the summary of the values of some runs, with its interval if it is a mean; ``looks``: see ``Estimate``."""
     match metric.summary:
         case Summary.GEOMETRIC:
-            rate = estimated(values, np.log)
+            rate = Estimate.of(np.log(values), looks=looks)
             columns = {metric.name: rate.factor, **interval_columns(metric.name, rate.factor_interval())}
             low, high = metric.limits
             return _cut_off(columns, metric) if low <= rate.factor <= high else columns
         case Summary.MEAN:
-            estimate = estimated(values)
+            estimate = Estimate.of(values, looks=looks)
             return _cut_off({metric.name: estimate.mean, **interval_columns(metric.name, estimate.interval())}, metric)
         case Summary.POSITIVE_MEAN:
-            estimate = estimated(values)
+            estimate = Estimate.of(values, looks=looks)
             return {metric.name: estimate.mean, **interval_columns(metric.name, estimate.positive_interval())}
         case Summary.SHARE:
-            estimate = estimated(values)
+            estimate = Estimate.of(values, looks=looks)
             share = {metric.name: estimate.mean, **interval_columns(metric.name, estimate.share_interval())}
             return _cut_off(share, metric)
         case Summary.FACT:
@@ -235,20 +233,23 @@ def _ratios(plan: Plan, entries: Iterable[Entry], role: Denominator, throughputs
 
 
 def _verdicts(
-    plan: Plan, ratios: Mapping[Denominator, Mapping[str, Estimate]]
+    plan: Plan, ratios: Mapping[Denominator, Mapping[str, Estimate]], disturbed: Collection[str]
 ) -> dict[Denominator, dict[str, Verdict]]:
     """Return the verdicts of each role by identity; all those of the study are made together.
 
-    A configuration with the same baseline and reference is compared once.
+    A configuration with the same baseline and reference is compared once. No outcome is claimed of ``disturbed`` ones.
     """
     pairs: dict[Denominator, dict[str, str]] = {role: {} for role in ratios}
     compared: dict[str, Estimate] = {}
+    without_outcome: set[str] = set()
     for role, entry in product(ratios, plan.entries):
         identity, denominator_identity = entry.configuration.identity, entry.denominator(role)
         if identity in ratios[role] and identity != denominator_identity:
             pairs[role][identity] = f"{identity} / {denominator_identity}"
             compared[pairs[role][identity]] = ratios[role][identity]
-    decided = verdicts(compared, widest_equality(plan))
+            if identity in disturbed or denominator_identity in disturbed:
+                without_outcome.add(pairs[role][identity])
+    decided = verdicts(compared, widest_equality(plan), without_outcome)
     return {role: {identity: decided[pair] for identity, pair in of_role.items()} for role, of_role in pairs.items()}
 
 
@@ -271,7 +272,11 @@ def _denominator_columns(role: Denominator, rate: Mapping[str, float]) -> dict[s
 def _verdict_columns(role: Denominator, verdict: Verdict | None) -> dict[str, Any]:
     if verdict is None:
         return {}
-    return {VERDICTS[role]: verdict.word, f"{RATIOS[role]}_equal_within": verdict.equal_within}
+    return {
+        VERDICTS[role]: verdict.word,
+        f"{RATIOS[role]}_equal_within": verdict.equal_within,
+        f"{RATIOS[role]}_rounds_missing": verdict.rounds_missing,
+    }
 
 
 def _ratio_columns(log_ratios: Mapping[str, Estimate]) -> dict[str, Any]:
@@ -282,46 +287,13 @@ def _ratio_columns(log_ratios: Mapping[str, Estimate]) -> dict[str, Any]:
     return columns
 
 
-def ended_measuring(plan: Plan, throughputs: Throughputs) -> set[str]:
-    """Return the identities of which the throughput, or a ratio of it, became precise enough to end measuring."""
-    ended = set()
-    for entry in plan.entries if plan.precision is not None else ():
-        identity = entry.configuration.identity
-        denominators = {str(entry.baseline_identity), str(entry.reference_identity)} - {identity}
-        if identity in throughputs:
-            rates = throughputs[identity].logarithms
-            series = [rates.in_order]
-            series += [rates.within_rounds(throughputs[name].logarithms) for name in denominators & {*throughputs}]
-            if any(is_precise(values, math.log1p(plan.precision or 0.0)) for values in series):
-                ended.add(identity)
-    return ended
-
-
-def marked(
-    parts: Mapping[str, Mapping[str, Sample]], ended: Collection[str], throughputs: Throughputs
-) -> dict[str, dict[str, Sample]]:
-    """Return samples by part and identity, of which those of configurations that ended measuring are marked.
-
-    With the rounds of their rates: which half of these a value is from, runs without it tell too.
-    """
-    marked: dict[str, dict[str, Sample]] = {}
-    for part, samples in parts.items():
-        marked[part] = {}
-        for name, sample in samples.items():
-            rounds = throughputs[name].rounds if name in throughputs else None
-            marked[part][name] = replace(sample, has_ended=name in ended, run_rounds=rounds)
-    return marked
-
-
 class _StepParts:
     """How much longer the parts of a step take than those of the reference, and what they make of an efficiency."""
 
-    def __init__(
-        self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], throughputs: Throughputs
-    ) -> None:
-        rounds, ended = rounds_of(completed, plan), ended_measuring(plan, throughputs)
-        self._seconds = marked(step_samples(completed, rounds), ended, throughputs)
-        self._factors = marked(factor_samples(completed, rounds), ended, throughputs)
+    def __init__(self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], looks: int) -> None:
+        rounds = rounds_of(completed, plan)
+        self._seconds = step_samples(completed, rounds, looks)
+        self._factors = factor_samples(completed, rounds)
         self._runs = completed["identity"].value_counts().to_dict()
         self._entries = plan.by_identity
         self._uneven = uneven

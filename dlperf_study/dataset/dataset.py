@@ -27,8 +27,8 @@ from dlperf_study.dataset.run_table import (
     step_rows,
 )
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
+from dlperf_study.dataset.target_precision import precision_diagnostics
 from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batches, read_nccl_reports, read_traces
-from dlperf_study.dataset.wanted_precision import precision_diagnostics
 from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
@@ -81,6 +81,11 @@ class Dataset:
     def throughputs(self) -> Throughputs:
         """The rates of the completed runs by identity; of a selection those of the whole study."""
         return self.whole.throughputs if self.whole else throughputs_of(self.runs, self.plan)
+
+    @property
+    def looks(self) -> int:
+        """How many looks the intervals are corrected for: see ``Estimate``."""
+        return max((sample.looks for sample in self.throughputs.values()), default=1)
 
     @cached_property
     def rate(self) -> str:

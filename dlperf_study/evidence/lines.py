@@ -251,6 +251,7 @@ class LogEnd(TypedDict):
     planted: NotRequired[PlantedWait]
     cpu_limit: NotRequired[CpuLimit]
     calibration: NotRequired[Calibration]
+    background_cores: NotRequired[Cores]
     computation_obstacle: NotRequired[str]
 
 

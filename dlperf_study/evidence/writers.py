@@ -127,13 +127,15 @@ class RankLogWriter:
         cpu_limit: CpuLimit | None = None,
         computation_obstacle: str = "",
         calibration: Calibration | None = None,
+        background_cores: float | None = None,
     ) -> None:
         """Add the ``end`` line, without which a log counts as truncated.
 
         ``peak_memory``: bytes by name, of the training window. ``planted`` is of the self-test only.
         ``cpu_limit``: what was counted in the training window of a rank that may use a share of the cores only.
         ``computation_obstacle``: why no step can be done without its exchange.
-        ``calibration``: of the loop before and after the training window.
+        ``calibration``: of the loop before and after the training window. ``background_cores``: that others used on
+        this node during the windows, where this rank looked and can see it.
         """
         line: EndLine = {
             "kind": "end",
@@ -148,6 +150,8 @@ class RankLogWriter:
             line["loss_scale"] = loss_scaling.scale
         if planted is not None:
             line["planted"] = planted
+        if background_cores is not None:
+            line["background_cores"] = background_cores
         if calibration is not None:
             line["calibration"] = calibration
         if cpu_limit is not None:

@@ -1,12 +1,11 @@
 """A whole study: one execution of the notebook per configuration and round, in order, resumed where it stopped."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlperf_study.core.errors import ImageSetError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import naming, write_atomically
 from dlperf_study.evidence.run_record import is_completed, read
 from dlperf_study.execution.pending import (
@@ -39,22 +38,22 @@ DECODED_IMAGES = 1000
 POLL_SECONDS = 1.0
 
 Say = Callable[[str], None]
-#: Returns the identities of the configurations that need a further round for the precision of the plan.
-TooWide = Callable[[Plan], Collection[str]]
+#: Returns why a plan needs a further round; empty if it needs none.
+FurtherRound = Callable[[Plan], str]
 
 
-def no_precision(plan: Plan) -> Collection[str]:
-    """Return no configuration: none needs more rounds than the plan has."""
-    return ()
+def no_further_round(plan: Plan) -> str:
+    """Return no reason: no more rounds are measured than the plan has."""
+    return ""
 
 
 def run_study(
-    plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_precision, watch: Watch = unwatched
+    plan: Plan, cluster: Cluster, say: Say, further_round: FurtherRound = no_further_round, watch: Watch = unwatched
 ) -> StudyResult:
     """Measure every run of the plan that is not measured yet, in the plan's order.
 
     A run that fails is recorded and reported, and the rest of the study runs. Then rounds are added as long as
-    ``too_wide`` names configurations, within the limits of the plan; and last the largest batches are searched.
+    ``further_round`` has a reason, within the limits of the plan; and last the largest batches are searched.
     ``watch`` is called at the start, and after each execution before the next one starts.
 
     Raises:
@@ -69,13 +68,13 @@ def run_study(
     pending = pending_of(plan, cluster)
     result = StudyResult(already_measured=sum(pending.done.values()), out_of_memory=pending.out_of_memory)
     has_trials_left = any(bounds.trials_left for bounds in batch_searches(plan, cluster).values())
-    if pending.executions or has_trials_left or too_wide(plan):
+    if pending.executions or has_trials_left or further_round(plan):
         _decode_images(plan, cluster)
         with study_lock(plan.study, cluster):
             if pending.executions:
                 _say_what_is_reused(plan, cluster, pending, say)
             with Progress(pending.executions, say, watch) as progress:
-                _measure(plan, cluster, pending, too_wide, result, progress, say)
+                _measure(plan, cluster, pending, further_round, result, progress, say)
     return result
 
 
@@ -122,12 +121,12 @@ def _measure(
     plan: Plan,
     cluster: Cluster,
     pending: Pending,
-    too_wide: TooWide,
+    further_round: FurtherRound,
     result: StudyResult,
     progress: Progress,
     say: Say,
 ) -> None:
-    """Measure what is pending, the rounds that the precision asks for, and the largest batches.
+    """Measure what is pending, the rounds that are added, and the largest batches.
 
     Counts the runs in ``result``.
     """
@@ -138,7 +137,7 @@ def _measure(
         say(f"ended what an earlier study left running: {survivor}")
     with Measurements(cluster) as measurements:
         _measure_all(pending.executions, measurements, progress, result)
-        for executions in _added_rounds(plan, cluster, pending, too_wide, progress, say):
+        for executions in _added_rounds(plan, cluster, pending, further_round, progress, say):
             progress.add(executions)
             _measure_all(executions, measurements, progress, result)
         trials = StudyResult()
@@ -184,33 +183,29 @@ def _reason_to_skip(configuration: Configuration, result: StudyResult) -> str:
 
 
 def _added_rounds(
-    plan: Plan, cluster: Cluster, pending: Pending, too_wide: TooWide, progress: Progress, say: Say
+    plan: Plan, cluster: Cluster, pending: Pending, further_round: FurtherRound, progress: Progress, say: Say
 ) -> Iterator[list[PendingExecution]]:
-    """Yield rounds of the configurations with an interval that is too wide, until there is none or a limit is reached.
+    """Yield further rounds of all configurations, until there is no reason for one or a limit is reached.
 
-    What is too wide is decided anew after each round.
+    At most ``repeats`` rounds more than the plan and its target precision allow: those that repeat disturbed ones.
     """
-    planned_rounds = max(entry.configuration.repeats for entry in plan.runnable)
-    first = max(planned_rounds + 1, pending.last_measured[0])
-    for round_number in range(first, (plan.max_repeats or 0) + 1):
-        identities = too_wide(plan)
-        if not identities:
+    most = plan.most_rounds + plan.repeats
+    first = max(plan.repeats + 1, pending.last_measured[0])
+    for round_number in range(first, most + 1):
+        reason = further_round(plan)
+        if not reason:
             return
-        executions = added_round(plan, cluster, identities, round_number, pending.last_measured)
+        executions = added_round(plan, cluster, round_number, pending.last_measured)
         if not executions:
             continue
         seconds = progress.elapsed_seconds + _seconds_of_round(plan, executions, progress)
         if plan.time_budget_minutes is not None and seconds > 60 * plan.time_budget_minutes:
-            configurations = counted(len(identities), "configuration")
-            say(f"no further round for {configurations}: the time budget is used up")
+            say(f"no further round, though {reason}: the time budget is used up")
             return
-        configurations = counted(len(executions), "configuration")
-        say(f"round {round_number} is added for {configurations}: the study asks for a precision")
+        say(f"round {round_number} is added: {reason}")
         yield executions
-    if identities := too_wide(plan):
-        configurations = counted(len(identities), "configuration")
-        limit = f"{plan.max_repeats} are the most"
-        say(f"no further round for {configurations}: {limit}; the report says what more would take")
+    if reason := further_round(plan):
+        say(f"no further round, though {reason}: {most} rounds are the most")
 
 
 def _seconds_of_round(plan: Plan, executions: Sequence[PendingExecution], progress: Progress) -> float:

@@ -143,14 +143,14 @@ def _done(plan: Plan, identity: str, states: Sequence[RunState]) -> int:
 
 
 def added_round(
-    plan: Plan, cluster: Cluster, identities: Collection[str], round_number: int, last_measured: RoundPosition
+    plan: Plan, cluster: Cluster, round_number: int, last_measured: RoundPosition
 ) -> list[PendingExecution]:
-    """Return a further round of these configurations, in random order, without the runs of it that are completed.
+    """Return a further round of all configurations, in random order, without the runs of it that are completed.
 
     A round that an earlier call began is continued after its last position, without those that were added to the study
     since.
     """
-    configurations = [entry.configuration for entry in plan.runnable if entry.configuration.identity in identities]
+    configurations = [entry.configuration for entry in plan.runnable]
     is_continued = last_measured[0] == round_number
     if is_continued:
         configurations = [each for each in configurations if not _is_added_after(each, round_number)]

@@ -1,14 +1,22 @@
 """How a configuration compares with its baseline or reference, and which part of a step explains the difference."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
 import pandas as pd
 
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
-from dlperf_study.metrics.metric import STRING, C, Metric, Shown, no_ratio_to
-from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate, Sample, distinguishable, equal_within, log_ratio
+from dlperf_study.metrics.metric import MAYBE_INT, STRING, C, Metric, Shown, no_ratio_to
+from dlperf_study.metrics.statistics import (
+    MINIMUM_RUNS,
+    Estimate,
+    Sample,
+    equal_within,
+    log_ratio,
+    rounds_needed,
+    significant,
+)
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.study.study import COMPARISON as COMPARISON_PAGE
@@ -20,6 +28,7 @@ Throughputs = Samples
 #: The column of the ratio to a baseline or reference.
 RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
 FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not distinguishable"
+TOO_FEW_ROUNDS, BACKGROUND_LOAD = "too few rounds", "background load"
 #: The widest range that is called equal, where a study asks for no precision of its own.
 WIDEST_EQUALITY = 0.05
 COMPUTATION, INPUT, EXCHANGE, SEVERAL, UNCLEAR = "computation", "input", "exchange", "several parts", "undecided"
@@ -31,10 +40,14 @@ PARTS = ("step_seconds", "broken_down_step_seconds", *NAMES_OF_PARTS)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What may be said of two rates; ``equal_within`` is the share within which they are equal, None if unknown."""
+    """What may be said of two rates; ``equal_within`` is the share within which they are equal, None if unknown.
+
+    ``rounds_missing``: how many more rounds an outcome needs.
+    """
 
     word: str | None
     equal_within: float | None
+    rounds_missing: int = 0
 
 
 def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) -> Estimate:
@@ -54,7 +67,7 @@ def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) 
 
 def of_itself(runs: int) -> Estimate:
     """Return what a configuration differs from itself: nothing, whatever its runs were; below 3 without an interval."""
-    return Estimate(0.0, 0.0, runs - 1) if runs >= MINIMUM_RUNS else Estimate(0.0)
+    return Estimate(0.0, 0.0 if runs >= MINIMUM_RUNS else None, runs - 1, runs)
 
 
 def widest_equality(plan: Plan) -> float:
@@ -62,17 +75,31 @@ def widest_equality(plan: Plan) -> float:
     return plan.precision or WIDEST_EQUALITY
 
 
-def verdicts(log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY) -> dict[str, Verdict]:
+def verdicts(
+    log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY, disturbed: Collection[str] = ()
+) -> dict[str, Verdict]:
     """Return what may be said of several ratios that are judged together, by the name of each.
 
     *Faster* or *slower* where the ratio differs from 1, so that of all these verdicts none is wrong with a probability
-    of 95 %. Else *equal*, if the two are shown to differ by at most ``widest``, or *not distinguishable*.
+    of 95 %. Else *equal*, if the two are shown to differ by at most ``widest``, or *not distinguishable*. *Background
+    load* where the ratio is of ``disturbed`` runs, and *too few rounds* where the number of comparisons needs more.
     """
-    differing = distinguishable(list(map(Estimate.p_value, log_ratios.values())))
+    tested = {name: estimate for name, estimate in log_ratios.items() if name not in disturbed}
+    differing = dict(zip(tested, significant(list(tested.values())), strict=True))
+    fewest = rounds_needed(max(1, sum(estimate.error is not None for estimate in tested.values())))
     words = {}
-    for (name, estimate), differs in zip(log_ratios.items(), differing, strict=True):
+    for name, estimate in log_ratios.items():
         bound = equal_within(estimate)
-        words[name] = Verdict(_word(estimate, differs, bound, widest), bound)
+        if bound is None:
+            words[name] = Verdict(None, None)
+        elif name in disturbed:
+            words[name] = Verdict(BACKGROUND_LOAD, bound)
+        elif estimate.rounds < fewest:
+            words[name] = Verdict(TOO_FEW_ROUNDS, bound, fewest - int(estimate.rounds))
+        elif differing[name]:
+            words[name] = Verdict(FASTER if estimate.mean > 0 else SLOWER, bound)
+        else:
+            words[name] = Verdict(EQUAL if bound <= widest else NOT_DISTINGUISHABLE, bound)
     return words
 
 
@@ -92,15 +119,7 @@ def verdicts_together(
     return together
 
 
-def _word(log_ratio: Estimate, differs: bool, bound: float | None, widest: float) -> str | None:
-    if bound is None:
-        return None
-    if differs:
-        return FASTER if log_ratio.mean > 0 else SLOWER
-    return EQUAL if bound <= widest else NOT_DISTINGUISHABLE
-
-
-def step_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, dict[str, Sample]]:
+def step_samples(runs: pd.DataFrame, rounds: pd.Series | None, looks: int = 1) -> dict[str, dict[str, Sample]]:
     """Return the seconds of completed runs by part of a step: PARTS, and by how much each exceeds each other.
 
     ``rounds``: see ``samples_of``.
@@ -108,7 +127,7 @@ def step_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, dict
     seconds = {part: runs[part] for part in PARTS}
     for part, shorter_part in permutations(NAMES_OF_PARTS, 2):
         seconds[excess(part, shorter_part)] = runs[part] - runs[shorter_part]
-    return {part: samples_of(values, runs["identity"], rounds) for part, values in seconds.items()}
+    return {part: samples_of(values, runs["identity"], rounds, looks) for part, values in seconds.items()}
 
 
 def excess(part: str, shorter_part: str) -> str:
@@ -137,12 +156,10 @@ def rounds_of(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
     return None if plan.ingested_from else runs["round"].astype("Float64").astype("float64")
 
 
-def samples_of(
-    values: pd.Series, identities: pd.Series, rounds: pd.Series | None, goal: float | None = None
-) -> dict[str, Sample]:
+def samples_of(values: pd.Series, identities: pd.Series, rounds: pd.Series | None, looks: int = 1) -> dict[str, Sample]:
     """Return the values of runs that are known, with their rounds, by the identity of their configuration.
 
-    All by the index of the runs. Without ``rounds`` the runs are independent. ``goal``: see ``Sample``.
+    All by the index of the runs. Without ``rounds`` the runs are independent. ``looks``: see ``Estimate``.
     """
     measured_values = values.dropna()
     floats = measured_values.to_numpy(float)
@@ -151,7 +168,7 @@ def samples_of(
     identities_of_values = identities.loc[measured_values.index]
     for identity, positions in identities_of_values.groupby(identities_of_values).indices.items():
         rounds_of_values = None if round_numbers is None else round_numbers[positions]
-        samples[str(identity)] = Sample(floats[positions], rounds_of_values, goal=goal)
+        samples[str(identity)] = Sample(floats[positions], rounds_of_values, looks=looks)
     return samples
 
 
@@ -207,7 +224,7 @@ def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
 
 
 #: What the interval of a ratio is of.
-RATIO_INTERVAL = "of the ratio: from ratios within common rounds, of independent runs from the runs of both"
+RATIO_INTERVAL = "of the ratio: from ratios within rounds, of independent runs from the runs of both"
 
 
 def verdict_metric(name: str, label: str, role: Denominator) -> Metric:
@@ -224,6 +241,12 @@ def equal_within_metric(name: str, label: str, role: Denominator) -> Metric:
     """Return the metric of how far a configuration may be from its baseline or reference at most."""
     definition = f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by its 95 % interval"
     return Metric(f"{name}_equal_within", f"{label}, equal within", definition, C)
+
+
+def rounds_missing_metric(name: str, label: str) -> Metric:
+    """Return the metric of how many more rounds an outcome needs."""
+    definition = "rounds that are missing for an outcome: *faster*, *slower* or *equal*"
+    return Metric(f"{name}_rounds_missing", f"{label}, rounds missing", definition, C, dtype=MAYBE_INT)
 
 
 def _difference(part: str, label: str, meaning: str) -> Metric:
@@ -277,6 +300,7 @@ METRICS = (
     ),
     verdict_metric("verdict", "Against reference", "reference"),
     equal_within_metric("relative_throughput", "Relative throughput", "reference"),
+    rounds_missing_metric("relative_throughput", "Relative throughput"),
     *DIFFERENCES,
     Metric(
         "difference_lies_in",

@@ -9,13 +9,28 @@ import pandas as pd
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.evidence.run import Run
 from dlperf_study.evidence.run_agreement import CLOCKS_APART
-from dlperf_study.metrics.metric import FLOAT, INT, MAYBE_INT, RATE_PAGES, STRING, Metric, R, Shown, Source, recorded
+from dlperf_study.metrics.metric import (
+    FLOAT,
+    INT,
+    MAYBE_FLAG,
+    MAYBE_INT,
+    RATE_PAGES,
+    STRING,
+    Metric,
+    R,
+    Shown,
+    Source,
+    recorded,
+)
+from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.study.job import ROUNDS, Outcome
 
-#: Cores that other processes may keep busy before a run is diagnosed.
-BUSY_CORES = 0.25
+#: A run is disturbed if others used more cores on average: on an idle machine it is at most 0.02.
+BACKGROUND_CORES = 0.1
 #: What to do about a run that shares no round.
-REMEDY = "ratios leave it out. One more repeat adds a round that all configurations share"
+REMEDY = (
+    "drift of the machine does not cancel in its ratios. One more repeat adds a round that all configurations share"
+)
 
 
 def begin_and_end(runs: pd.DataFrame) -> tuple[Any, Any]:
@@ -32,6 +47,40 @@ def completed_of(runs: pd.DataFrame) -> pd.DataFrame:
     return runs if is_completed.all() else runs[is_completed]
 
 
+def counted_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the completed runs that statistics are made of: those without background load.
+
+    Of a configuration with fewer than three such runs, all: then its numbers are shown, and no outcome is claimed.
+    """
+    completed = completed_of(runs)
+    is_disturbed = completed["disturbed"].eq(True).fillna(False).astype(bool)
+    if not is_disturbed.any():
+        return completed
+    undisturbed = (~is_disturbed).groupby(completed["identity"]).transform("sum")
+    return completed[~is_disturbed | (undisturbed < MINIMUM_RUNS)]
+
+
+def disturbed_configurations(runs: pd.DataFrame) -> set[str]:
+    """Return the identities of the configurations that are summarised over disturbed runs too."""
+    counted = counted_of(runs)
+    return set(counted.loc[counted["disturbed"].eq(True).fillna(False).astype(bool), "identity"])
+
+
+def background_cores(run: Run) -> float | None:
+    """Return the cores that others used on the node where these were most; None where that can't be seen.
+
+    During the measured windows where ranks looked; else, as of a user's program, during the whole run.
+    """
+    seen = [log.end["background_cores"] for log in run.ranks if "background_cores" in log.end]
+    return max(seen, default=run.facts["load"]["busy_cores_during"])
+
+
+def is_disturbed(run: Run) -> bool | None:
+    """Return whether there was background load during the measured windows; None where that can't be seen."""
+    cores = background_cores(run)
+    return None if cores is None else cores > BACKGROUND_CORES
+
+
 def failed(run: Run) -> Iterator[Diagnostic]:
     """A run that did not complete is not counted; that memory is too small for it is a result."""
     if run.outcome is Outcome.OUT_OF_MEMORY:
@@ -40,14 +89,12 @@ def failed(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("outcome", f"{run.outcome}, not counted: {run.reason or 'no reason given'}", Severity.ERROR)
 
 
-def busy_machine(run: Run) -> Iterator[Diagnostic]:
-    """Other processes computed before or during the run, or earlier runs had left some behind."""
-    load = run.facts["load"]
-    for busy_cores, when in ((load["busy_cores_before"], "before"), (load["busy_cores_during"], "during")):
-        busy = busy_cores or 0.0
-        if busy > BUSY_CORES:
-            yield Diagnostic("busy_cores", f"other processes kept {busy:.2f} cores busy {when} the run")
-    if survivors := load["survivors_ended"]:
+def background_load(run: Run) -> Iterator[Diagnostic]:
+    """Other processes computed during the measured windows, or earlier runs had left some behind."""
+    if is_disturbed(run):
+        cores = background_cores(run)
+        yield Diagnostic("background_cores", f"disturbed: other processes used {cores:.2f} cores during its windows")
+    if survivors := run.facts["load"]["survivors_ended"]:
         yield Diagnostic("survivors_ended", f"ended before it, left by earlier runs: {', '.join(survivors)}")
 
 
@@ -147,16 +194,25 @@ METRICS = (
         same_within="identity",
     ),
     Metric(
-        "busy_cores_during",
-        "Busy cores",
-        "cores kept busy by other processes during the run",
+        "background_cores",
+        "Background load",
+        "cores that other processes used, or the hypervisor took, during the measured windows; of a user's program "
+        "during the whole run; missing in containers, where it can't be seen",
         R,
         unit="cores",
-        value=lambda run: run.facts["load"]["busy_cores_during"],
+        value=background_cores,
         source=Source.RUN,
         pages=RATE_PAGES,
-        subject="busy_cores",
-        diagnose_any=busy_machine,
+        diagnose_any=background_load,
+    ),
+    Metric(
+        "disturbed",
+        "Disturbed",
+        f"whether the background load is above {BACKGROUND_CORES:g} cores: then statistics leave the run out",
+        R,
+        dtype=MAYBE_FLAG,
+        value=is_disturbed,
+        source=Source.RUN,
     ),
     recorded(
         "waited_seconds",

@@ -137,6 +137,15 @@ METRICS = (
         dtype=INT,
         shown=Shown.PLAIN,
     ),
+    Metric(
+        "runs_counted",
+        "Runs counted",
+        "completed runs that the numbers are of: those without background load or, if fewer than three have none, all",
+        C,
+        unit="runs",
+        dtype=MAYBE_INT,
+        shown=Shown.PLAIN,
+    ),
     Metric("subject", "Subject", "what the diagnostic is about: a column, a file or a window", D, dtype=STRING),
     Metric(
         "severity",

@@ -14,13 +14,14 @@ from dlperf_study.metrics.comparison import (
     RATIO_INTERVAL,
     Samples,
     equal_within_metric,
+    rounds_missing_metric,
     samples_of,
     verdict_metric,
 )
 from dlperf_study.metrics.computation import divided_model, trained_alone
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Gap, Metric, Shown, no_ratio_to
 from dlperf_study.metrics.parameters import settings_of, varying
-from dlperf_study.metrics.statistics import Estimate, Interval, Sample, distinguishable, interval_columns, log_ratio
+from dlperf_study.metrics.statistics import Estimate, Interval, Sample, interval_columns, log_ratio, significant
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
 from dlperf_study.study.study import BATCH_OF_SCALING
 
@@ -38,8 +39,6 @@ ABOVE_LINEAR = (
     "more servers or more input workers came along",
     "the smaller configuration was measured on a busy machine or takes another path through the framework",
 )
-#: A ratio of pairs of runs that is within this share of that of the mean rates is not printed beside them.
-SAME_RATIO = 0.002
 FALLING = (
     "more processes than cores",
     "a link or a server that all share",
@@ -198,7 +197,7 @@ def unexplained_steps(steps: Sequence[CurveStep]) -> list[bool]:
 
     All of them together are right with a probability of at least 95 %. A step of points without intervals is never one.
     """
-    return distinguishable([step.log_ratio.p_value(step.null) for step in steps])
+    return significant([step.log_ratio for step in steps], [step.null for step in steps])
 
 
 def curve_diagnostics(
@@ -231,10 +230,7 @@ def _curve_steps(
 
 
 def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate: str) -> Iterator[Diagnostic]:
-    of_means = step.gain * step.devices_ratio
-    is_other_ratio = not math.isclose(step.log_ratio.factor, of_means, rel_tol=SAME_RATIO)
-    gain = step.log_ratio.factor / step.devices_ratio if is_other_ratio else step.gain
-    change = _change_text(step, rate, is_other_ratio)
+    gain, change = step.gain, _change_text(step, rate)
     if gain > IMPOSSIBLE_GAIN:
         message = f"{gain:.3g} times linear: {change}. No cache explains that: one of the two rates is wrong"
         yield Diagnostic("speedup", message, Severity.ERROR, identity=identity)
@@ -249,18 +245,12 @@ def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate
         yield Diagnostic(rate, f"falls: {change}. {_explanations(FALLING)}", identity=identity)
 
 
-def _change_text(step: CurveStep, rate: str, is_other_ratio: bool) -> str:
-    """Return how the rate changes; where its ratio is not that of the mean rates, the ratio too."""
+def _change_text(step: CurveStep, rate: str) -> str:
+    """Return how the rate changes from one number of devices to the next."""
     fewer, more = step.fewer, step.more
     unit = "samples/s" if rate == "throughput" else "tokens/s"
     rates = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
-    sizes = f"from {fewer.devices} to {more.devices} devices"
-    if not is_other_ratio:
-        return f"{sizes} it goes from {rates}"
-    ratio = (
-        f"{sizes} it is {rounded(step.log_ratio.factor)} times as high, in common rounds or at one pace of the machine"
-    )
-    return f"{ratio}; as measured it goes from {rates}"
+    return f"from {fewer.devices} to {more.devices} devices it goes from {rates}"
 
 
 def _explanations(explanations: tuple[str, ...]) -> str:
@@ -355,4 +345,5 @@ METRICS = (
     *_FACTORS,
     verdict_metric("baseline_verdict", "Against baseline", "baseline"),
     equal_within_metric("speedup", "Speedup", "baseline"),
+    rounds_missing_metric("speedup", "Speedup"),
 )

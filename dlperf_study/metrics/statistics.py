@@ -5,7 +5,7 @@ are estimated on their natural logarithms, times and other signed quantities as 
 "Scientific benchmarking of parallel computing systems" (SC'15); Welch, "The generalization of Student's problem when
 several different population variances are involved" (1947); Holm, "A simple sequentially rejective multiple test
 procedure" (1979); Schuirmann, "A comparison of the two one-sided tests procedure" (1987); Fieller, "Some problems in
-interval estimation" (1954).
+interval estimation" (1954); Tukey, "Bias and confidence in not quite large samples" (1958).
 """
 
 import math
@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from dlperf_study.core.arrays import Floats, Mask
+from dlperf_study.core.arrays import Floats
 
 CONFIDENCE = 0.95
 #: Fewer runs have no interval.
@@ -55,15 +55,19 @@ class Estimate:
     """A mean over runs, its standard error and its degrees of freedom; without an error nothing is known but the mean.
 
     An error of 0 is that of what is exact by definition. That of a rate or a ratio is the mean of logarithms:
-    ``factor`` and ``factor_interval`` are what it is of.
+    ``factor`` and ``factor_interval`` are what it is of. ``rounds``: how many it is of; of a ratio, those that both
+    have a run in, and of independent runs the fewer of the two. ``looks``: how often a study with a target precision
+    looked at its intervals, if that ended measuring, else 1: a quantile is corrected for them (Bonferroni).
     """
 
     mean: float
     error: float | None = None
     freedom: float = MANY
+    rounds: float = MANY
+    looks: int = 1
 
     @classmethod
-    def of(cls, values: Values, resolution: float = 0.0) -> "Estimate":
+    def of(cls, values: Values, resolution: float = 0.0, looks: int = 1) -> "Estimate":
         """Return the mean of at least one value; below 3 values it has no error. The variance is their own.
 
         ``resolution``: one unit of the last digit of values that were printed, 0 where it is unknown. Values near each
@@ -73,26 +77,10 @@ class Estimate:
         runs = np.asarray(values, dtype=np.float64)
         mean, count = float(runs.mean()), runs.size
         if count < MINIMUM_RUNS:
-            return cls(mean)
+            return cls(mean, rounds=count)
         deviation = 0.0 if are_equal(runs) else float(runs.std(ddof=1))
         error = max(deviation / math.sqrt(count), resolution * ROUNDING_DEVIATION)
-        return cls(mean, error, count - 1) if error else cls(mean)
-
-    @classmethod
-    def of_later_half(cls, values: Values, later: Values | None = None) -> "Estimate":
-        """Return the mean of all values with the error that the later half of them tells.
-
-        Of values of which the first half decided when to stop: they may be near each other by chance, and then tell an
-        error that is too small. The mean of normal values is independent of their deviation, so that of all is used.
-        ``later``: the values of the later half of the runs, where some runs have none.
-        """
-        runs = np.asarray(values, dtype=np.float64)
-        later = later_half(runs) if later is None else np.asarray(later, dtype=np.float64)
-        # None at all is there of what is measured in the first rounds only.
-        estimate, mean = cls.of(later) if later.size else None, float(runs.mean())
-        if estimate is None or estimate.error is None:
-            return cls(mean)
-        return cls(mean, estimate.error * math.sqrt(later.size / runs.size), estimate.freedom)
+        return cls(mean, error or None, count - 1, count, looks)
 
     @classmethod
     def of_printed(
@@ -106,7 +94,7 @@ class Estimate:
         freedom = runs - 1 if runs and runs >= MINIMUM_RUNS else MANY
         half_width = math.log(high / low) / 2
         error = max(half_width / t_quantile((1 + CONFIDENCE) / 2, freedom), resolution * ROUNDING_DEVIATION)
-        return cls(math.log(value), error, freedom) if error else cls(math.log(value))
+        return cls(math.log(value), error or None, freedom, runs or MANY)
 
     @property
     def factor(self) -> float:
@@ -117,7 +105,7 @@ class Estimate:
         """Return the t interval of the mean, or None without an error."""
         if self.error is None:
             return None
-        half_width = self.error * t_quantile((1 + confidence) / 2, self.freedom)
+        half_width = self.error * t_quantile(1 - (1 - confidence) / 2 / self.looks, self.freedom)
         return Interval(self.mean - half_width, self.mean + half_width)
 
     def positive_interval(self, confidence: float = CONFIDENCE) -> Interval | None:
@@ -128,7 +116,7 @@ class Estimate:
         """
         if self.error is None or self.mean <= 0:
             return self.interval(confidence)
-        logarithm = Estimate(math.log(self.mean), self.error / self.mean, self.freedom).interval(confidence)
+        logarithm = replace(self, mean=math.log(self.mean), error=self.error / self.mean).interval(confidence)
         return logarithm.exponential if logarithm else None
 
     def share_interval(self, confidence: float = CONFIDENCE) -> Interval | None:
@@ -136,7 +124,7 @@ class Estimate:
 
         What the shares leave of the whole is positive. A share that is a difference may be negative.
         """
-        rest = Estimate(1 - self.mean, self.error, self.freedom).positive_interval(confidence)
+        rest = replace(self, mean=1 - self.mean).positive_interval(confidence)
         return Interval(1 - rest.high, 1 - rest.low) if rest else None
 
     def factor_interval(self) -> Interval | None:
@@ -158,17 +146,19 @@ class Estimate:
         """Return the two-sided p-value of a mean of ``null`` in a t test; None without an error and if it is exact."""
         if not self.error:
             return None
-        return 2.0 * t_probability(-abs(self.mean - null) / self.error, self.freedom)
+        p_value = 2.0 * t_probability(-abs(self.mean - null) / self.error, self.freedom)
+        return min(1.0, self.looks * p_value)
 
     def minus(self, other: "Estimate") -> "Estimate":
         """Return the difference of two independent means, with the degrees of freedom of Welch and Satterthwaite."""
         mean = self.mean - other.mean
+        rounds, looks = min(self.rounds, other.rounds), max(self.looks, other.looks)
         if self.error is None or other.error is None:
-            return Estimate(mean)
+            return Estimate(mean, rounds=rounds)
         first, second = self.error**2, other.error**2
         weights = first**2 / self.freedom + second**2 / other.freedom
         freedom = (first + second) ** 2 / weights if weights else min(self.freedom, other.freedom)
-        return Estimate(mean, math.sqrt(first + second), freedom)
+        return Estimate(mean, math.sqrt(first + second), freedom, rounds, looks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +167,13 @@ class Sample:
 
     ``rounds`` [runs]: NaN for a run that was in no round. None: the runs are independent of all others, as those of
     foreign logs and of publications are. ``resolution``: one unit of the last digit of printed values, else 0.
-    ``goal``: of rates that are measured until they are precise, the half-width of the interval of a logarithm that ends
-    it; None if the runs did not decide that. ``has_ended``: rates of the same runs did; ``run_rounds``: the rounds of
-    all of these, where some may have no value.
+    ``looks``: see ``Estimate``.
     """
 
     values: Floats
     rounds: Floats | None = None
     resolution: float = 0.0
-    goal: float | None = None
-    has_ended: bool = False
-    run_rounds: Floats | None = None
+    looks: int = 1
 
     @property
     def logarithms(self) -> "Sample":
@@ -195,14 +181,9 @@ class Sample:
         return replace(self, values=np.log(self.values), resolution=self.resolution / float(self.values.mean()))
 
     @property
-    def in_order(self) -> Floats:
-        """The values in the order of their rounds, those of no round last."""
-        return self.values if self.rounds is None else self.values[np.argsort(self.rounds, kind="stable")]
-
-    @property
     def estimate(self) -> Estimate:
         """The mean of the values."""
-        return self._estimate(self.in_order, self.resolution, is_later=self._are_later)
+        return Estimate.of(self.values, self.resolution, self.looks)
 
     def within_rounds(self, other: "Sample") -> Floats:
         """Return the differences within the rounds that both have a run in, in order of the rounds."""
@@ -212,82 +193,74 @@ class Sample:
         differences: Floats = self.values[positions] - other.values[other_positions]
         return differences
 
-    @property
-    def ended_measuring(self) -> bool:
-        """Whether these rates became precise enough to end measuring."""
-        return self.goal is not None and is_precise(np.log(self.in_order), self.goal)
-
-    def _estimate(
-        self,
-        values: Floats,
-        resolution: float = 0.0,
-        measured: Floats | None = None,
-        is_later: Mask | None = None,
-    ) -> Estimate:
-        """Return the mean of values in order; if the first half ended measuring, with the error of the later half.
-
-        ``measured``: what that was decided by, if not by these values. ``is_later``: which of them are of the later
-        half of the runs.
-        """
-        by = values if measured is None else measured
-        has_ended = self.has_ended or (self.goal is not None and is_precise(by, self.goal))
-        later = None if is_later is None else values[is_later]
-        return Estimate.of_later_half(values, later) if has_ended else Estimate.of(values, resolution)
-
-    @property
-    def _are_later(self) -> Mask | None:
-        """Which values in order are in the later half of the rounds of their runs, if known.
-
-        A round may be there twice, as in copied evidence; common rounds of two samples are not.
-        """
-        if self.run_rounds is None or self.rounds is None or np.isnan(self.run_rounds).any():
-            return None
-        return np.isin(np.sort(self.rounds), later_half(np.sort(self.run_rounds)))
-
-    def _is_later(self, other: "Sample") -> Mask | None:
-        """Return which of the common rounds of two samples are in the later half of those of their runs, if known."""
-        if self.run_rounds is None or other.run_rounds is None or self.rounds is None or other.rounds is None:
-            return None
-        later = later_half(np.intersect1d(self.run_rounds, other.run_rounds))
-        return np.isin(np.intersect1d(self.rounds, other.rounds), later)
-
     def minus(self, other: "Sample") -> Estimate:
         """Return the difference of two means, as the runs were measured.
 
         In rounds: the mean over common rounds of the differences within a round, so that what a round has in common
         cancels. Independent: the difference of the two means, after Welch. With fewer than 3 common rounds, as of
-        configurations in blocks, the difference of the two means has no error: what happened between the runs of the
-        one and those of the other is in it and can't be told from the configurations.
+        configurations in sequential order, the difference of the two means has no error: what happened between the runs
+        of the one and those of the other is in it.
         """
         if self.rounds is None or other.rounds is None:
             return self.estimate.minus(other.estimate)
         differences = self.within_rounds(other)
         if differences.size < MINIMUM_RUNS:
-            return Estimate(float(self.values.mean() - other.values.mean()))
+            return Estimate(float(self.values.mean() - other.values.mean()), rounds=differences.size)
         resolution = math.hypot(self.resolution, other.resolution)
-        return self._estimate(differences, resolution, is_later=self._is_later(other))
+        return Estimate.of(differences, resolution, max(self.looks, other.looks))
 
 
 def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
-    """Return the estimated logarithm of the ratio of two rates."""
-    return numerators.logarithms.minus(denominators.logarithms)
+    """Return the estimated logarithm of the ratio of two rates: always that of the quotient of their means.
 
-
-def is_precise(logarithms: Floats, goal: float) -> bool:
-    """Return whether measuring ends: the interval of the first values is narrow enough, and as many came after them.
-
-    ``logarithms``: of rates or ratios, in the order in which they were measured. ``goal``: the half-width that ends it.
+    Its error is that of the differences within rounds. If one of the two has no run in some rounds, it is that of the
+    jackknife over rounds (Tukey 1958), which is the same if none is missing.
     """
-    for count in range(MINIMUM_RUNS, logarithms.size // 2 + 1):
-        interval = Estimate.of(logarithms[:count]).interval()
-        if interval is not None and interval.high - interval.low <= 2 * goal:
-            return True
-    return False
+    first, second = numerators.logarithms, denominators.logarithms
+    difference = first.minus(second)
+    common = first.within_rounds(second).size
+    if common < MINIMUM_RUNS or common == first.values.size == second.values.size:
+        return difference
+    mean, error = float(first.values.mean() - second.values.mean()), _jackknife_error(first, second)
+    return replace(difference, mean=mean, error=error or None)
 
 
-def later_half(values: Floats) -> Floats:
-    """Return the later half of values in order, without the middle one of an odd number."""
-    return values[values.size - values.size // 2 :]
+def _jackknife_error(first: Sample, second: Sample) -> float:
+    """Return the standard error of the difference of two means over rounds; a run in no round is one of its own."""
+    first_rounds, second_rounds = _distinct_rounds(first, 1), _distinct_rounds(second, 2)
+    differences = []
+    for left_out in np.union1d(first_rounds, second_rounds):
+        remaining = first.values[first_rounds != left_out].mean()
+        differences.append(remaining - second.values[second_rounds != left_out].mean())
+    deviations = np.array(differences) - np.mean(differences)
+    return math.sqrt((deviations.size - 1) / deviations.size * float(np.sum(deviations**2)))
+
+
+def _distinct_rounds(sample: Sample, side: int) -> Floats:
+    """Return the rounds of the runs; each run in no round gets a number that no other has."""
+    assert sample.rounds is not None
+    numbers = -(2.0 * np.arange(sample.values.size) + side)
+    return np.where(np.isnan(sample.rounds), numbers, sample.rounds)
+
+
+def rounds_needed(comparisons: int) -> int:
+    """Return how many rounds an outcome of one of several comparisons needs: 1 + ln(8 comparisons) / 1.5, rounded up.
+
+    With fewer, a host that has two speeds by turns makes more than 5 % of studies claim something false.
+    """
+    return math.ceil(1 + math.log(8 * comparisons) / 1.5)
+
+
+def significant(estimates: Sequence[Estimate], nulls: Sequence[float] | None = None) -> list[bool]:
+    """Return which of several estimates that are tested together differ from their null, by default 0 (Holm).
+
+    None that has fewer rounds than ``rounds_needed``. With a probability of at least 95 % none of them is wrong.
+    """
+    of_nulls = [0.0] * len(estimates) if nulls is None else nulls
+    p_values = [estimate.p_value(null) for estimate, null in zip(estimates, of_nulls, strict=True)]
+    rejected = distinguishable(p_values)
+    fewest = rounds_needed(max(1, sum(p_value is not None for p_value in p_values)))
+    return [is_rejected and each.rounds >= fewest for is_rejected, each in zip(rejected, estimates, strict=True)]
 
 
 def are_equal(values: Floats) -> bool:
@@ -321,6 +294,13 @@ def t_quantile(probability: float, freedom: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, probability))
+
+
+def chi_squared_quantile(probability: float, freedom: float) -> float:
+    """Return the quantile of the chi-squared distribution."""
+    from scipy.special import chdtri
+
+    return float(chdtri(freedom, 1 - probability))
 
 
 def t_probability(quantile: float, freedom: float) -> float:

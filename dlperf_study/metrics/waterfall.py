@@ -67,17 +67,19 @@ class StepSamples:
     levels: tuple[Mapping[str, Samples], ...]
 
     @classmethod
-    def of(cls, runs: pd.DataFrame, rounds: pd.Series | None, bubble_seconds: pd.Series) -> "StepSamples":
+    def of(
+        cls, runs: pd.DataFrame, rounds: pd.Series | None, bubble_seconds: pd.Series, looks: int = 1
+    ) -> "StepSamples":
         """Return the samples of completed runs.
 
         ``rounds``: see ``samples_of``. ``bubble_seconds``: of each run, by the index of ``runs``; 0 without a pipeline,
-        missing where it is not known.
+        missing where it is not known. ``looks``: see ``Estimate``.
         """
         levels = [_parts_of_whole(runs)]
         measured = {INPUT: runs["input_seconds"], BUBBLE: bubble_seconds}
         for causes in _OF_OTHERS:
             levels.append(_parts_of_step(runs["step_seconds"], {name: measured[name] for name in causes}))
-        return cls(tuple(_samples(level, runs["identity"], rounds) for level in levels))
+        return cls(tuple(_samples(level, runs["identity"], rounds, looks) for level in levels))
 
     def waterfall(self, identity: str, baseline: str, work: float) -> Waterfall | None:
         """Return the waterfall of a configuration; None where its step or that of its baseline is not known.
@@ -115,8 +117,10 @@ def _parts_of_step(step: pd.Series, measured: Mapping[str, pd.Series]) -> dict[s
     return {STEP: parts[STEP], TOGETHER: together, **{name: parts[name] for name in measured}}
 
 
-def _samples(parts: Mapping[str, pd.Series], identities: pd.Series, rounds: pd.Series | None) -> dict[str, Samples]:
-    return {name: samples_of(seconds, identities, rounds) for name, seconds in parts.items()}
+def _samples(
+    parts: Mapping[str, pd.Series], identities: pd.Series, rounds: pd.Series | None, looks: int
+) -> dict[str, Samples]:
+    return {name: samples_of(seconds, identities, rounds, looks) for name, seconds in parts.items()}
 
 
 def _waterfall(parts: Mapping[str, Samples], identity: str, baseline: str, work: float) -> Waterfall:

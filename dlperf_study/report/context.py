@@ -8,7 +8,7 @@ import pandas as pd
 from dlperf_study.core.wording import counted, duration
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.metrics.outcome import begin_and_end, completed_of
+from dlperf_study.metrics.outcome import begin_and_end, completed_of, counted_of
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import LEVELS
@@ -341,10 +341,8 @@ def measured(dataset: Dataset) -> pd.DataFrame:
 
 
 def disturbed_runs(dataset: Dataset) -> int:
-    """Return before or during how many completed runs other programs kept cores busy."""
-    diagnostics = dataset.diagnostics
-    busy = diagnostics[diagnostics["subject"] == "busy_cores"][["identity", "repetition"]].drop_duplicates()
-    return len(completed_runs(dataset).merge(busy, on=["identity", "repetition"]))
+    """Return during how many completed runs there was background load."""
+    return int(completed_runs(dataset)["disturbed"].eq(True).sum())
 
 
 def known_rates(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
@@ -362,8 +360,14 @@ def known_columns(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
 
 @kept_with_dataset
 def completed_runs(dataset: Dataset) -> pd.DataFrame:
-    """Return the runs that may be summarised."""
+    """Return the completed runs."""
     return completed_of(dataset.runs)
+
+
+@kept_with_dataset
+def counted_runs(dataset: Dataset) -> pd.DataFrame:
+    """Return the runs that numbers are made of: completed, and without background load."""
+    return counted_of((dataset.whole or dataset).runs)
 
 
 def versions(runs: pd.DataFrame) -> str:

@@ -8,7 +8,7 @@ from dlperf_study import __version__
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.wanted_precision import precisions, too_wide
+from dlperf_study.dataset.target_precision import too_wide
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.environment import VERSION_PREFIX
@@ -17,7 +17,7 @@ from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, distinct_levels, listed
-from dlperf_study.report.reached_precision import ended_configurations, missed_precisions, reached_precisions
+from dlperf_study.report.reached_precision import missed_precisions, reached_precisions
 from dlperf_study.report.sentences.quality_sentences import run_sentences
 from dlperf_study.report.tables.latex import latex_escaped
 from dlperf_study.study.configuration import parameters_of
@@ -197,31 +197,7 @@ def _precision(dataset: Dataset) -> str:
     count = len(reached) - len(missed_precisions(dataset))
     total = counted(len(reached), "configuration")
     sentence = f"The {aim} aimed for was reached by {count or 'none'} of {total}{_limit(dataset)}."
-    if ended := len(ended_configurations(dataset)):
-        sentence += (
-            f" In {ended} of {total} the rate or a ratio was precise enough after half of the runs, and the error "
-            f"is that of the later half alone: {_confirmed(ended, _not_confirmed(dataset))}."
-        )
     return sentence
-
-
-def _confirmed(ended: int, missed: int) -> str:
-    """Return of how many configurations the later half of the runs is as precise as the first one was."""
-    if not missed:
-        return "that half confirmed it"
-    if missed == ended:
-        return "that half was less precise than asked"
-    return f"that half confirmed it in {ended - missed} of them, and in {missed} it was less precise than asked"
-
-
-def _not_confirmed(dataset: Dataset) -> int:
-    """Return how many configurations ended measuring and have an interval of that wider than the study asks for."""
-    plan, throughputs = dataset.plan, dataset.throughputs
-    wanted = plan.precision or 0.0
-    return sum(
-        any(each.has_ended(wanted) and each.is_wider_than(wanted) for each in precisions(entry, throughputs))
-        for entry in plan.runnable
-    )
 
 
 def _limit(dataset: Dataset) -> str:
@@ -231,8 +207,8 @@ def _limit(dataset: Dataset) -> str:
     rounds = dataset.runs[is_too_wide].groupby("identity")["repetition"].max()
     if rounds.empty:
         return ""
-    if plan.max_repeats and (rounds >= plan.max_repeats).all():
-        return f" within the {plan.max_repeats} runs of each that the study allows"
+    if (rounds >= plan.most_rounds).all():
+        return f" within the {plan.most_rounds} runs of each that the study allows"
     minutes, (begin, end) = plan.time_budget_minutes, begin_and_end(dataset.runs)
     # An interrupted study ends before its budget does.
     is_spent = minutes is not None and end - begin >= pd.Timedelta(minutes=minutes)
@@ -242,7 +218,7 @@ def _limit(dataset: Dataset) -> str:
 def _disturbances(dataset: Dataset) -> str:
     """Return in how many completed runs other programs were busy; nothing where that was not seen."""
     disturbed = context.disturbed_runs(dataset)
-    return f"Other programs kept cores busy before or during {disturbed} of these runs." if disturbed else ""
+    return f"Background load disturbed {disturbed} of these runs." if disturbed else ""
 
 
 def _windows(rows: pd.DataFrame) -> str:

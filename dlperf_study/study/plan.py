@@ -87,14 +87,19 @@ class Entry:
         return {"baseline": self.baseline_identity, "reference": self.reference_identity}[kind]
 
 
+#: After how many times ``repeats`` rounds a study with a target precision looks at its intervals.
+LOOKS = (1, 2, 4)
+
+
 @dataclass(frozen=True)
 class Plan:
     """What will be run, in order; ``factors`` are the names of the parameters that vary.
 
     ``published`` are the names of the published sources whose numbers are shown next to the measured ones.
     ``order`` and ``order_seed``: in which order the runs are measured; empty and 0 for what is ingested.
-    ``precision``: the wanted half-width of every interval as a share of its value, for which rounds are added to
-    ``repeats``, up to ``max_repeats`` in all and within ``time_budget_minutes``; None: none are added.
+    ``precision``: the target half-width of every interval as a share of its value, for which rounds are added to
+    ``repeats``, up to ``max_repeats`` in all; None: none are added. ``time_budget_minutes``: no round is added that
+    would end later.
     ``largest_batch``: up to which batch per device the largest that fits in memory is searched; None: it is not.
     ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
     ``device``: ``cpu`` or ``gpu``, of the cluster; empty for what is ingested.
@@ -124,6 +129,23 @@ class Plan:
     why_not_gpu: str = ""
     rate: str = SAMPLES
     program: Program | None = None
+
+    @property
+    def repeats(self) -> int:
+        """The largest number of planned rounds; 0 if nothing can run."""
+        return max((entry.configuration.repeats for entry in self.runnable), default=0)
+
+    @property
+    def looks(self) -> list[int]:
+        """After how many rounds the intervals are compared with the target precision; none without one."""
+        if self.precision is None or not self.repeats:
+            return []
+        return [count * self.repeats for count in LOOKS if count * self.repeats <= (self.max_repeats or 0)]
+
+    @property
+    def most_rounds(self) -> int:
+        """How many rounds are measured at most, without those that repeat disturbed ones."""
+        return max(self.looks, default=self.repeats)
 
     @property
     def has_speedups(self) -> bool:

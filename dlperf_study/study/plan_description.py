@@ -262,9 +262,9 @@ def _unknown_time(configurations: Sequence[Configuration]) -> str:
 
 
 def _further_runs(plan: Plan) -> str:
-    """Return what the precision may add."""
+    """Return when the intervals are compared with the target precision."""
     budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
     return (
-        f"Rounds are added for intervals wider than ± {100 * (plan.precision or 0):g} %, "
-        f"up to {plan.max_repeats} in all{budget}."
+        f"Measuring ends after {' or '.join(map(str, plan.looks))} rounds, as soon as all intervals are within "
+        f"± {100 * (plan.precision or 0):g} %{budget}."
     )

@@ -331,9 +331,8 @@ class Study:
     def _check_precision(self) -> None:
         """Refuse limits of a precision that is not asked for, and a precision that can't be reached or known."""
         if self.precision is None:
-            for name in PRECISION_KEYS[1:]:
-                if getattr(self, name) is not None:
-                    raise self._error(f"{name} is given, but precision is not; give the precision or leave it out")
+            if self.max_repeats is not None:
+                raise self._error("max_repeats is given, but precision is not; give the precision or leave it out")
             return
         if self.order != ROUNDS:
             raise self._error(f"precision needs order: {ROUNDS}, because blocks have no interval of a ratio")

@@ -258,11 +258,11 @@ class StudyFile(Section):
         default=DEFAULT_MAX_CONFIGURATIONS, ge=1, description="most points of factors and include, before exclude"
     )
     precision: Precision | None = Field(
-        default=None, description="wanted half-width of the interval of every throughput and ratio: 2 %"
+        default=None, description="target half-width of the interval of every throughput and ratio: 2 %"
     )
-    max_repeats: int | None = Field(default=None, ge=1, le=1000, description="most runs that precision may ask for")
+    max_repeats: int | None = Field(default=None, ge=1, le=1000, description="most rounds that precision may ask for")
     time_budget_minutes: float | None = Field(
-        default=None, gt=0, description="precision asks for no round that would end later, from the start of the call"
+        default=None, gt=0, description="no round is added that would end later, from the start of the call"
     )
     largest_batch: LargestBatchSection | None = Field(
         default=None, description="find the largest batch per device that fits in memory, by short runs"

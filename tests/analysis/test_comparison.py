@@ -204,8 +204,7 @@ def test_the_excess_is_how_much_more_the_computation_differs_than_the_exchange()
 
 @pytest.mark.parametrize("runs", [2, 3, 5])
 def test_what_is_compared_with_itself_differs_by_nothing_exactly(runs):
-    freedom = Estimate(0.0).freedom if runs < 3 else runs - 1
-    assert of_itself(runs) == Estimate(0.0, None if runs < 3 else 0.0, freedom)
+    assert of_itself(runs) == Estimate(0.0, None if runs < 3 else 0.0, runs - 1, runs)
 
 
 @pytest.mark.parametrize(("difference", "explained"), [(-0.1, EXCHANGE), (0.0, SEVERAL), (0.1, COMPUTATION)])

@@ -228,18 +228,6 @@ def test_a_curve_in_tokens_alone_is_judged_in_tokens():
     assert "from 100 to 450 tokens/s" in diagnostic.message
 
 
-def test_a_curve_that_falls_in_common_rounds_is_not_said_to_go_up():
-    """Rounds that one of both lacks are in its rate, and not in the ratio that says that it falls."""
-    table = configurations_of({}, {"devices_per_node": 2}).assign(throughput=[96.0, 97.0], identity=["one", "two"])
-    rounds = np.arange(1.0, 6.0)
-    samples = {
-        "one": Sample(np.array([100.0, 100.1, 100.0, 90.0, 90.1]), rounds),
-        "two": Sample(np.array([97.0, 97.1, 97.0]), rounds[:3]),
-    }
-    [diagnostic] = curve_diagnostics(table, samples, "weak")
-    assert diagnostic.message.startswith("falls: from 1 to 2 devices it is 0.97 times as high, in common rounds")
-
-
 def test_a_program_without_a_batch_has_the_factors_of_what_it_counts():
     counted = RUNS.assign(
         batch_per_device=0, throughput=np.nan, token_throughput=64 / RUNS["step_seconds"], world_size=2

@@ -14,6 +14,7 @@ from dlperf_study.metrics.statistics import (
     Estimate,
     Interval,
     Sample,
+    _jackknife_error,
     are_equal,
     distinguishable,
     equal_within,
@@ -22,6 +23,8 @@ from dlperf_study.metrics.statistics import (
     median_deviation,
     median_error,
     quotient_interval,
+    rounds_needed,
+    significant,
 )
 
 VALUES = [9.5, 10.0, 10.1, 12.0]
@@ -141,9 +144,49 @@ def test_runs_of_one_round_are_compared_within_it():
     first = in_rounds([111.0, 121.0, 98.0, 500.0], [1, 2, 3, 5])
     second = in_rounds([90.0, 100.0, 110.0, 800.0], [3, 1, 2, 4])
     ratios = np.array([111 / 100, 121 / 110, 98 / 90])
-    estimate = log_ratio(first, second)
+    estimate = first.logarithms.minus(second.logarithms)
     assert estimate.factor == pytest.approx(stats.gmean(ratios))
     assert estimate.error == pytest.approx(stats.sem(np.log(ratios)))
+
+
+def test_a_ratio_is_the_quotient_of_the_rates_also_where_rounds_are_missing():
+    """The jackknife over rounds, written out: without each round in turn."""
+    first = in_rounds([111.0, 121.0, 98.0, 130.0], [1, 2, 3, 5])
+    second = in_rounds([90.0, 100.0, 110.0, 80.0, 95.0], [3, 1, 2, 4, math.nan])
+    ratio = log_ratio(first, second)
+    assert ratio.factor == pytest.approx(stats.gmean(first.values) / stats.gmean(second.values))
+    assert (ratio.freedom, ratio.rounds) == (2, 3)
+    without = []
+    for left_out in (1, 2, 3, 4, 5, None):
+        is_kept = [number != left_out and not (left_out is None and math.isnan(number)) for number in second.rounds]
+        remaining = np.log(first.values[first.rounds != left_out]).mean()
+        without.append(remaining - np.log(second.values[is_kept]).mean())
+    expected = math.sqrt(5 / 6 * np.sum((np.array(without) - np.mean(without)) ** 2))
+    assert ratio.error == pytest.approx(expected)
+
+
+def test_the_jackknife_is_the_paired_t_test_if_no_round_is_missing():
+    first, second = in_rounds([111.0, 121.0, 98.0], [1, 2, 3]), in_rounds([90.0, 100.0, 110.0], [3, 1, 2])
+    assert _jackknife_error(first, second) == pytest.approx(first.minus(second).error)
+
+
+@pytest.mark.parametrize(("comparisons", "rounds"), [(1, 3), (2, 3), (11, 4), (39, 5), (100, 6)])
+def test_more_comparisons_need_more_rounds(comparisons, rounds):
+    assert rounds_needed(comparisons) == rounds
+
+
+def test_nothing_is_significant_with_fewer_rounds_than_the_comparisons_need():
+    clear = [Estimate(0.5, 0.001, 2, 3)] * 2
+    assert significant(clear) == [True, True]
+    assert significant(clear * 2) == [False] * 4
+    assert significant([Estimate(0.5, 0.001, 3, 4)] * 4) == [True] * 4
+
+
+def test_looks_make_intervals_wider_and_p_values_larger():
+    plain = Estimate(0.1, 0.02, 5, 6)
+    corrected = replace(plain, looks=3)
+    assert corrected.interval().high - 0.1 == pytest.approx(0.02 * stats.t.ppf(1 - 0.025 / 3, 5))
+    assert corrected.p_value() == pytest.approx(3 * plain.p_value())
 
 
 def test_a_drift_that_both_have_cancels_within_rounds():
@@ -162,8 +205,8 @@ def test_without_common_rounds_or_an_error_a_difference_has_no_error():
     blocks = in_rounds([1.0, 2.0, 3.0], [math.nan] * 3)
     assert blocks.minus(blocks).error is None
     known, unknown = Estimate.of(VALUES), Estimate.of([3.0, 4.0])
-    assert known.minus(unknown) == Estimate(known.mean - 3.5)
-    assert unknown.minus(known) == Estimate(3.5 - known.mean)
+    assert (known.minus(unknown).mean, known.minus(unknown).error) == (known.mean - 3.5, None)
+    assert (unknown.minus(known).mean, unknown.minus(known).error) == (3.5 - known.mean, None)
 
 
 def test_runs_without_rounds_are_independent_of_those_in_rounds():
@@ -284,23 +327,3 @@ def test_studies_of_runs_that_are_alike_seldom_have_an_odd_one(configurations, r
         rates = np.exp(generator.normal(4.0, 0.2, (configurations, runs)))
         wrong += bool(odd_runs([Sample(of_configuration) for of_configuration in rates]))
     assert wrong / studies < 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
-
-
-def test_what_only_later_runs_have_is_all_of_the_later_half():
-    """Parts of a step that are measured from the fourth of six runs on, of rates that ended measuring."""
-    values, rounds = np.array([1.0, 1.2, 1.1]), np.array([6.0, 4.0, 5.0])
-    sample = Sample(values, rounds, has_ended=True, run_rounds=np.arange(1.0, 7.0))
-    assert sample.estimate.error == pytest.approx(Estimate.of(values).error)
-    assert replace(sample, run_rounds=None).estimate.error is None
-
-
-def test_what_no_run_of_the_later_half_has_is_a_mean_without_an_error():
-    """A part of a step that only the first rounds measured."""
-    assert Estimate.of_later_half([1.0, 1.2, 1.1], []) == Estimate(pytest.approx(1.1))
-
-
-def test_a_round_that_two_runs_have_is_of_its_half_for_both():
-    """Evidence that was copied has its rounds twice."""
-    values, rounds = np.array([1.0, 1.1, 1.2, 1.0, 1.3, 1.4]), np.array([1.0, 1.0, 2.0, 3.0, 4.0, 4.0])
-    sample = Sample(values, rounds, has_ended=True, run_rounds=rounds)
-    assert sample.estimate.error == pytest.approx(Estimate.of(values[3:]).error * math.sqrt(3 / 6))

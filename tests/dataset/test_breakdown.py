@@ -70,11 +70,9 @@ def test_differences_and_factors_add_up_over_their_rounds(dataset):
     assert sum(row[f"{name}_difference_seconds"] for name in names) == pytest.approx(
         row["broken_down_step_difference_seconds"]
     )
-    assert np.prod(row[list(FACTORS)].to_numpy(float)) == pytest.approx(row["factored_efficiency"])
     alone = 0.08 + 0.001 * np.arange(1, 7)
     of_rounds = np.log(alone / (SECONDS + EXPOSED) / 2)
     assert np.log(row["efficiency"]) == pytest.approx(of_rounds.mean())
-    assert np.log(row["factored_efficiency"]) == pytest.approx(of_rounds[3:].mean())
 
 
 def test_where_nothing_is_exchanged_every_run_is_its_computation(dataset):
@@ -102,16 +100,3 @@ def test_a_table_of_parts_says_of_how_many_runs_it_is(dataset, snapshot):
     # Three of the six runs on two devices, and all six on one, where nothing is exchanged: 9 of 12.
     assert context.breakdown_notes(dataset) == snapshot
     assert context.breakdown_notes(dataset.only(dataset.configurations.iloc[:0])) == ()
-
-
-def test_runs_that_confirm_a_precision_have_the_parts_of_a_step(tmp_path):
-    """The first three rates are near each other and end measuring: the error is that of the other three alone."""
-    row = row_of(study_of(tmp_path, precision=0.05, max_repeats=10), TWO)
-    rates = np.log(SECONDS + EXPOSED)
-    of_rate = stats.t.ppf(0.975, 2) * rates[3:].std(ddof=1) / np.sqrt(6)
-    assert np.log(row["throughput_high"] / row["throughput"]) == pytest.approx(of_rate)
-    assert row["exposed_seconds_high"] - row["exposed_seconds"] == pytest.approx(half_width(EXPOSED[3:]))
-    differences = SECONDS[3:] - (0.08 + 0.001 * np.arange(4, 7))
-    assert row["computation_difference_seconds_high"] - row["computation_difference_seconds"] == pytest.approx(
-        half_width(differences)
-    )

@@ -47,7 +47,7 @@ CASES = {
     "good on four": Case(NO_WARNING, parameters={"devices_per_node": 4}),
     "its own": Case({"clock": "warning"}, Recipe(diagnostics=({"subject": "clock", "message": "it jumped"},))),
     "failed": Case({"outcome": "error"}, Recipe(outcome="timeout", reason="longer than 600 s")),
-    "busy": Case({"busy_cores": "warning"}, Recipe(busy_cores=1.5)),
+    "busy": Case({"background_cores": "warning"}, Recipe(busy_cores=1.5)),
     "2 on 2 cores": on_cores(2, SHARED, devices_per_node=2),
     "4 on 2 cores": on_cores(2, TOO_FEW | SHARED, devices_per_node=4),
     "2 and a server on 2 cores": on_cores(2, TOO_FEW | SHARED, devices_per_node=2, servers=1),

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
 from dlperf_study.machines.guard import node_load
 from dlperf_study.machines.guard.messages import RunStopped
-from dlperf_study.machines.guard.node_load import wait_until_idle
+from dlperf_study.machines.guard.node_load import LoadMeter, wait_until_idle
 
 
 def unheard(*_: object) -> None:
@@ -50,3 +51,24 @@ def test_a_wait_is_reported_once_with_the_process_that_causes_it(busy, monkeypat
 def test_a_run_that_is_over_is_not_waited_for(busy):
     with pytest.raises(RunStopped):
         wait_until_idle(0.05, 60.0, cut, unheard)
+
+
+def test_what_a_niced_process_of_others_uses_is_background_load_and_what_a_child_uses_is_not():
+    """The other process is no child of this one: it was started by a shell that is gone."""
+    spin = "import time\nend = time.monotonic() + 2.0\nwhile time.monotonic() < end: pass"
+    meter = LoadMeter()
+    subprocess.run(["sh", "-c", f"nice {sys.executable} -c '{spin}' >/dev/null 2>&1 &"], check=True)
+    time.sleep(2.2)
+    of_others = meter.busy_cores()
+    meter = LoadMeter()
+    subprocess.run([sys.executable, "-c", spin], check=True)
+    with_child = meter.busy_cores()
+    assert of_others is not None
+    # Tests beside this one only add to the first; the child has a core of its own.
+    assert of_others > 0.4
+    assert with_child is not None
+
+
+def test_in_a_container_the_load_of_the_node_is_not_known(monkeypatch):
+    monkeypatch.setattr(node_load, "process_times", dict)
+    assert LoadMeter().busy_cores() is None

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from dlperf_study.core.background_load import kernel_seconds, process_times, used_seconds
 from dlperf_study.core.cpu_group import TREE
 from dlperf_study.machines.supervision.processes import end_survivors
 
@@ -81,28 +82,33 @@ def cores_busy(seconds: float) -> float:
 
 
 class LoadMeter:
-    """Measure how many cores are kept busy by processes other than this one and its children."""
+    """Measure how many cores processes other than this one and its children use, or the hypervisor takes."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
-        self._busy = _busy_seconds()
-        self._children = _children_seconds()
+        self._seconds = _seconds_of_others()
         self._kills = out_of_memory_kills()
 
-    def busy_cores(self) -> float:
-        """Return the mean number of cores others kept busy; children count once they have been waited for."""
-        busy_seconds = (_busy_seconds() - self._busy) - (_children_seconds() - self._children)
-        return max(0.0, busy_seconds) / max(time.monotonic() - self._start, 1e-9)
+    def busy_cores(self) -> float | None:
+        """Return the mean number of cores, of children that have been waited for; None where it can't be seen."""
+        seconds = _seconds_of_others()
+        if seconds is None or self._seconds is None:
+            return None
+        return max(0.0, seconds - self._seconds) / max(time.monotonic() - self._start, 1e-9)
 
     def out_of_memory_kills(self) -> int:
         """Return how many processes the kernel has killed since, because the memory was full."""
         return out_of_memory_kills() - self._kills
 
 
-def _busy_seconds() -> float:
-    """Return the seconds cores were busy or taken away: a virtual machine's host may give them to others."""
-    times = psutil.cpu_times()
-    return float(sum(getattr(times, kind, 0.0) for kind in ("user", "system", "irq", "softirq", "steal")))
+def _seconds_of_others() -> float | None:
+    """Return the CPU seconds of this node so far, without the kernel's threads, this process and its children."""
+    try:
+        used = used_seconds()
+    except (OSError, ValueError):
+        return None
+    kernel = kernel_seconds(process_times())
+    return None if kernel is None else used - kernel - _children_seconds()
 
 
 def _cpu_seconds_of_processes() -> dict[psutil.Process, float]:

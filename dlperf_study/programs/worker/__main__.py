@@ -20,7 +20,8 @@ from dlperf_study.programs.frameworks._base import (
     Trainer,
     computation_obstacle,
 )
-from dlperf_study.programs.worker.calibration import ITERATIONS, timed_calibration
+from dlperf_study.programs.worker.background_load import BackgroundLoad
+from dlperf_study.programs.worker.calibration import calibration, timed_calibration
 from dlperf_study.programs.worker.feed import Feed
 from dlperf_study.programs.worker.planted import plant_slowdown, planted_wait
 from dlperf_study.programs.worker.resources import CpuMeter, MemoryMeter, limit_memory
@@ -83,6 +84,7 @@ def measure_windows(
         log.window(warmup)
         steps = training_steps(trainer, configuration, warmup)
         before, after = of_run.computation_halves(steps)
+        others = BackgroundLoad() if trainer.rank % configuration.devices_per_node == 0 else None
         for window in computation_window(trainer, feed, COMPUTATION_BEFORE, before):
             log.window(window)
             settle_in(feed.train, feed)
@@ -98,9 +100,13 @@ def measure_windows(
             log.window(window)
         for window in input_window(trainer, feed, of_run.input_steps):
             log.window(window)
+        background_cores = others.cores() if others else None
         ended: dict[str, Any] = {"loss_scaling": trainer.loss_scaling(), "planted": planted_wait(trainer)}
         ended |= {"cpu_limit": cpu_counts, "computation_obstacle": computation_obstacle(trainer)}
-        ended["calibration"] = {"iterations": ITERATIONS, "seconds": [calibration_before, calibration_after]}
+        ended |= {
+            "background_cores": background_cores,
+            "calibration": calibration(calibration_before, calibration_after),
+        }
         log.end(initial_checksum, checksum, drain, peak_memory, **ended)
     finally:
         log.write()

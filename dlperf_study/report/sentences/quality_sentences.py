@@ -8,7 +8,7 @@ from typing import Any
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted, first_of, in_sentence
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.wanted_precision import MOST_FURTHER_RUNS
+from dlperf_study.dataset.target_precision import MOST_FURTHER_ROUNDS
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.drift import RoundEffect, round_effects
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
@@ -23,7 +23,7 @@ from dlperf_study.report.formatting import (
     unit_of,
     value_text,
 )
-from dlperf_study.report.reached_precision import missed_after_all, missed_precisions, reached_precisions
+from dlperf_study.report.reached_precision import missed_precisions, reached_precisions
 from dlperf_study.report.sentences.names import NOTHING, Names, answer, quantity_text, together
 from dlperf_study.report.tables.diagnostic_tables import MOST_KINDS, diagnostic_groups, subject_label
 from dlperf_study.report.tables.missing import explain_unmeasured
@@ -33,7 +33,7 @@ from dlperf_study.study.job import Outcome
 MANY_DISTURBED = 0.25
 #: What diagnostics are about of which other sentences tell.
 _REPORTED_BEFORE = frozenset(subject_label(name) for name in ("outcome", "runs_completed"))
-_BUSY_CORES = subject_label("busy_cores")
+_BACKGROUND_LOAD = subject_label("background_cores")
 _MORE_RUNS = "Measure more runs"
 _AGAIN = "Measure again on a quiet machine"
 #: So many rounds that differ are named.
@@ -74,23 +74,18 @@ def remedy_sentence(dataset: Dataset) -> str:
 
 
 def _limits(dataset: Dataset) -> str:
-    """Return which keys of the study file end measuring: of all configurations, and of what seemed precise enough."""
-    missed, ended = len(missed_precisions(dataset)), missed_after_all(dataset)
-    seemed = "seemed precise enough before the later half of the runs: lower `precision` for more runs"
-    if ended == missed:
-        return f"All of them {seemed}" if missed > 1 else f"It {seemed}"
-    rounds, minutes = dataset.plan.max_repeats or 0, dataset.plan.time_budget_minutes
+    """Return which keys of the study file end measuring."""
+    rounds, minutes = dataset.plan.most_rounds, dataset.plan.time_budget_minutes
     budget = f" or {minutes:g} minutes (`time_budget_minutes`)" if minutes is not None else ""
-    ends = f"The study ends after {counted(rounds, 'round')} (`max_repeats`){budget}"
-    return f"{ends}; of these {missed}, {ended} {seemed}" if ended else ends
+    return f"The study ends after {counted(rounds, 'round')} (`max_repeats`){budget}"
 
 
 def _remedy(dataset: Dataset) -> str:
     if _disturbance(dataset):
         return _AGAIN
     wanted = dataset.plan.precision or 0.0
-    needed = [precision.further_runs(wanted) for precision in missed_precisions(dataset)]
-    if any(runs and runs[0] <= MOST_FURTHER_RUNS for runs in needed):
+    needed = [precision.further_rounds(wanted) for precision in missed_precisions(dataset)]
+    if any(runs and runs[0] <= MOST_FURTHER_ROUNDS for runs in needed):
         return _MORE_RUNS
     return "Measure on a machine that varies less, or ask for less precision"
 
@@ -100,7 +95,7 @@ def _disturbance(dataset: Dataset) -> str:
     disturbed, total = context.disturbed_runs(dataset), len(context.completed_runs(dataset))
     if disturbed < MANY_DISTURBED * total or not disturbed:
         return ""
-    return f"other programs kept cores busy before or during {disturbed} of {counted(total, 'run')}"
+    return f"background load disturbed {disturbed} of {counted(total, 'run')}"
 
 
 def _imprecision(dataset: Dataset) -> str:
@@ -258,7 +253,7 @@ def _further_diagnostics(dataset: Dataset, severity: Severity) -> Counter[str]:
     if severity == Severity.WARNING:
         counts -= Counter(subject_label(precision.column) for precision in missed_precisions(dataset))
         if _disturbance(dataset):
-            del counts[_BUSY_CORES]
+            del counts[_BACKGROUND_LOAD]
     return counts
 
 

@@ -6,7 +6,6 @@ from operator import attrgetter
 from typing import Any
 
 from dlperf_study.core.wording import counted, first_of
-from dlperf_study.dataset.configuration_table import marked
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.comparison import rounds_of, samples_of
 from dlperf_study.metrics.scaling import FACTORS
@@ -91,11 +90,9 @@ def _included(dataset: Dataset, row: Any) -> str:
 @kept_with_dataset
 def _shares(dataset: Dataset, column: str) -> dict[str, Estimate]:
     """Return the mean over runs of the share of a step, with the error that tables have; none of what can't wait."""
-    runs, throughputs = context.completed_runs(dataset), dataset.throughputs
-    shares = samples_of(runs[_SHARES[column]], runs["identity"], rounds_of(runs, dataset.plan))
-    ended = {identity for identity, sample in throughputs.items() if sample.ended_measuring}
-    marked_shares = marked({column: shares}, ended, throughputs)[column]
-    return {identity: share.estimate for identity, share in marked_shares.items() if share.values.any()}
+    runs = context.counted_runs(dataset)
+    shares = samples_of(runs[_SHARES[column]], runs["identity"], rounds_of(runs, dataset.plan), dataset.looks)
+    return {identity: share.estimate for identity, share in shares.items() if share.values.any()}
 
 
 #: So many configurations have a sentence each; of more, all share one.

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from dlperf_study.audit.published.points import Published
-from dlperf_study.dataset.configuration_table import marked, throughputs_of
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.collectives import SECONDS_OF_GROUPS, SECONDS_OF_KINDS
 from dlperf_study.metrics.comparison import rounds_of
@@ -14,7 +13,6 @@ from dlperf_study.metrics.statistics import Estimate, Interval
 from dlperf_study.metrics.waterfall import BUBBLE, CAUSES, INPUT, TOGETHER, StepSamples, Waterfall, exposed_of_kinds
 from dlperf_study.report import context
 from dlperf_study.report.formatting import Unit, bounded_value, format_bounded, is_missing, plain, unit_of
-from dlperf_study.report.reached_precision import ended_configurations
 from dlperf_study.report.series import configuration_labels, published_of
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -40,9 +38,6 @@ _NOTES = {
 NOTHING = "Of no configuration and its baseline the step was measured."
 _NO_INTERVAL = "fewer than three common rounds: no interval"
 _NO_INTERVAL_OF_LOGS = "fewer than three runs of it or of its baseline, or equal ones: no interval"
-_NO_LATER_INTERVAL = (
-    "fewer than three common rounds in the later half, which alone tells the error of what ended measuring: no interval"
-)
 _ALL_APART = "all parts of its step are told apart"
 _NO_PARTS = "logs print rates, and no part of a step"
 _ONLY_RATES = " Logs print rates: they do not say which part of a step makes it longer."
@@ -51,11 +46,9 @@ _ONLY_RATES = " Logs print rates: they do not say which part of a step makes it 
 @kept_with_dataset
 def waterfalls(dataset: Dataset) -> Mapping[str, Waterfall]:
     """Return the waterfall of each configuration that is no baseline, by identity, in the order of the plan."""
-    runs = context.completed_runs(dataset.whole or dataset)
-    rounds, throughputs = rounds_of(runs, dataset.plan), throughputs_of(runs, dataset.plan)
-    samples = StepSamples.of(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds))
-    ended = ended_configurations(dataset)
-    samples = StepSamples(tuple(marked(level, ended, throughputs) for level in samples.levels))
+    runs = context.counted_runs(dataset)
+    rounds = rounds_of(runs, dataset.plan)
+    samples = StepSamples.of(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds), dataset.looks)
     rows, results = dataset.configuration_rows, {}
     for identity in dataset.configurations["identity"]:
         row = rows[identity]
@@ -106,8 +99,7 @@ def _no_interval(dataset: Dataset, identity: str) -> str:
     """Return what the interval of a difference to the baseline takes, where it has none."""
     if dataset.plan.ingested_from:
         return _NO_INTERVAL_OF_LOGS
-    both = {identity, dataset.configuration_rows[identity].baseline_identity}
-    return _NO_LATER_INTERVAL if both & ended_configurations(dataset) else _NO_INTERVAL
+    return _NO_INTERVAL
 
 
 def _why_not_apart(dataset: Dataset, identity: str, name: str) -> str:

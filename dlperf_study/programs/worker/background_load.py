@@ -1,0 +1,67 @@
+"""The background load of a node while the windows of a run are measured."""
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from dlperf_study.core.background_load import PROC, ProcessTimes, kernel_seconds, process_times, used_seconds
+from dlperf_study.core.cpu_group import GROUP_VARIABLE
+
+
+class BackgroundLoad:
+    """Cores that other processes or the hypervisor use on this node, from when this object is made.
+
+    Neither the kernel's threads count, nor processes of the run: those with its mark, all below them, and those that
+    started this one, as the node agent. One rank of each node looks, before the first and after the last window.
+    """
+
+    def __init__(self) -> None:
+        self._start, self._seconds = time.monotonic(), _seconds_of_others()
+
+    def cores(self) -> float | None:
+        """Return the mean number of cores since then; None where that can't be seen."""
+        seconds, duration = _seconds_of_others(), time.monotonic() - self._start
+        if seconds is None or self._seconds is None:
+            return None
+        return max(0.0, seconds - self._seconds) / duration
+
+
+def _seconds_of_others() -> float | None:
+    """Return the CPU seconds of this node so far without those of the kernel and of this run; None if unknown."""
+    try:
+        used = used_seconds()
+    except (OSError, ValueError):
+        return None
+    times = process_times()
+    kernel, run, ancestors = kernel_seconds(times), _run_processes(times), _ancestors(times)
+    if kernel is None:
+        return None
+    own = sum(times[pid].seconds + times[pid].children_seconds for pid in run)
+    return used - kernel - own - sum(times[pid].seconds for pid in ancestors - run)
+
+
+def _run_processes(times: Mapping[int, ProcessTimes]) -> set[int]:
+    """Return this process, those with the mark of the run, and all below them."""
+    mark = f"{GROUP_VARIABLE}={os.environ.get(GROUP_VARIABLE, '')}".encode()
+    run = {os.getpid()} & times.keys()
+    for pid in times:
+        with suppress(OSError):
+            if mark in (PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+                run.add(pid)
+    for pid in times:
+        chain = [pid]
+        while chain[-1] in times and chain[-1] not in run:
+            chain.append(times[chain[-1]].parent)
+        if chain[-1] in run:
+            run.update(chain)
+    return run
+
+
+def _ancestors(times: Mapping[int, ProcessTimes]) -> set[int]:
+    """Return the processes that started this one, up to the first of the node."""
+    ancestors, parent = set[int](), os.getppid()
+    while parent in times:
+        ancestors.add(parent)
+        parent = times[parent].parent
+    return ancestors
