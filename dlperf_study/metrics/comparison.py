@@ -1,5 +1,6 @@
 """How a configuration compares with its baseline or reference, and which part of a step explains the difference."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
@@ -28,7 +29,7 @@ Throughputs = Samples
 #: The column of the ratio to a baseline or reference.
 RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
 FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not distinguishable"
-TOO_FEW_ROUNDS, BACKGROUND_LOAD = "too few rounds", "background load"
+TOO_FEW_RUNS, BACKGROUND_LOAD = "too few runs", "background load"
 #: The widest range that is called equal, where a study asks for no precision of its own.
 WIDEST_EQUALITY = 0.05
 COMPUTATION, INPUT, EXCHANGE, SEVERAL, UNCLEAR = "computation", "input", "exchange", "several parts", "undecided"
@@ -81,12 +82,14 @@ def verdicts(
     """Return what may be said of several ratios that are judged together, by the name of each.
 
     *Faster* or *slower* where the ratio differs from 1, so that of all these verdicts none is wrong with a probability
-    of 95 %. Else *equal*, if the two are shown to differ by at most ``widest``, or *not distinguishable*. *Background
-    load* where the ratio is of ``disturbed`` runs, and *too few rounds* where the number of comparisons needs more.
+    of 95 %. Else *equal*, if the two are shown to differ by at most ``widest``, all that are together (Bonferroni), or
+    *not distinguishable*. *Background load* where the ratio is of ``disturbed`` runs, and *too few runs* where the
+    number of comparisons needs more.
     """
     tested = {name: estimate for name, estimate in log_ratios.items() if name not in disturbed}
     differing = dict(zip(tested, significant(list(tested.values())), strict=True))
-    fewest = rounds_needed(max(1, sum(estimate.error is not None for estimate in tested.values())))
+    comparisons = max(1, sum(estimate.error is not None for estimate in tested.values()))
+    fewest = rounds_needed(comparisons)
     words = {}
     for name, estimate in log_ratios.items():
         bound = equal_within(estimate)
@@ -95,28 +98,13 @@ def verdicts(
         elif name in disturbed:
             words[name] = Verdict(BACKGROUND_LOAD, bound)
         elif estimate.rounds < fewest:
-            words[name] = Verdict(TOO_FEW_ROUNDS, bound, fewest - int(estimate.rounds))
+            words[name] = Verdict(TOO_FEW_RUNS, bound, fewest - int(estimate.rounds))
         elif differing[name]:
             words[name] = Verdict(FASTER if estimate.mean > 0 else SLOWER, bound)
         else:
-            words[name] = Verdict(EQUAL if bound <= widest else NOT_DISTINGUISHABLE, bound)
+            is_equal = (equal_within(estimate, comparisons) or math.inf) <= widest
+            words[name] = Verdict(EQUAL if is_equal else NOT_DISTINGUISHABLE, bound)
     return words
-
-
-def verdicts_together(
-    decided: Mapping[str, str], log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY
-) -> dict[str, str]:
-    """Return the words of several ratios for one statement, which is right in 95 % of cases.
-
-    ``decided``: the words of the verdicts of the study, which are made together. *Equal* is not one of them unless all
-    bounds of equality hold at once, by Bonferroni. All ratios must have an error.
-    """
-    together = {}
-    for identity, verdict in decided.items():
-        bound = equal_within(log_ratios[identity], len(log_ratios))
-        is_equal = bound is not None and bound <= widest
-        together[identity] = NOT_DISTINGUISHABLE if verdict == EQUAL and not is_equal else verdict
-    return together
 
 
 def step_samples(runs: pd.DataFrame, rounds: pd.Series | None, looks: int = 1) -> dict[str, dict[str, Sample]]:
@@ -231,7 +219,8 @@ def verdict_metric(name: str, label: str, role: Denominator) -> Metric:
     """Return the metric of what may be said of a configuration and its baseline or reference."""
     definition = (
         f"faster or slower than the declared {role}, after Holm over all verdicts of the study; else equal, if "
-        "shown to differ by at most the study's precision, or 5 % where it has none; else not distinguishable; missing "
+        "shown to differ by at most the study's precision, or 5 % where it has none; else not distinguishable. Too few "
+        "runs: so many comparisons need more. Background load: fewer than three runs were without. Missing "
         "without an interval"
     )
     return Metric(name, label, definition, C, dtype=STRING, compared_with=role, shown=Shown.VERDICT)

@@ -93,7 +93,7 @@ def background_load(run: Run) -> Iterator[Diagnostic]:
     """Other processes computed during the measured windows, or earlier runs had left some behind."""
     if is_disturbed(run):
         cores = background_cores(run)
-        yield Diagnostic("background_cores", f"disturbed: other processes used {cores:.2f} cores during its windows")
+        yield Diagnostic("background_cores", f"disturbed by background load: {cores:.2f} cores")
     if survivors := run.facts["load"]["survivors_ended"]:
         yield Diagnostic("survivors_ended", f"ended before it, left by earlier runs: {', '.join(survivors)}")
 

@@ -99,7 +99,7 @@ METRICS = (
         summary=Summary.GEOMETRIC,
         missing=(only_in_tokens,),
         pages=(*RATIO_PAGES, COMPARISON),
-        related=("steadiness", "busy_cores"),
+        related=("steadiness", "background_cores"),
         of_logs=True,
     ),
     Metric(
@@ -113,7 +113,7 @@ METRICS = (
         value=token_throughput,
         summary=Summary.GEOMETRIC,
         pages=RATIO_PAGES,
-        related=("steadiness", "busy_cores"),
+        related=("steadiness", "background_cores"),
         of_logs=True,
     ),
     Metric(

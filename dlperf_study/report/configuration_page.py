@@ -25,7 +25,7 @@ MEASURED = ("throughput", "step_seconds", "step_variation", *PARTS_OF_STEP)
 OF_SOME_RUNS = ("loss_scale", "skipped_steps", "compile_seconds")
 RUN_COLUMNS = (
     *("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "computed_in", *OF_SOME_RUNS),
-    *("busy_cores_during", "run_seconds"),
+    *("background_cores", "disturbed", "run_seconds"),
 )
 PANEL_INCHES = 1.9
 TAIL_LINES = 8

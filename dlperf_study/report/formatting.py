@@ -38,7 +38,6 @@ WIDTH_DIGITS = 2
 MOST_DIGITS = 5
 #: Display names of values that are no parts: libraries, levels of parameters, and what published sources and logs use.
 _NAMES = {
-    "busy_cores": "busy cores",
     "data_parallel": "data parallel",
     "sgd": "SGD",
     "adamw": "AdamW",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, RATIOS
+from dlperf_study.metrics.comparison import BACKGROUND_LOAD, EQUAL, NOT_DISTINGUISHABLE, RATIOS, TOO_FEW_RUNS
 from dlperf_study.report import context
 from dlperf_study.report.formatting import MOST_NAMED, is_missing
 from dlperf_study.report.macros import configuration_keys, short_names
@@ -95,6 +95,9 @@ class _Macros:
             both = f"{name} {comparison.replace('as ', 'and ', 1)}"
             ratio = "" if claim.is_vague else f"{ratio}, "
             return f"{both} can't be distinguished with these runs{claim.adjusted_for_others}: {ratio}{rates}."
+        if claim.word in (TOO_FEW_RUNS, BACKGROUND_LOAD):
+            both = f"{name} {comparison.replace('as ', 'and ', 1)}"
+            return f"{both}: {ratio}, {rates}; {claim.no_outcome_reason}."
         if claim.is_vague:
             [verdict] = _plain([claim.only_verdict])
             return f"{verdict}, {rates}."

@@ -20,7 +20,7 @@ _MARKS = re.compile(r"(?<![a-z])(?<![a-z] )[a-z]{1,2}(?:,[a-z]{1,2})*$")
 SIGNED = (-math.inf, math.inf)
 _MACRO = re.compile(r"\\@namedef\{dlperf@[^}/]*/[^}/]*/\w+\}\{(.*)\} % (.*)")
 #: As in ``4 of 14 configurations train slower than their reference``.
-_COUNTS = re.compile(r"(\d+|none) of (\d+) (configurations? [a-z' ]+|can be told from its \w+)")
+_COUNTS = re.compile(r"(\d+) of (\d+) configurations? ([a-z' ]+|\(.*?\))")
 _IN_ALT = re.compile(r"([\d.,\u202f\u2212]+(?: \[[^\]]*\])?)")
 
 Cells = dict[tuple[str, str], str]
@@ -128,7 +128,7 @@ def test_the_results_of_a_paper_count_what_the_pages_count(golden):
     on_pages = [
         counts for page in ("comparison", "scaling") for counts in _COUNTS.findall(opening(golden["pages"][page]))
     ]
-    assert len(on_pages) >= 4
+    assert len(on_pages) >= 2
     assert in_paper == on_pages
 
 

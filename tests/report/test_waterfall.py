@@ -17,8 +17,7 @@ from dlperf_study.report import figures, tables
 from dlperf_study.report.figures.style import COLUMN, PAGE
 from dlperf_study.report.figures.waterfall_figure import printed_waterfall
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.sentences.step_sentences import waits
-from dlperf_study.report.tables.waterfall_table import causes, printed_causes, waterfalls
+from dlperf_study.report.tables.waterfall_table import printed_causes, waterfalls
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import study
 
@@ -53,30 +52,6 @@ def test_what_a_recipe_adds_is_found_under_its_cause(recipe, cause, seconds):
     for name, estimate in steps.causes.items():
         if name != cause:
             assert abs(estimate.mean) < 0.002, name
-
-
-@pytest.mark.parametrize(("precision", "freedom"), [(0.05, 3), (None, 7)])
-def test_where_precise_rates_ended_measuring_the_later_half_of_the_runs_tells_the_error(precision, freedom):
-    one, two = (configuration(devices_per_node=count) for count in (1, 2))
-    planned = [Planned(one, _ALONE, 8), Planned(two, Recipe(exposed_seconds=0.01, noise=0.002), 8, baseline=one)]
-    dataset = study(*planned, precision=precision)
-    [steps] = waterfalls(dataset).values()
-    assert {estimate.freedom for estimate in steps.causes.values() if estimate.error} == {freedom}
-    assert steps.measured.freedom == freedom
-    assert [wait.share.freedom for wait in waits(dataset, "exposed_seconds")] == [freedom]
-
-
-@pytest.mark.parametrize(("precision", "reason"), [(0.05, "in the later half"), (None, "")])
-def test_a_difference_without_an_interval_says_which_rounds_it_lacks(precision, reason):
-    """Of eight rounds the baseline has five; of these two are of the later half."""
-    one, two = (configuration(devices_per_node=count) for count in (1, 2))
-    planned = [Planned(one, _ALONE, 8), Planned(two, Recipe(exposed_seconds=0.01, noise=0.002), 8, baseline=one)]
-    dataset = study(*planned, precision=precision)
-    is_missing_run = (dataset.runs["identity"] == one.identity) & dataset.runs["round"].isin([5, 6, 7])
-    [row] = causes(replace(dataset, runs=dataset.runs[~is_missing_run])).rows
-    reasons = {cell.footnote for cell in row if cell.footnote}
-    assert all(f"three common rounds {reason}" in footnote for footnote in reasons)
-    assert bool(reasons) is bool(reason)
 
 
 def test_an_uneven_rank_is_load_imbalance_and_not_scaling_of_computation():

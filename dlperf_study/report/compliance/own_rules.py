@@ -91,7 +91,7 @@ def _quiet(dataset: Dataset) -> RuleResult:
     if reason := why_not_measured(dataset, runs):
         return RuleResult.not_applicable(reason)
     disturbed = context.disturbed_runs(dataset)
-    busy = f"other programs kept cores busy before or during {disturbed} of {counted(len(runs), 'run')}"
+    busy = f"background load disturbed {disturbed} of {counted(len(runs), 'run')}"
     return RuleResult.of(not disturbed, busy)
 
 

@@ -11,6 +11,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.target_precision import MOST_FURTHER_ROUNDS
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.drift import RoundEffect, round_effects
+from dlperf_study.metrics.outcome import disturbed_configurations
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.report import context
@@ -29,13 +30,11 @@ from dlperf_study.report.tables.diagnostic_tables import MOST_KINDS, diagnostic_
 from dlperf_study.report.tables.missing import explain_unmeasured
 from dlperf_study.study.job import Outcome
 
-#: From this share of disturbed runs on a page begins with them.
-MANY_DISTURBED = 0.25
 #: What diagnostics are about of which other sentences tell.
 _REPORTED_BEFORE = frozenset(subject_label(name) for name in ("outcome", "runs_completed"))
 _BACKGROUND_LOAD = subject_label("background_cores")
 _MORE_RUNS = "Measure more runs"
-_AGAIN = "Measure again on a quiet machine"
+_AGAIN = "Re-run on an idle machine"
 #: So many rounds that differ are named.
 _MOST_ROUNDS = 3
 
@@ -91,11 +90,12 @@ def _remedy(dataset: Dataset) -> str:
 
 
 def _disturbance(dataset: Dataset) -> str:
-    """Return during how many runs the machine did other work; empty where these are few."""
-    disturbed, total = context.disturbed_runs(dataset), len(context.completed_runs(dataset))
-    if disturbed < MANY_DISTURBED * total or not disturbed:
+    """Return during how many runs there was background load; empty if no number is of such a run."""
+    disturbed = disturbed_configurations((dataset.whole or dataset).runs) & set(dataset.configurations["identity"])
+    if not disturbed:
         return ""
-    return f"background load disturbed {disturbed} of {counted(total, 'run')}"
+    runs = f"{context.disturbed_runs(dataset)} of {counted(len(context.completed_runs(dataset)), 'run')}"
+    return f"background load disturbed {runs}, so no outcome is claimed for {counted(len(disturbed), 'configuration')}"
 
 
 def _imprecision(dataset: Dataset) -> str:

@@ -1,6 +1,5 @@
 """Sentences on ratios of throughputs to a declared baseline or reference: none claims more than its verdict."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +11,16 @@ from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import (
+    BACKGROUND_LOAD,
     EQUAL,
     FASTER,
     NOT_DISTINGUISHABLE,
     RATIOS,
     SLOWER,
+    TOO_FEW_RUNS,
     UNCLEAR,
     Throughputs,
     throughput_ratio,
-    verdicts_together,
-    widest_equality,
 )
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.report.formatting import (
@@ -37,10 +36,7 @@ from dlperf_study.report.sentences.names import (
     PERCENT,
     Names,
     answer,
-    intervals_together,
-    is_vague,
     is_vague_column,
-    range_text,
     ratio_error,
     two_rates,
 )
@@ -55,8 +51,6 @@ from dlperf_study.study.plan import Entry
 #: So many claims have a sentence each; of more, those with the same verdict share one.
 MOST_CLAIMS = 4
 _SUBJECTS: dict[Denominator, str] = {"baseline": "scaling", "reference": "what is faster"}
-#: Between what the ratio is where the verdict is right.
-_KNOWN_OF = {FASTER: (1.0, math.inf), SLOWER: (0.0, 1.0)}
 _UNKNOWN_AMOUNT = ", by how much these runs can't tell"
 _COMPARED = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
 
@@ -136,9 +130,21 @@ class Claim:
             times = "" if self.is_vague else f"{times}, "
             unclear = f"{both} can't be distinguished with these runs{self.adjusted_for_others}"
             return f"{unclear}: {times}{rates}{self._disbelief}."
+        if self.word in (TOO_FEW_RUNS, BACKGROUND_LOAD):
+            both = f"{self.name} {self.comparison.replace('as ', 'and ', 1)}"
+            return f"{both}: {times}, {rates}; {self.no_outcome_reason}{self._disbelief}."
         if self.is_vague:
             return f"{self.only_verdict}, {rates}{reason}."
         return f"{self.name} trains {times} as fast {self.comparison}{self._of_ideal}, {rates}{reason}."
+
+    @property
+    def no_outcome_reason(self) -> str:
+        """Why neither *faster*, *slower* nor *equal* is claimed, although there is an interval."""
+        if self.word == BACKGROUND_LOAD:
+            return "no outcome, because fewer than three runs of one of them were without background load"
+        missing = int(getattr(self.row, f"{RATIOS[self.role]}_rounds_missing"))
+        noun = "run" if self.dataset.plan.ingested_from else "round"
+        return f"{counted(missing, f'more {noun}')} {'is' if missing == 1 else 'are'} needed for a test"
 
     @property
     def is_vague(self) -> bool:
@@ -277,11 +283,8 @@ def _named(claims: Sequence[Claim], most_named: int) -> str:
 
 def _counted_sentences(claims: Sequence[Claim], most_named: int) -> Iterator[str]:
     believed = [claim for claim in claims if not claim.error_message]
-    ratios = {claim.row.identity: claim.log_ratio for claim in claims}
-    of_table = {claim.row.identity: claim.word for claim in claims}
-    verdict_words = verdicts_together(of_table, ratios, widest_equality(claims[0].dataset.plan))
-    for word in (FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE):
-        of_word = [claim for claim in believed if verdict_words[claim.row.identity] == word]
+    for word in (FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_RUNS, BACKGROUND_LOAD):
+        of_word = [claim for claim in believed if claim.word == word]
         if of_word:
             yield _counted_sentence(of_word, len(claims), word, most_named)
     disbelieved = [f"{claim.configuration} ({claim.error_message})" for claim in claims if claim.error_message]
@@ -302,38 +305,23 @@ def _not_counted(dataset: Dataset) -> Iterator[str]:
 
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str, most_named: int) -> str:
-    names = _named(claims, most_named)
-    ratios = _ratios_text(claims, total, word)
+    """Return how many configurations have this outcome, between what their ratios are, and which these are."""
+    names, role = _named(claims, most_named), claims[0].role
     share = f"{len(claims)} of {counted(total, 'configuration')}"
-    if word == NOT_DISTINGUISHABLE and len(claims) == total:
-        return _none_distinguishable(claims, ratios, most_named)
     verb, pronoun = ("trains", "its") if len(claims) == 1 else ("train", "their")
+    if word in (TOO_FEW_RUNS, BACKGROUND_LOAD):
+        most_missing = max(claims, key=lambda claim: getattr(claim.row, f"{RATIOS[role]}_rounds_missing") or 0)
+        return f"{share}{_ratios_text(claims)}: {most_missing.no_outcome_reason}: {names}."
     if word == NOT_DISTINGUISHABLE:
-        verdict = answer(f"{share} can't be told from {pronoun} {claims[0].role}")
-        return f"{verdict}, judged together{ratios}: {names}."
-    verdict = answer(f"{share} {verb} {_COMPARED[word]} {pronoun} {claims[0].role}")
-    return f"{verdict}{ratios or _UNKNOWN_AMOUNT}: {names}."
+        sentence = answer(f"{share} can't be told from {pronoun} {role}")
+    else:
+        sentence = answer(f"{share} {verb} {_COMPARED[word]} {pronoun} {role}")
+    return f"{sentence}{_ratios_text(claims)}: {names}."
 
 
-def _ratios_text(claims: Sequence[Claim], total: int, word: str) -> str:
-    """Return between what the ratios of claims with one verdict are, in brackets; empty where one of them is vague."""
-    limits, log_ratios = _KNOWN_OF.get(word, (0.0, math.inf)), [claim.log_ratio for claim in claims]
-    if any(map(is_vague, intervals_together(log_ratios, total, True, limits))):
-        return ""
-    printed = range_text(log_ratios, total, is_ratio=True, limits=limits)
-    return f" (all ratios together are within {printed})" if len(claims) > 1 else f" ({printed} times, judged together)"
-
-
-def _none_distinguishable(claims: Sequence[Claim], ratios: str, most_named: int) -> str:
-    """Return that judged together no claim has another verdict, and which have one if they are judged alone.
-
-    ``ratios``: between what the ratios are, in brackets.
-    """
-    role, total = claims[0].role, len(claims)
-    decided = [claim for claim in claims if claim.word != NOT_DISTINGUISHABLE]
-    if not decided:
-        subject = _SUBJECTS[role]
-        return f"{NOTHING} on {subject}: judged together, none of {total} can be told from its {role}{ratios}."
-    alone = first_of([f"{claim.configuration} is {claim.verdict}" for claim in decided], most_named, "; ")
-    together = answer(f"None of {total} configurations is shown to be faster or slower")
-    return f"{together} than its {role}{ratios}; judged alone, {alone}."
+def _ratios_text(claims: Sequence[Claim]) -> str:
+    """Return between what the ratios of some claims are, in brackets."""
+    column = RATIOS[claims[0].role]
+    ordered = sorted(claims, key=lambda claim: float(getattr(claim.row, column)))
+    least, most = (column_text(claim.row, column) for claim in (ordered[0], ordered[-1]))
+    return f" ({least} times)" if least == most else f" ({least} to {most} times)"

@@ -9,12 +9,14 @@ import pandas as pd
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import (
+    BACKGROUND_LOAD,
     COMPUTATION,
     EQUAL,
     EXCHANGE,
     INPUT,
     NOT_DISTINGUISHABLE,
     SEVERAL,
+    TOO_FEW_RUNS,
     UNCLEAR,
 )
 from dlperf_study.metrics.statistics import log_ratio
@@ -134,6 +136,11 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
         return f"{row.label} is as fast, within {equality} ({times})."
     if row.verdict == NOT_DISTINGUISHABLE:
         return f"{row.label} is {NOT_DISTINGUISHABLE} from it ({times})."
+    if row.verdict == TOO_FEW_RUNS:
+        missing = int(row.relative_throughput_rounds_missing)
+        return f"{row.label} is {times} as fast; {missing} more {'round is' if missing == 1 else 'rounds are'} needed."
+    if row.verdict == BACKGROUND_LOAD:
+        return f"{row.label} is {times} as fast; no outcome, because of background load."
     if same_program(row, reference):
         explanation = "Both run the same program on one device, so this is no difference between the two."
     elif is_missing(row.difference_lies_in):

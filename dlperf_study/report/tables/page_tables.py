@@ -230,7 +230,7 @@ def stability(dataset: Dataset) -> Table:
     else:
         limited = LIMITED if dataset.runs[list(LIMITED)].notna().any(axis=None) else ()
         further = (*_VARIATION, *limited, *_precision_columns(dataset))
-        columns = ("outcome", *further, "busy_cores_during", "waited_seconds", "run_seconds")
+        columns = ("outcome", *further, "background_cores", "disturbed", "waited_seconds", "run_seconds")
         notes = (*map(defined, further), *computation_notes(dataset))
     return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
 

@@ -1,21 +1,14 @@
 """The tables of a study's own numbers and runs: each takes the dataset and returns a table with its whole caption."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from itertools import combinations
-from math import isqrt
 from operator import attrgetter
 from typing import Any
 
 import pandas as pd
 
-from dlperf_study.core.wording import counted, first_of
-from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, names_of_users
-from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER, verdicts, widest_equality
-from dlperf_study.metrics.statistics import Estimate, log_ratio
 from dlperf_study.report import context
 from dlperf_study.report.formatting import integer, is_missing, listed, model_name
 from dlperf_study.report.section import evidence_anchor
@@ -29,17 +22,13 @@ from dlperf_study.report.tables.table_builders import (
     factor_column,
     grouped_table,
     label_column,
-    labelled_series,
     run_column,
     table_of_configurations,
     table_of_groups,
     table_of_runs,
-    verdict_text,
 )
 from dlperf_study.study.job import Outcome
 
-#: Of how many configurations every pair is compared, and how many pairs are named.
-MOST_IN_PAIRS, MOST_PAIRS = 100, 20
 _TOKENS_AND_FLOPS = (
     "A sample is a sequence, and all its positions are tokens. FLOPs of a sequence, forward and backward: 6 for each "
     "weight that multiplies a token, and 12 x layers x hidden x sequence length² for attention, of which a causal mask "
@@ -58,7 +47,7 @@ def measured(dataset: Dataset) -> Table:
     utilisation = context.known_columns(dataset.configurations, ("mfu", "hfu"))
     # On a phone the first columns are what is seen.
     columns = (*rates, *_ratios(dataset), *utilisation, *_baseline_rate(dataset), "runs_completed")
-    notes = (*map(defined, (*rates, *utilisation)), *_flops_note(dataset), *_indistinguishable(dataset))
+    notes = (*map(defined, (*rates, *utilisation)), *_flops_note(dataset))
     return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
 
 
@@ -98,7 +87,7 @@ def scaling(dataset: Dataset) -> Table:
     )
     columns = (*rates, *ratios, *baselines)
     definitions = map(defined, ratios)
-    notes = (*definitions, *comparison_notes(dataset), *_indistinguishable(dataset))
+    notes = (*definitions, *comparison_notes(dataset))
     return table_of_configurations(dataset, "scaling", "Scaling", columns, notes)
 
 
@@ -171,76 +160,6 @@ def _parameters(dataset: Dataset) -> Iterator[str]:
     for _, rows in context.measured(dataset).groupby("model", sort=False):
         counts = listed(map(integer, ordered_levels(rows["parameters"])))
         yield f"{model_name(rows.iloc[0])}: {counts or 'an unknown number of'} parameters on rank 0."
-
-
-def _indistinguishable(dataset: Dataset) -> Iterator[str]:
-    """Yield, for a number of devices and model, the pairs of series that are equal or not distinguishable.
-
-    All pairs of the page are judged together; a configuration that is faster or slower than its baseline or reference
-    by its own verdict is not listed with it. Of each setting the first pairs are named, and the others counted.
-    """
-    different, different_pairs = _different_pairs(dataset), set[str]()
-    labels = {name: label for label, of_series in labelled_series(dataset) for name in of_series}
-    needed = dataset.configurations[["identity", "model", "own_program", "world_size"]]
-    rows = needed.set_index("identity", drop=False).loc[list(labels)].assign(series=list(labels.values()))
-    throughputs = dataset.throughputs
-    ratios: dict[str, dict[str, Estimate]] = {}
-    for (_, world_size), group in rows.groupby(["model", "world_size"], sort=False):
-        setting = f"{model_name(group.iloc[0])} on {counted(world_size, 'device')}"
-        measured = group[group["identity"].isin(throughputs)]
-        ratios[setting] = {}
-        if len(measured) > MOST_IN_PAIRS:
-            yield f"{setting}: {len(measured)} configurations, too many to compare each with every other one here."
-            continue
-        for first, second in combinations(measured[["identity", "series"]].itertuples(index=False), 2):
-            pair = f"{first.series} and {second.series}"
-            if frozenset((first.identity, second.identity)) in different:
-                different_pairs.add(f"{setting}: {pair}")
-            ratio = log_ratio(throughputs[str(first.identity)], throughputs[str(second.identity)])
-            ratios[setting][pair] = ratio
-    yield from _undecided_pairs(ratios, widest_equality(dataset.plan), different_pairs)
-
-
-def _different_pairs(dataset: Dataset) -> set[frozenset[str]]:
-    """Return the identities of each configuration and of its baseline or reference, where one is faster."""
-    rows = dataset.configurations
-    pairs: set[frozenset[str]] = set()
-    for role, verdict in VERDICTS.items():
-        different = rows[rows[verdict].isin([FASTER, SLOWER])]
-        pairs.update(map(frozenset, zip(different["identity"], different[f"{role}_identity"], strict=True)))
-    return pairs
-
-
-def _undecided_pairs(
-    ratios: Mapping[str, Mapping[str, Estimate]], widest: float, different: Collection[str]
-) -> Iterator[str]:
-    """Yield for each setting the pairs that are equal or not distinguishable; ``ratios``: by setting and pair.
-
-    Where that is all pairs of three series or more, they are counted. ``different``: those that are neither.
-    """
-    of_page = {f"{setting}: {pair}": ratio for setting, pairs in ratios.items() for pair, ratio in pairs.items()}
-    decided = verdicts(of_page, widest)
-    for setting, pairs in ratios.items():
-        undecided = defaultdict[str, list[str]](list)
-        for pair in pairs:
-            verdict = decided[f"{setting}: {pair}"]
-            if f"{setting}: {pair}" in different:
-                continue
-            if verdict.word in (EQUAL, NOT_DISTINGUISHABLE) and verdict.equal_within is not None:
-                undecided[verdict_text(verdict.word, verdict.equal_within)].append(pair)
-        if len(pairs) > 1 and len(undecided[NOT_DISTINGUISHABLE]) == len(pairs):
-            yield f"{setting}: no two of the {_series_of(len(pairs))} series can be told apart."
-            continue
-        phrases = []
-        for judgement, undecided_pairs in undecided.items():
-            phrases += [f"{judgement}: {undecided_pairs[0]}", *undecided_pairs[1:]] if undecided_pairs else []
-        if phrases:
-            yield f"{setting}, {first_of(phrases, MOST_PAIRS, '; ')}."
-
-
-def _series_of(pairs: int) -> int:
-    """Return of how many series these are all pairs: n (n - 1) / 2 of n."""
-    return (1 + isqrt(1 + 8 * pairs)) // 2
 
 
 #: What each run has; a column of which no run has a number, or all have 0, is left out.

@@ -17,7 +17,7 @@ def busy(configurations: int = 2, **changes: object) -> Dataset:
 
 def test_diagnostics_of_one_subject_are_one_group_with_their_number():
     dataset = busy()
-    [group] = [group for group in diagnostic_groups(dataset) if group.subject == "Busy cores"]
+    [group] = [group for group in diagnostic_groups(dataset) if group.subject == "Background load"]
     assert (group.severity, group.count, group.configurations) == ("warning", 6, "all 2 configurations")
     assert len(group.rows) == 2
 
@@ -31,7 +31,7 @@ def test_a_few_of_many_configurations_are_named_and_more_are_counted():
     identities = dataset.diagnostics["identity"].dropna().unique()
     for count, named in ((1, "Seed 0 · 1 device"), (4, "4 of 6 configurations")):
         rows = dataset.diagnostics[dataset.diagnostics["identity"].isin(identities[:count])]
-        rows = rows[rows["subject"] == "busy_cores"]
+        rows = rows[rows["subject"] == "background_cores"]
         [group] = diagnostic_groups(replace(dataset, diagnostics=rows))
         assert group.configurations == named
 
@@ -42,7 +42,7 @@ def test_details_are_on_quality_or_on_the_summary_where_nobody_asks_for_quality(
     quality = DiagnosticOverview(dataset, "quality")._repr_html_()
     assert '<h2 id="diagnostics">' in quality
     assert "<details" in quality
-    assert "kept 1.50 cores busy" in quality
+    assert "disturbed by background load: 1.50 cores" in quality
     line = DiagnosticOverview(dataset, "scaling")._repr_html_()
     assert '<a href="quality.html#diagnostics">6 warnings</a>' in line
     assert "<details" not in line

@@ -15,7 +15,6 @@ from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.missing import explain_missing_interval
-from dlperf_study.report.tables.study_tables import MOST_PAIRS
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.study import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_lines, write_run, write_study
@@ -111,13 +110,6 @@ def test_a_warning_about_cores_is_one_row_wherever_there_are_rates(question):
     assert cores[2].text == "1, 2, 3"
 
 
-def test_where_no_two_series_can_be_told_apart_one_sentence_says_so():
-    frameworks = ("paddle_collective", "torch_ddp", "horovod_torch")
-    planned = [Planned(configuration(framework=framework), Recipe(noise=0.05)) for framework in frameworks]
-    notes = [note for note in tables.measured(study(*planned, precision=0.001)).notes if "told apart" in note]
-    assert notes == ["ResNet-50 on 1 device: no two of the 3 series can be told apart."]
-
-
 def test_a_study_without_references_or_breakdown_gives_the_reason(snapshot):
     table = tables.comparison(on_devices(1))
     assert (table.is_empty, table.empty) == (True, snapshot)
@@ -159,22 +151,6 @@ def test_a_batch_that_cant_be_shared_is_no_batch_of_zero():
     table = tables.scaling(study(*planned, scaling="strong"))
     assert set(table.groups) == {""}
     assert table.column(COLUMNS["batch_per_device"].label) == ["16", MISSING]
-
-
-def test_what_the_runs_cant_tell_apart_is_not_ranked():
-    planned = [
-        Planned(configuration(framework=name), Recipe(noise=0.05)) for name in ("paddle_collective", "torch_ddp")
-    ]
-    dataset = study(*planned, precision=0.001)
-    assert tables.scaling(dataset).column(COLUMNS["baseline_verdict"].label) == ["baseline", "not distinguishable"]
-    assert any("not distinguishable" in note for note in tables.measured(dataset).notes)
-
-
-def test_of_many_pairs_that_are_alike_the_first_are_named_and_the_others_counted():
-    dataset = study(*(Planned(configuration(seed=seed), ALONE) for seed in range(8)), precision=0.5)
-    [note] = [note for note in tables.measured(dataset).notes if "Seed 0 and Seed 1" in note]
-    assert note.endswith(f"; and {8 * 7 // 2 - MOST_PAIRS} more.")
-    assert note.count(" and Seed ") == MOST_PAIRS
 
 
 def test_a_quick_study_is_labelled_on_every_table(paths):
@@ -253,7 +229,7 @@ def test_a_rate_whose_steps_are_not_steady_says_so(paths):
 def test_a_throughput_of_a_busy_machine_says_so_on_page_and_in_print(build, snapshot):
     quiet, busy = configuration(devices_per_node=1), configuration(devices_per_node=2)
     table = build(study(Planned(quiet), Planned(busy, Recipe(busy_cores=1.5))))
-    [footnote] = [footnote for footnote in table.footnotes if "busy" in str(footnote)]
+    [footnote] = [footnote for footnote in table.footnotes if "background load" in str(footnote)]
     assert footnote == snapshot
     assert footnote in latex_table(table, "example")
 
@@ -262,7 +238,7 @@ def test_only_runs_that_count_make_a_throughput_doubtful_and_they_share_a_footno
     first = configuration()
     write_titled(paths, [Planned(first)])
     write_run(paths, first, 4, Recipe(busy_cores=1.5, outcome="timeout", reason="no end"))
-    assert not [footnote for footnote in tables.measured(collect(paths)).footnotes if "busy" in str(footnote)]
+    assert not [footnote for footnote in tables.measured(collect(paths)).footnotes if "background load" in str(footnote)]
     for repetition_number, busy_cores in ((1, 0.5), (3, 1.75)):
         load = {"busy_cores_before": 0.0, "busy_cores_during": busy_cores, "survivors_ended": [], "waited_seconds": 0.0}
         change(paths.configuration(first.identity).run(repetition_number), load=load)
