@@ -177,7 +177,8 @@ def format_bounded(
 ) -> tuple[str, str]:
     """Return a value and its interval, with the digits that the interval's width allows; "" for no interval.
 
-    Of what is positive, or negative, with all of its interval, each number has two digits at least.
+    Of what is positive, or negative, with all of its interval, each bound has two digits at least, and the value three:
+    who divides one printed value by another gets the printed ratio.
 
     Each end has the digits that it needs itself: one that is not 0 is not printed as 0, and one that rounding would put
     on ``decision``, the value that a verdict is about, has one decimal more. An end that even this puts there is as
@@ -199,7 +200,8 @@ def format_bounded(
         return max(decimals, _decimals(bound, WIDTH_DIGITS)) if has_sign else decimals
 
     ends = [_rounded(end, _decimals_of_end(end, decimals_of(end), decision)) for end in (low, high)]
-    return _rounded(value, decimals_of(value)), f"[{', '.join(ends)}]"
+    of_value = max(decimals, _decimals(value, PLAIN_DIGITS)) if has_sign else decimals
+    return _rounded(value, of_value), f"[{', '.join(ends)}]"
 
 
 def value_text(
