@@ -21,7 +21,7 @@ def test_every_module_of_the_benchmarks_can_be_imported(name):
 
 @pytest.mark.slow
 def test_a_simulated_study_is_what_its_evidence_would_be():
-    from benchmarks.coverage import NOISES, simulated, check_evidence
+    from benchmarks.coverage import NOISES, check_evidence, simulated
 
     check_evidence(simulated(NOISES["linear fall of 3 %"], 6, 4, np.random.default_rng(0)))
 

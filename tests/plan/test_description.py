@@ -57,7 +57,7 @@ def test_a_configuration_that_does_not_fit_has_no_runs_to_do(snapshot):
 def test_precision_blocks_and_what_gives_no_number_are_said(snapshot):
     plan = two_sizes(precision=0.02, max_repeats=7, time_budget_minutes=30.0)
     assert describe(plan) == snapshot
-    assert "Rounds are added" not in describe(two_sizes())
+    assert "Measuring ends" not in describe(two_sizes())
     text = describe(two_sizes(), unmeasured={"NCCL-reported": 2, "traced": 1})
     assert text == snapshot
     assert "nor in their time" not in describe(two_sizes())

@@ -9,6 +9,8 @@ import pytest
 from dlperf_study.audit.published import load, read_source
 from dlperf_study.audit.published.same_question import SameQuestion
 from dlperf_study.core.errors import StudyFileError
+from dlperf_study.core.resources import PARAMS
+from dlperf_study.metrics.statistics import rounds_needed
 from dlperf_study.programs import frameworks
 from dlperf_study.study.configuration import study_parameters
 from dlperf_study.study.plan import build_plan
@@ -158,7 +160,7 @@ BY_TIME = ("max_warmup_seconds", "measured_seconds")
 
 
 def test_arcface_and_resnet50_measure_the_iterations_of_their_sources():
-    assert fixed("arcface", "warmup_steps", "measured_steps", "repeats", *BY_TIME) == (50, 100, 5, 0, 0)
+    assert fixed("arcface", "warmup_steps", "measured_steps", "repeats", *BY_TIME) == (50, 100, 6, 0, 0)
     assert fixed("resnet50", "warmup_steps", "measured_steps", *BY_TIME) == (20, 100, 0, 0)
 
 
@@ -265,10 +267,16 @@ def test_no_run_of_quickstart_needs_more_than_two_cores(quick):
     assert max(threads) == 2
 
 
-def test_quickstart_asks_for_intervals_within_six_minutes():
+def test_quickstart_measures_six_rounds_and_has_time_to_repeat_disturbed_ones():
     study = load_study("quickstart")
-    # Half a minute is for its report.
-    assert (study.precision, study.time_budget_minutes) == (0.1, 5.5)
+    assert (study.precision, study.time_budget_minutes) == (None, 8)
     plan = build_plan(study, cluster(1, 2), refuse_unbuilt)
     runs = {(c.repeats, c.measured_seconds, c.breakdown_from) for c in (entry.configuration for entry in plan.entries)}
     assert runs == {(6, 2.0, 4)}
+
+
+@pytest.mark.parametrize("name", [file.stem for file in sorted((PARAMS / "studies").glob("*.yaml"))])
+def test_a_shipped_study_has_as_many_rounds_as_its_outcomes_need_here(name):
+    plan = build_plan(load_study(name), cluster(1, 2), anything_goes)
+    assert plan.repeats == 6
+    assert plan.repeats >= rounds_needed(len(plan.runnable))

@@ -238,7 +238,9 @@ def test_only_runs_that_count_make_a_throughput_doubtful_and_they_share_a_footno
     first = configuration()
     write_titled(paths, [Planned(first)])
     write_run(paths, first, 4, Recipe(busy_cores=1.5, outcome="timeout", reason="no end"))
-    assert not [footnote for footnote in tables.measured(collect(paths)).footnotes if "background load" in str(footnote)]
+    assert not [
+        footnote for footnote in tables.measured(collect(paths)).footnotes if "background load" in str(footnote)
+    ]
     for repetition_number, busy_cores in ((1, 0.5), (3, 1.75)):
         load = {"busy_cores_before": 0.0, "busy_cores_during": busy_cores, "survivors_ended": [], "waited_seconds": 0.0}
         change(paths.configuration(first.identity).run(repetition_number), load=load)
