@@ -278,5 +278,5 @@ def test_quickstart_measures_six_rounds_and_has_time_to_repeat_disturbed_ones():
 @pytest.mark.parametrize("name", [file.stem for file in sorted((PARAMS / "studies").glob("*.yaml"))])
 def test_a_shipped_study_has_as_many_rounds_as_its_outcomes_need_here(name):
     plan = build_plan(load_study(name), cluster(1, 2), anything_goes)
-    assert plan.repeats == 6
-    assert plan.repeats >= rounds_needed(len(plan.runnable))
+    assert {entry.configuration.repeats for entry in plan.entries} == {6}
+    assert rounds_needed(max(1, len(plan.runnable))) <= 6
