@@ -46,7 +46,7 @@ SOURCES_FOLDER = PACKAGE_FOLDER / "audit" / "published" / "sources"
 #: An interval needs so many runs; further ones are asked for where it is still too wide.
 REPEATS_OF_INTERVAL = 3
 #: Rounds that a study with a precision may have where it does not say.
-DEFAULT_MAX_REPEATS = 10
+DEFAULT_MAX_REPEATS = 12
 SMALLEST_PRECISION, LARGEST_PRECISION = 0.0001, 0.5
 PRECISION_KEYS = ("precision", "max_repeats", "time_budget_minutes")
 
