@@ -113,7 +113,7 @@ def _runs_in_no_round(dataset: Dataset) -> pd.Series:
 
 
 def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return a wide frame as a long one; ``identity`` names each row, with its ``repetition``, else its position does.
+    """Return a wide frame as a long one; ``identity`` names each row, else its position does.
 
     Columns ``x_low`` and ``x_high`` hold the interval of ``x``; ``baseline_identity`` and ``reference_identity``
     name the rows that the ratios of a row are relative to.
@@ -122,8 +122,6 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
     for position, fields in enumerate(wide.to_dict("records"), 1):
         row = _drop_missing(fields)
         label = str(row.get("identity", f"row {position}"))
-        if "repetition" in row:
-            label += f", run {row['repetition']}"
         conditions = {name: value for name, value in row.items() if name not in _MEASURED}
         for metric in METRIC_COLUMNS:
             if metric not in row:
