@@ -29,7 +29,7 @@ _PANEL_INCHES, _LETTERS = 1.9, {"page": 32, "column": 24}
 _POINTS = "Throughput of one device against the number of devices. Points: measured, with 95 % intervals."
 _LINE = (
     "Line: the ring of nodes through the smallest and the largest of them. Band: 90 % interval of what was not "
-    "measured, as far as published series of nine laboratories test it; beyond, the line is dashed."
+    "measured, as far as enough laboratories test it; beyond, the line is dashed."
 )
 _IDEAL = "Dotted: every device as fast as at the least size."
 _NOTHING = "No series has a second size, so nothing can be predicted."
