@@ -2,9 +2,9 @@
 
 Launch from the root of the project, as root: ``python -m benchmarks.predicted_link [--rate 50mbit]``. The
 hosts are network namespaces of this machine, each with a shaped link of its own, and share its cores; a step mostly
-exchanges, and the link does not depend on the load. It prints what the ring of nodes and the physical model say of four
-hosts, and what was measured there, and ends with 1 if the 90 % interval of the prediction does not reach that of the
-measurement. Where no hosts can be made it says so and ends with 0.
+exchanges, and the link does not depend on the load. It prints what the ring of nodes says of four hosts, and what was
+measured there, and ends with 1 if the 90 % interval of the prediction does not reach that of the measurement. Where no
+hosts can be made it says so and ends with 0.
 """
 
 import argparse
@@ -19,11 +19,9 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.metrics.statistics import Interval
 from dlperf_study.prediction.curves import Unit
-from dlperf_study.prediction.intervals import interval
+from dlperf_study.prediction.intervals import interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate
-from dlperf_study.prediction.physical_model import model_of
 from dlperf_study.report.predictions import study_curves
-from dlperf_study.report.tables.scenario_tables import model_text
 from tests.clusters.namespaces import Host, namespaces
 from tests.clusters.ssh_hosts import SERVER, running_servers
 from tests.command_line import finish, workplace
@@ -54,8 +52,6 @@ ssh: {{config_file: {config}}}
 """
 #: How long the study may take.
 LIMIT_SECONDS = 3600
-#: The share of intervals.
-SHARE = 0.9
 PROGRAMS = (SERVER, "ip", "tc", "unshare", "ssh", "ssh-keygen")
 
 
@@ -80,22 +76,17 @@ def compare(dataset: Dataset) -> bool:
     """Print the predictions for four hosts and what was measured; return whether the intervals meet."""
     [whole] = [curve for curve in study_curves(dataset) if curve.unit == Unit.NODE]
     curve, measured = whole.until(2), whole.last
-    log_rate = predicted_log_rate(curve, measured.units)
-    predicted = interval(curve, measured.units, log_rate, SHARE)
+    log_rate, score = predicted_log_rate(curve, measured.units), tested_score(curve, measured.units)
+    if isinstance(score, str):
+        raise SystemExit(f"no interval: {score}")
+    predicted = interval(curve, score, log_rate)
     of_measured = measured.log_rate.factor_interval() or Interval(measured.rate, measured.rate)
     print(f"measured on {measured.units} hosts: {_text(measured.rate, of_measured)} samples/s")
-    print(f"node ring, from 1 and 2: {_text(log_rate.factor, predicted)}: {_error(log_rate.factor, measured.rate)}")
-    model = model_of(curve)
-    if isinstance(model, str):
-        print(f"physical model, from 1 and 2: {model}")
-    else:
-        rate = model.rate(measured.units)
-        print(f"physical model, from 1 and 2: {rate:.4g}: {_error(rate, measured.rate)}; {model_text(model)}")
+    error = 100 * (log_rate.factor / measured.rate - 1)
+    print(f"node ring, from 1 and 2: {_text(log_rate.factor, predicted)}: error {error:+.1f} %")
     for point in whole.points:
-        alone = point.parts.exchange_seconds if point.parts else None
-        exchange = f", exchange alone {alone:.3g} s" if alone else ""
-        print(f"{counted(point.units, 'host')}: {point.rate:.4g} samples/s{exchange}")
-    return predicted is not None and predicted.low <= of_measured.high and of_measured.low <= predicted.high
+        print(f"{counted(point.units, 'host')}: {point.rate:.4g} samples/s")
+    return predicted.low <= of_measured.high and of_measured.low <= predicted.high
 
 
 def main() -> int:
@@ -112,12 +103,8 @@ def main() -> int:
         return int(not compare(measure(options.rate, Path(folder))))
 
 
-def _text(rate: float, held: Interval | None) -> str:
-    return f"{rate:.4g} [{held.low:.4g}, {held.high:.4g}]" if held else f"{rate:.4g}"
-
-
-def _error(predicted: float, measured: float) -> str:
-    return f"error {100 * (predicted / measured - 1):+.1f} %"
+def _text(rate: float, held: Interval) -> str:
+    return f"{rate:.4g} [{held.low:.4g}, {held.high:.4g}]"
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ def test_pages_say_nothing_of(page, what):
     assert re.findall(FORBIDDEN[what], page.read_text(encoding="utf-8")) == []
 
 
-#: Drawings, which are no pictures of a page: by hand, by `python -m tools.prediction_page`, and by a benchmark.
-DRAWN = {"idea.svg", "prediction-back-test.svg", "prediction-simulation.svg"}
+#: Drawings by hand, which are no pictures of a page.
+DRAWN = {"idea.svg"}
 
 
 def test_the_images_are_shown_and_are_pictures_of_a_page():

@@ -85,7 +85,6 @@ SLOW_FILES = {
     "models/test_transformer_libraries.py",
     "own_programs/test_examples.py",
     "own_programs/test_names_of_users.py",
-    "prediction/test_simulation.py",
     "report/figures/test_every_figure.py",
     "report/figures/test_study_figures.py",
     "report/pages/test_notebooks.py",

@@ -9,11 +9,8 @@ import pandas as pd
 
 from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.prediction.curves import Unit
-from dlperf_study.prediction.intervals import LEVELS
 from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of
-from dlperf_study.prediction.scenario import Scenario
 from dlperf_study.report.tables.prediction_tables import describe, prediction_table
-from dlperf_study.report.tables.scenario_tables import describe_scenarios, scenario_table
 from dlperf_study.study.configuration import MAX_STEPS
 
 
@@ -50,8 +47,8 @@ class StudyPredictions:
     def frame(self) -> pd.DataFrame:
         """A row for each size, by ``series`` and ``devices``, with rates, efficiencies and their intervals.
 
-        ``rate_low_90`` and ``rate_high_90`` are the ends of the interval of 90 %; missing where no claim is made, for
-        which ``reason`` says why.
+        ``rate_low_90`` and ``rate_high_90`` are the bounds of the 90 % interval; missing if there is none, with the
+        ``reason``.
         """
         rows = [_row(result, size) for result in predictions_of(self.results) for size in result.sizes]
         return pd.DataFrame(rows, columns=_COLUMNS).set_index(["series", "devices"])
@@ -68,59 +65,17 @@ class StudyPredictions:
         return prediction_table(self.results)._repr_html_()
 
 
-_ENDS = ("low", "high")
-
-
-def _bound(name: str, end: str, share: float) -> str:
-    """Return the column of an end of an interval, such as ``rate_low_90``."""
-    return f"{name}_{end}_{100 * share:.0f}"
-
-
 #: Also of a frame without rows, where no series can be predicted.
 _COLUMNS = [
-    *("series", "unit", "units", "devices", "rate", "efficiency"),
-    *(_bound(name, end, share) for name in ("rate", "efficiency") for share in LEVELS for end in _ENDS),
-    "reason",
-    "physical_model_rate",
+    *("series", "unit", "units", "devices", "rate", "rate_low_90", "rate_high_90"),
+    *("efficiency", "efficiency_low_90", "efficiency_high_90", "reason"),
 ]
 
 
 def _row(prediction: Prediction, size: PredictedSize) -> dict[str, object]:
     curve = prediction.curve
     row: dict[str, object] = {"series": curve.label, "unit": str(curve.unit), "units": size.units}
-    row |= {"devices": size.devices, "rate": size.rate, "efficiency": size.efficiency}
-    for name, intervals in (("rate", size.rate_intervals), ("efficiency", size.efficiency_intervals)):
-        for share, held in intervals.items():
-            row |= {_bound(name, end, share): getattr(held, end) if held else None for end in _ENDS}
-    return row | {"reason": size.reason, "physical_model_rate": size.model_rate}
-
-
-@dataclass(frozen=True)
-class StudyScenarios:
-    """What changes would give for each series of a study; a notebook shows them as a table."""
-
-    results: list[Scenario | Refusal]
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """A row for each size, by ``series`` and ``devices``: the rate without and with the changes, and the ratio."""
-        rows = []
-        for scenario in self.results:
-            if isinstance(scenario, Scenario):
-                about = {"series": scenario.curve.label, "unit": str(scenario.curve.unit)}
-                for size in scenario.sizes:
-                    rates = {"rate": size.rate, "changed_rate": size.changed_rate, "ratio": size.ratio}
-                    rows.append({**about, "units": size.units, "devices": size.devices, **rates})
-        columns = ["series", "unit", "units", "devices", "rate", "changed_rate", "ratio"]
-        return pd.DataFrame(rows, columns=columns).set_index(["series", "devices"])
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """Why the changes of a series can't be computed, by its label."""
-        return {result.curve.label: result.reason for result in self.results if isinstance(result, Refusal)}
-
-    def __repr__(self) -> str:
-        return describe_scenarios(self.results)
-
-    def _repr_html_(self) -> str:
-        return scenario_table(self.results)._repr_html_()
+    row |= {"devices": size.devices, "rate": size.rate, "efficiency": size.efficiency, "reason": size.reason}
+    for name, bounds in (("rate", size.rate_interval), ("efficiency", size.efficiency_interval)):
+        row |= {f"{name}_low_90": bounds and bounds.low, f"{name}_high_90": bounds and bounds.high}
+    return row

@@ -11,7 +11,7 @@ import pandas as pd
 from dlperf_study.api import overview
 from dlperf_study.api.comparison import StudyComparison
 from dlperf_study.api.plot import Plot, known_metrics, require
-from dlperf_study.api.predictions import StudyPredictions, StudyScenarios, requested_sizes
+from dlperf_study.api.predictions import StudyPredictions, requested_sizes
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import level, unknown_name
@@ -19,10 +19,8 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement, find_measurement, in_order, measurements_of
 from dlperf_study.dataset.measurement_comparison import compare_measurements
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
-from dlperf_study.prediction.scenario import what_if
-from dlperf_study.prediction.what_if import WhatIfError, choices
 from dlperf_study.report import sentences, tables
-from dlperf_study.report.predictions import study_curves, study_predictions
+from dlperf_study.report.predictions import study_predictions
 from dlperf_study.report.section import Part, Section
 from dlperf_study.report.sentences.names import PageSentences
 from dlperf_study.report.series import ordered_levels
@@ -176,24 +174,10 @@ class StudyResults:
     def predict(self, nodes: Sequence[int] = (), devices: Sequence[int] = ()) -> "StudyPredictions":
         """Return what numbers of nodes give that were not measured, or of devices in one node.
 
-        Without either, twice the largest measured size of each series, and each further doubling for which a claim is
-        made. Raises DlperfStudyError for both, and for a size that is not a whole number from 1 to 1,000,000.
+        Without either, twice the largest measured size of each series, and each further doubling that has an interval.
+        Raises DlperfStudyError for both, and for a size that is not a whole number from 1 to 1,000,000.
         """
         return StudyPredictions(study_predictions(self.dataset, *requested_sizes(nodes, devices)))
-
-    def what_if(
-        self, nodes: Sequence[int] = (), devices: Sequence[int] = (), **changes: str | int | float
-    ) -> "StudyScenarios":
-        """Return what changes would give by the physical model, next to what it gives without them.
-
-        ``changes``: as the command has them, such as ``link="10Gbit/s"``, ``gradients="fp16"`` or ``batch=64``. Without
-        sizes the largest measured one, and twice that. Raises WhatIfError for a change that does not exist or has
-        another value, and DlperfStudyError for sizes as ``predict`` does.
-        """
-        if not changes:
-            raise WhatIfError(f"give a change: {choices()}")
-        settings = {name: str(value) for name, value in changes.items()}
-        return StudyScenarios(what_if(study_curves(self.dataset), settings, *requested_sizes(nodes, devices)))
 
     @cached_property
     def measurements(self) -> list["StudyResults"]:

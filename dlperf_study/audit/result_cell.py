@@ -54,7 +54,7 @@ GEOMETRIC_MEAN = "geometric mean"
 #: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.
 CONFIGURATION = (
     *FIELD_NAMES,
-    *("program", "extra", "mode", "world_size", "parameters"),
+    *("program", "extra", "mode", "images", "world_size", "parameters"),
     *("device", "device_name", "link", "instance", "hardware", "software"),
 )
 #: Columns that change along a scaling curve.

@@ -185,14 +185,9 @@ def _add_prediction_options(parser: argparse.ArgumentParser) -> None:
     study_help = "a study, an earlier measurement of one as study@1, a published source, or one series as source/series"
     parser.add_argument("study", help=study_help)
     sizes = parser.add_mutually_exclusive_group()
-    nodes_help = "numbers of nodes; without sizes twice what was measured, and as often doubled as claims reach"
+    nodes_help = "numbers of nodes (default: 2 times the largest measured one, and further doublings with an interval)"
     sizes.add_argument("--nodes", type=_count, nargs="+", metavar="N", help=nodes_help)
     sizes.add_argument("--devices", type=_count, nargs="+", metavar="N", help="numbers of devices in one node")
-    what_if_help = (
-        "changes, by the physical model: link=10Gbit/s, latency=20us, batch=64, gradients=fp16, servers=4, "
-        "algorithm=tree, overlap=full, input=none"
-    )
-    parser.add_argument("--what-if", nargs="+", default=[], metavar="NAME=VALUE", help=what_if_help)
     _add_json(parser)
 
 

@@ -89,36 +89,18 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def predict(options: argparse.Namespace) -> int:
-    """Print what sizes give that were not measured, or what a change would give: of a study, or a published source."""
+    """Predict the throughput of sizes that were not measured, of a study or a published source."""
     from dlperf_study.prediction.prediction import predict, predictions_of
     from dlperf_study.report.predictions import predictions_content
     from dlperf_study.report.tables.prediction_tables import describe
 
     unit, sizes = _requested_sizes(options)
-    if options.what_if:
-        return _print_what_if(options, unit, sizes)
     results = predict(_curves_named(options.study), unit, sizes)
     if options.json:
         print_json({"study": options.study, "predictions": predictions_content(results)})
     else:
         print_line(describe(results))
     return 0 if any(predictions_of(results)) else 1
-
-
-def _print_what_if(options: argparse.Namespace, unit: "Unit | None", sizes: list[int]) -> int:
-    """Print what changes would give, by the physical model."""
-    from dlperf_study.prediction.scenario import Scenario, what_if
-    from dlperf_study.prediction.what_if import parsed
-    from dlperf_study.report.predictions import scenarios_content
-    from dlperf_study.report.tables.scenario_tables import describe_scenarios
-
-    changes = parsed(options.what_if)
-    results = what_if(_curves_named(options.study), changes, unit, sizes)
-    if options.json:
-        print_json({"study": options.study, "what_if": changes, "series": scenarios_content(results)})
-    else:
-        print_line(describe_scenarios(results))
-    return 0 if any(isinstance(result, Scenario) and result.sizes for result in results) else 1
 
 
 def _requested_sizes(options: argparse.Namespace) -> "tuple[Unit | None, list[int]]":

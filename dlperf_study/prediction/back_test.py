@@ -1,26 +1,17 @@
-"""Every method against what was measured: the largest size of each curve, predicted from the smaller ones.
+"""The ring of nodes against what was measured: the largest size of each curve, predicted from the smaller ones."""
 
-A method predicts a rate from a curve and a number of its units. All but the ring of nodes are laws, fitted to all
-measured sizes, also those inside one node, by least squares of relative errors. They are here to be compared with it:
-none of them has a term for what an exchange between nodes adds.
-"""
-
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dlperf_study.core.arrays import Floats
-from dlperf_study.prediction.curves import Curve, Unit
-from dlperf_study.prediction.intervals import Case, scores_of
+from dlperf_study.prediction.curves import Curve
+from dlperf_study.prediction.intervals import Case, relative_width, tested_score
 from dlperf_study.prediction.node_ring import predicted_rate
 
 #: Sizes that a curve needs: two to predict from, and the largest.
 SIZES = 3
-#: From a curve and a number of its units to the rate there.
-Method = Callable[[Curve, int], float]
-#: The terms of a law, of numbers of devices; shape [devices, terms].
-Terms = Callable[[Floats], Floats]
 
 
 def same_rate(curve: Curve, units: int) -> float:
@@ -29,90 +20,19 @@ def same_rate(curve: Curve, units: int) -> float:
 
 
 def power_law(curve: Curve, units: int) -> float:
-    """Return the rate by c × devices^p."""
-    devices, rates = _measured(curve)
+    """Return the rate by c × devices^p, fitted to all sizes, also inside one node."""
+    devices = np.array([point.devices for point in curve.all_points], dtype=float)
+    rates = np.array([point.rate for point in curve.all_points])
     slope, intercept = np.polyfit(np.log(devices), np.log(rates), 1)
     return float(np.exp(intercept + slope * np.log(units * curve.devices_per_unit)))
 
 
-def log_linear(curve: Curve, units: int) -> float:
-    """Return the rate if the time of a sample on a device grows by as much with each doubling."""
-    return _from_device_time(curve, units, lambda devices: np.stack([np.ones_like(devices), np.log2(devices)], axis=1))
-
-
-def amdahl(curve: Curve, units: int) -> float:
-    """Return the rate by Amdahl's law: a share of the work is done by one device at a time."""
-    return _from_device_time(curve, units, lambda devices: np.stack([np.ones_like(devices), devices - 1], axis=1))
-
-
-def universal_scalability(curve: Curve, units: int) -> float:
-    """Return the rate by the universal scalability law: Amdahl's, and a part that each pair of devices adds to."""
-    return _from_device_time(
-        curve,
-        units,
-        lambda devices: np.stack([np.ones_like(devices), devices - 1, devices * (devices - 1)], axis=1),
-    )
-
-
-def gustafson(curve: Curve, units: int) -> float:
-    """Return the rate by Gustafson's law: what one device does does not grow with the others."""
-    devices, rates = _measured(curve)
-
-    def terms(counts: Floats) -> Floats:
-        return np.stack([np.ones_like(counts), counts], axis=1)
-
-    return float(_fitted(terms, devices, rates, units * curve.devices_per_unit))
-
-
-METHODS: Mapping[str, Method] = {
+#: From a curve and a number of its units to the rate there.
+METHODS: Mapping[str, Callable[[Curve, int], float]] = {
     "same rate per device": same_rate,
     "power law": power_law,
-    "log2-linear": log_linear,
-    "Amdahl": amdahl,
-    "Gustafson": gustafson,
-    "USL": universal_scalability,
     "node ring": predicted_rate,
 }
-
-
-def _measured(curve: Curve) -> tuple[Floats, Floats]:
-    """Return the devices and the rates of all measured sizes."""
-    points = curve.all_points
-    return np.array([point.devices for point in points], dtype=float), np.array([point.rate for point in points])
-
-
-def _from_device_time(curve: Curve, units: int, terms: Terms) -> float:
-    """Return the rate by a law of the time that a device takes for its part of a sample: devices / rate."""
-    devices, rates = _measured(curve)
-    wanted = units * curve.devices_per_unit
-    return wanted / _fitted(terms, devices, devices / rates, wanted)
-
-
-def _fitted(terms: Terms, devices: Floats, values: Floats, wanted: int) -> float:
-    """Return the value at ``wanted`` devices of the law that has the least relative errors; no term is negative."""
-    # Importing it takes half a second, and what predicts needs none of these.
-    from scipy.optimize import nnls
-
-    factors, _ = nnls(terms(devices) / values[:, None], np.ones_like(values))
-    return float((terms(np.array([float(wanted)])) @ factors)[0])
-
-
-@dataclass(frozen=True)
-class MethodErrors:
-    """The relative errors of one method over some curves, |predicted / measured − 1|, in their order."""
-
-    method: str
-    errors: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        """The error that half of the curves do not exceed."""
-        return float(np.median(self.errors))
-
-    @property
-    def ninth_tenth(self) -> float:
-        """The error that nine of ten curves do not exceed."""
-        return float(np.quantile(self.errors, 0.9))
 
 
 def largest_left_out(curves: Iterable[Curve]) -> list[Case]:
@@ -120,35 +40,59 @@ def largest_left_out(curves: Iterable[Curve]) -> list[Case]:
     return [Case(curve.until(curve.points[-2].units), curve.last) for curve in curves if len(curve.points) >= SIZES]
 
 
-def errors_of(cases: Sequence[Case], methods: Mapping[str, Method] = METHODS) -> list[MethodErrors]:
-    """Return the errors of each method over the same cases; there must be one."""
+def by_laboratory(cases: Iterable[Case]) -> dict[str, list[Case]]:
+    """Return cases by who measured them, in alphabetical order."""
+    groups: dict[str, list[Case]] = {}
+    for case in sorted(cases, key=lambda case: case.curve.laboratory):
+        groups.setdefault(case.curve.laboratory, []).append(case)
+    return groups
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of one method, |predicted / measured − 1|; each laboratory weighs the same."""
+
+    method: str
+    median: float
+    ninth_tenth: float
+
+
+def errors_of(cases: Sequence[Case]) -> list[Errors]:
+    """Return the median error of each method and its 90th percentile; there must be a case."""
+    groups = by_laboratory(cases)
+    ordered = [case for group in groups.values() for case in group]
+    weights = np.array([1 / len(group) for group in groups.values() for _ in group])
     results = []
-    for name, method in methods.items():
-        errors = (abs(method(case.curve, case.target.units) / case.target.rate - 1) for case in cases)
-        results.append(MethodErrors(name, tuple(errors)))
+    for name, method in METHODS.items():
+        errors = np.array([abs(method(case.curve, case.target.units) / case.target.rate - 1) for case in ordered])
+        order = np.argsort(errors)
+        reached = np.cumsum(weights[order]) / len(groups)
+        median, ninth_tenth = (float(errors[order][np.argmax(reached >= share - 1e-9)]) for share in (0.5, 0.9))
+        results.append(Errors(name, median, ninth_tenth))
     return results
 
 
-def held_shares(cases: Sequence[Case], shares: Sequence[float]) -> list[float]:
-    """Return which share of cases the intervals of each nominal share hold, made without the source of the case.
+@dataclass(frozen=True)
+class Held:
+    """What intervals hold of the cases of one laboratory, made without this laboratory.
 
-    NaN where no interval of this share can be made.
+    ``cases``: how many have an interval. ``share``: of these, the share that is held. ``half_width``: the median of
+    (upper end / prediction − 1). Both are NaN if no case has an interval.
     """
-    return [_held_share(cases, share) for share in shares]
+
+    cases: int
+    share: float
+    half_width: float
 
 
-def _held_share(cases: Sequence[Case], share: float) -> float:
-    held = []
+def held_by_intervals(cases: Sequence[Case]) -> Held:
+    """Return what intervals of the other laboratories hold of the cases of one laboratory."""
+    held, widths = [], []
     for case in cases:
-        quantile = scores_of(case.curve.unit, case.growth, case.curve.origin).quantile(share)
-        if quantile is None:
-            return float("nan")
-        held.append(case.score <= quantile)
-    return float(np.mean(held))
-
-
-def is_of_dlperf(case: Case) -> bool:
-    """Return whether a case is one of the series that DLPerf measured on 1, 8, 16 and 32 devices."""
-    nodes = [point.units for point in case.curve.points]
-    is_whole = (nodes, case.target.devices, case.curve.all_points[0].devices) == ([1, 2], 32, 1)
-    return case.curve.unit == Unit.NODE and case.curve.origin.startswith("dlperf") and is_whole
+        score = tested_score(case.curve, case.target.units)
+        if isinstance(score, float):
+            held.append(case.score <= score)
+            widths.append(math.expm1(score * relative_width(case.curve)))
+    if not held:
+        return Held(0, math.nan, math.nan)
+    return Held(len(held), float(np.mean(held)), float(np.median(widths)))

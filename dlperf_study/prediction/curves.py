@@ -12,14 +12,13 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.published import load
+from dlperf_study.audit.published import load, read_source
 from dlperf_study.core.wording import level
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.parameters import varying
 from dlperf_study.metrics.scaling import curve_numbers, series_factors
 from dlperf_study.metrics.statistics import Estimate
-from dlperf_study.prediction.step_parts import StepParts, step_parts_of
 
 WEAK, STRONG = "weak", "strong"
 _BETWEEN_LEVELS = " · "
@@ -37,16 +36,11 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One measured size: its units and devices, and the estimated logarithm of its rate in samples/s.
-
-    ``servers``: parameter servers; ``parts``: of its step, where they were measured.
-    """
+    """One measured size: its units and devices, and the estimated logarithm of its rate in samples/s."""
 
     units: int
     devices: int
     log_rate: Estimate
-    servers: int = 0
-    parts: StepParts | None = None
 
     @property
     def rate(self) -> float:
@@ -58,10 +52,11 @@ class CurvePoint:
 class Curve:
     """Rates over a number of units, of configurations that differ in nothing else.
 
-    ``label``: what tells it from the other curves of its origin, a study or a published source. ``points``: in order of
-    their units, which are distinct. ``within_node``: of a curve over nodes, those with a part of the devices of one
-    node. ``scaling``: weak or strong. ``rate_unit``: of its rates. ``has_servers``: parameter servers take part.
-    ``on_gpus``: None where that is not known. ``identity``: of the largest configuration, of a study.
+    ``label``: what tells it from the other curves of its origin, a study or a published source. ``laboratory``: who
+    measured a published curve; empty for a study. ``points``: in order of their units, which are distinct.
+    ``within_node``: of a curve over nodes, the points with a part of the devices of one node. ``scaling``: weak or
+    strong. ``rate_unit``: of its rates. ``has_servers``: parameter servers take part. ``on_gpus``: None if that is not
+    known. ``identity``: of the largest configuration of a study.
     """
 
     label: str
@@ -74,6 +69,7 @@ class Curve:
     has_servers: bool = False
     on_gpus: bool | None = None
     identity: str = ""
+    laboratory: str = ""
 
     @property
     def title(self) -> str:
@@ -124,9 +120,8 @@ class _Size:
     def of(cls, row: Any, log_rate: Estimate) -> "_Size":
         """Return the size of a row of a study's configurations, or of published numbers."""
         nodes, per_node = (None if pd.isna(count) else int(count) for count in (row.nodes, row.devices_per_node))
-        devices, servers = int(row.world_size), 0 if pd.isna(row.servers) else int(row.servers)
-        point = CurvePoint(devices, devices, log_rate, servers, step_parts_of(row))
-        return cls(nodes, per_node, point, getattr(row, "identity", ""))
+        devices = int(row.world_size)
+        return cls(nodes, per_node, CurvePoint(devices, devices, log_rate), getattr(row, "identity", ""))
 
     @property
     def over_nodes(self) -> "_Size":
@@ -179,7 +174,8 @@ def curves_of_sources(names: Iterable[str] | None) -> Iterator[Curve]:
         source, _, label = name.partition("/")
         scaling = STRONG if all(row.scaling == STRONG for row in rows) else WEAK
         sized = [(row, _Size.of(row, Estimate(math.log(row.value)))) for row in rows]
-        yield from _curves(Curve(label, source, Unit.NODE, (), scaling=scaling), sized)
+        laboratory = read_source(source).laboratory
+        yield from _curves(Curve(label, source, Unit.NODE, (), scaling=scaling, laboratory=laboratory), sized)
 
 
 def _curves(about: Curve, sized: Sequence[tuple[Any, _Size]]) -> Iterator[Curve]:

@@ -1,11 +1,13 @@
-"""How far predictions were from what was measured, on published series, and the intervals that follow from it.
+"""The 90 % intervals of predictions: how far predictions of published series were from what was measured.
 
-Split conformal prediction: the error of a prediction in units of a width that its curve has, and the quantile of these
-among the series of other sources. The width is larger where the last measured sizes already lost more.
+Each published series is predicted from its smaller sizes. The error of the logarithm of the rate is divided by a width
+of the curve: a score. Scores are weighed by laboratory, because series of one cluster are not independent. The interval
+is the 90 % quantile of the scores of other laboratories, times the width (hierarchical conformal prediction: Lee,
+Barber and Willett, "Distribution-free inference with hierarchical data", 2023).
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,19 +15,30 @@ from dlperf_study.metrics.statistics import Estimate, Interval, t_quantile
 from dlperf_study.prediction.curves import WEAK, Curve, CurvePoint, Unit, published_curves
 from dlperf_study.prediction.node_ring import predicted_rate
 
-#: The shares of predictions that intervals hold.
-LEVELS = (0.5, 0.9)
+#: The share of new laboratories for which an interval holds what they would measure.
+COVERAGE = 0.9
+#: With n laboratories an interval can hold n of n + 1: nine are needed for 90 %.
+MIN_LABORATORIES = 9
 #: The width of an interval of a curve that loses nothing, and how it grows with the share of a step that the last
 #: doubling added.
 _LEAST_WIDTH, _WIDTH_OF_LOSS = 0.02, 0.3
 #: Cases of a group are those from a growth on up to this many times it.
 _GROWTH_OF_GROUP = 2.0
-#: Of fewer sources an interval would be that of their programs.
-MINIMUM_SOURCES = 5
+#: What adding up weights leaves out.
+_ROUNDING = 1e-9
+
+SMALLER = "smaller than the largest measured size: measure it"
+FIXED_BATCH = "the global batch is fixed, and no published series has fixed batches on enough sizes"
+UNKNOWN_NODES = "its nodes are not known, so it is not known which links its workers share"
+SHARED_CORES = (
+    "processes of one machine share its cores and its memory, so more of them compute slower: "
+    "measure it, if the machine has as many cores"
+)
+SERVERS = "parameter servers take part, whose links and number limit the throughput: measure it"
 
 
 def relative_width(curve: Curve) -> float:
-    """Return the width to which the error of a prediction from this curve is relative: 0.02 + 0.3 × the last loss.
+    """Return the width to which an error is relative: 0.02 + 0.3 × the last loss.
 
     The last loss is the share of the largest size's step that a doubling from the size before it added.
     """
@@ -54,6 +67,11 @@ class Case:
         return math.log(predicted_rate(self.curve, self.target.units)) - self.target.log_rate.mean
 
     @property
+    def relative_error(self) -> float:
+        """The size of predicted / measured − 1."""
+        return abs(math.expm1(self.log_error))
+
+    @property
     def score(self) -> float:
         """The size of this logarithm, in units of the width of the curve."""
         return abs(self.log_error) / relative_width(self.curve)
@@ -67,88 +85,88 @@ def cases_of(curves: Iterable[Curve]) -> Iterator[Case]:
                 yield Case(curve.until(before.units), target)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The scores of one unit by how far predictions went, in ascending order, and from how many sources they are."""
-
-    values: tuple[float, ...]
-    sources: int
-
-    def quantile(self, share: float) -> float | None:
-        """Return the score that a further series does not exceed with this probability; None where that needs more."""
-        rank = math.ceil((len(self.values) + 1) * share)
-        is_enough = rank <= len(self.values) and self.sources >= MINIMUM_SOURCES
-        return self.values[rank - 1] if is_enough else None
-
-
 @cache
-def scores_of(unit: Unit, growth: float, without: str = "") -> Scores:
-    """Return the scores of published series that grew from ``growth`` times to less than twice that.
-
-    ``without``: a source that is left out. Only series of the kind that is predicted count.
-    """
-    cases = [
-        case
-        for case in _published_cases()
-        if case.curve.unit == unit
-        and case.curve.origin != without
-        and growth <= case.growth < growth * _GROWTH_OF_GROUP
-    ]
-    return Scores(tuple(sorted(case.score for case in cases)), len({case.curve.origin for case in cases}))
+def published_cases() -> tuple[Case, ...]:
+    """Return the cases of all published series that the ring of nodes predicts."""
+    return tuple(cases_of(filter(is_tested, published_curves())))
 
 
-@cache
-def _published_cases() -> tuple[Case, ...]:
-    return tuple(case for case in cases_of(published_curves()) if is_testable(case.curve))
+def is_tested(curve: Curve) -> bool:
+    """Return whether published series of this kind test predictions by the ring of nodes."""
+    return not reason_against_ring(curve) and not _untested_kind(curve)
 
 
-def is_for_ring(curve: Curve) -> bool:
-    """Return whether the ring of nodes says something of more units of a curve: not of servers, or of shared cores."""
-    return not (curve.has_servers or obstacle_of_cores(curve))
-
-
-def obstacle_of_cores(curve: Curve) -> str:
-    """Return why no model says anything of more units of a curve; empty where one may."""
+def reason_against_ring(curve: Curve) -> str:
+    """Return why the ring of nodes does not predict a curve; empty if it does."""
     if curve.unit == Unit.DEVICE and curve.on_gpus is False:
-        slower = "processes of one machine share its cores and its memory, so more of them compute slower"
-        return f"{slower}: measure it, if the machine has as many cores"
-    return ""
+        return SHARED_CORES
+    return SERVERS if curve.has_servers else ""
 
 
-def reason_without_test(curve: Curve) -> str:
-    """Return why no published series tests a prediction for a curve of this kind; empty where some do."""
+def _untested_kind(curve: Curve) -> str:
+    """Return why no published series tests predictions for curves of this kind; empty if some do."""
     if curve.scaling != WEAK:
-        return "the global batch is fixed, and no published series has fixed batches on enough sizes"
-    if curve.unit == Unit.WORKER:
-        return "its nodes are not known, so it is not known which links its workers share"
-    return ""
-
-
-def is_testable(curve: Curve) -> bool:
-    """Return whether a published curve is of the kind that intervals are made for."""
-    return is_for_ring(curve) and not reason_without_test(curve)
+        return FIXED_BATCH
+    return UNKNOWN_NODES if curve.unit == Unit.WORKER else ""
 
 
 @cache
-def largest_growth(unit: Unit, without: str = "") -> float:
-    """Return by how many times a curve may grow so that an interval of every level was tested; 1 where none was."""
-    growths = sorted({case.growth for case in _published_cases() if case.curve.unit == unit}, reverse=True)
-    for growth in growths:
-        if scores_of(unit, growth, without).quantile(max(LEVELS)) is not None:
-            return growth
-    return 1.0
+def scores_by_laboratory(unit: Unit, growth: float, without: str = "") -> Mapping[str, tuple[float, ...]]:
+    """Return the scores of the series that grew from ``growth`` times to less than twice that, by laboratory.
 
-
-def interval(curve: Curve, units: int, log_rate: Estimate, share: float) -> Interval | None:
-    """Return the interval of a predicted rate that holds a share of all; None where no published series tests it.
-
-    ``log_rate``: the predicted logarithm with the error of measured rates, which is added. Scores hold that of
-    published ones.
+    ``without``: a laboratory that is left out.
     """
+    scores: dict[str, list[float]] = {}
+    for case in published_cases():
+        is_in_group = growth <= case.growth < growth * _GROWTH_OF_GROUP
+        if case.curve.unit == unit and is_in_group and case.curve.laboratory != without:
+            scores.setdefault(case.curve.laboratory, []).append(case.score)
+    return {laboratory: tuple(values) for laboratory, values in scores.items()}
+
+
+def quantile(scores: Mapping[str, tuple[float, ...]]) -> float:
+    """Return the score that a new laboratory does not exceed in 90 % of cases; all laboratories weigh the same."""
+    weighted = sorted((score, 1 / len(values)) for values in scores.values() for score in values)
+    needed, reached = COVERAGE * (len(scores) + 1) - _ROUNDING, 0.0
+    for score, weight in weighted:
+        reached += weight
+        if reached >= needed:
+            return score
+    raise ValueError(f"{len(scores)} laboratories are not enough")
+
+
+def tested_score(curve: Curve, units: int) -> float | str:
+    """Return the score within which predictions of a size are, or why published series do not test them."""
+    if units < curve.last.units:
+        return SMALLER
+    if reason := _untested_kind(curve):
+        return reason
     growth = units / curve.last.units
-    quantile = scores_of(curve.unit, growth, curve.origin).quantile(share)
-    if quantile is None:
-        return None
-    measured = (log_rate.error or 0.0) * t_quantile((1 + share) / 2, log_rate.freedom)
-    half_width = math.hypot(quantile * relative_width(curve), measured)
+    scores = scores_by_laboratory(curve.unit, growth, curve.laboratory)
+    if len(scores) < MIN_LABORATORIES:
+        return (
+            f"{growth:g} times the largest measured size is tested by published series of {len(scores)} of the "
+            f"{MIN_LABORATORIES} laboratories that a {100 * COVERAGE:g} % interval needs"
+        )
+    return quantile(scores)
+
+
+def interval(curve: Curve, score: float, log_rate: Estimate) -> Interval:
+    """Return the interval of a predicted rate from the score that tests allow.
+
+    ``log_rate``: the predicted logarithm with the error of measured rates, which is added. Scores hold the error of
+    published rates.
+    """
+    measured = (log_rate.error or 0.0) * t_quantile((1 + COVERAGE) / 2, log_rate.freedom)
+    half_width = math.hypot(score * relative_width(curve), measured)
     return Interval(log_rate.mean - half_width, log_rate.mean + half_width).exponential
+
+
+def largest_tested(curve: Curve) -> int:
+    """Return the largest number of units with an interval; the largest measured one if none has."""
+    growths = sorted({case.growth for case in published_cases() if case.curve.unit == curve.unit}, reverse=True)
+    for growth in growths:
+        units = int(curve.last.units * growth)
+        if units > curve.last.units and isinstance(tested_score(curve, units), float):
+            return units
+    return curve.last.units

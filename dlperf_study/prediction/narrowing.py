@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.statistics import MANY, Estimate
 from dlperf_study.prediction.curves import Curve, CurvePoint
-from dlperf_study.prediction.intervals import LEVELS, interval
+from dlperf_study.prediction.intervals import interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate
 from dlperf_study.prediction.prediction import PredictedSize, Prediction
 
@@ -25,7 +25,7 @@ _REACH = 2
 
 @dataclass(frozen=True)
 class Narrowing:
-    """What one measurement would make of the widest interval of a predicted size.
+    """What one measurement would make of the interval of a predicted size.
 
     ``measurement``: a number of units, or more runs on one. ``half_width``: as a share of the rate, upwards.
     """
@@ -37,10 +37,9 @@ class Narrowing:
 def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
     """Return the measurements that would give a predicted size an interval or narrow it, the best one first.
 
-    What would hardly narrow it is left out. Empty for a size that was measured, and for series whose predictions no
-    published series tests.
+    What would hardly narrow it is left out. Empty for a size that was measured.
     """
-    if size.is_measured or prediction.reason:
+    if size.is_measured:
         return []
     curve = prediction.curve
     results = []
@@ -54,10 +53,12 @@ def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
 
 
 def half_width_of(curve: Curve, units: int) -> float | None:
-    """Return by which share of the rate the widest interval of a prediction reaches upwards; None without one."""
+    """Return by which share of the rate the interval of a prediction reaches upwards; None without one."""
+    score = tested_score(curve, units)
+    if isinstance(score, str):
+        return None
     log_rate = predicted_log_rate(curve, units)
-    held = interval(curve, units, log_rate, max(LEVELS))
-    return held.high / log_rate.factor - 1 if held else None
+    return interval(curve, score, log_rate).high / log_rate.factor - 1
 
 
 def _further(curve: Curve, units: int) -> Iterator[tuple[str, Curve]]:

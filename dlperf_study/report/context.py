@@ -11,7 +11,7 @@ from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.outcome import begin_and_end, completed_of, counted_of
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
-from dlperf_study.prediction.intervals import LEVELS
+from dlperf_study.prediction.intervals import COVERAGE
 from dlperf_study.programs.part_names import sources_without_input
 from dlperf_study.report.formatting import display_name, distinct_levels, level_with_unit, listed, listed_columns
 from dlperf_study.report.series import goes_without_saying, level_label, usual_levels
@@ -182,7 +182,7 @@ def _sizes(rows: pd.DataFrame) -> list[str]:
 
 def _intervals(dataset: Dataset) -> str:
     """Return of which share brackets and bars are, on pages and in sentences."""
-    of_predictions = f", those of predictions {100 * max(LEVELS):g} %" if "prediction" in dataset.plan.questions else ""
+    of_predictions = f", those of predictions {100 * COVERAGE:g} %" if "prediction" in dataset.plan.questions else ""
     return f"brackets and bars are 95 % intervals{of_predictions}"
 
 

@@ -31,14 +31,14 @@ def test_a_size_between_narrows_the_interval_as_it_does_when_measured():
 
 
 def test_more_runs_are_named_where_runs_differ_more_than_series():
-    noisy, exact = (curve(RATES, error=error) for error in (0.05, 1e-6))
+    noisy, exact = (curve(RATES, error=error) for error in (0.2, 1e-6))
     first, *rest = narrowed(noisy, 8)
     assert first == "3 more runs on 4 nodes"
     # Those of the smallest size would change little.
     assert rest == ["6 nodes"]
     # Six runs instead of three: the error is smaller by the root of two, and its t quantile is that of five.
     more = noisy.points[-1]
-    more = replace(more, log_rate=Estimate(more.log_rate.mean, 0.05 / math.sqrt(2), 5.0))
+    more = replace(more, log_rate=Estimate(more.log_rate.mean, 0.2 / math.sqrt(2), 5.0))
     assert narrowed(noisy, 8)[first] == pytest.approx(
         half_width_of(replace(noisy, points=(*noisy.points[:-1], more)), 8)
     )

@@ -10,6 +10,7 @@ from dlperf_study.study.validation import validate
 KNOWN = {
     "title": "A page",
     "authors": "Somebody",
+    "laboratory": "Some laboratory",
     "url": "https://example.org/page",
     "licence": "none stated",
     "retrieved": "typed in",

@@ -102,10 +102,15 @@ class TableSection(Section):
 
 
 class PublishedSource(Section):
-    """One publication, with its tables by name; ``question`` is what it asked, where a study asks it again."""
+    """One publication, with its tables by name.
+
+    ``laboratory``: who measured; its series are not independent, whoever published them. ``question``: what the
+    publication asked, if a study asks it again.
+    """
 
     title: Text
     authors: Text
+    laboratory: Text
     url: Text
     licence: Text
     retrieved: Text

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.prediction.curves import Curve
-from dlperf_study.prediction.intervals import LEVELS, interval
+from dlperf_study.prediction.intervals import COVERAGE, interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate, predicted_rate
 from dlperf_study.prediction.prediction import Prediction, predictions_of
 from dlperf_study.report import context
@@ -27,12 +27,10 @@ from dlperf_study.report.tables.prediction_tables import prediction_table
 MOST_SERIES, _COLUMNS = 6, {"page": 3, "column": 2}
 _PANEL_INCHES, _LETTERS = 1.9, {"page": 32, "column": 24}
 _POINTS = "Throughput of one device against the number of devices. Points: measured, with 95 % intervals."
-_BY_RING = (
-    "Line: the ring of nodes through the smallest and the largest of them. Bands: 50 % and 90 % intervals of what was "
-    "not measured, as far as published series test them; beyond, the line is dashed."
+_LINE = (
+    "Line: the ring of nodes through the smallest and the largest of them. Band: 90 % interval of what was not "
+    "measured, as far as enough laboratories test it; beyond, the line is dashed."
 )
-_BY_MODEL = "Line: the physical model, which has no intervals; dashed beyond what was measured."
-_BOTH = "Of parameter servers the line is the physical model, without bands."
 _IDEAL = "Dotted: every device as fast as at the least size."
 _NOTHING = "No series has a second size, so nothing can be predicted."
 _CASES = " Diamond: the largest size as the smaller ones predict it."
@@ -43,18 +41,11 @@ def prediction(dataset: Dataset) -> Iterator[Figure]:
     results = study_predictions(dataset)
     drawn = list(predictions_of(results))
     draw = partial(_draw, dataset, drawn[:MOST_SERIES]) if drawn else None
-    explanation = f"{_POINTS} {_lines(drawn)} {_IDEAL}{_CASES if own_cases(dataset) else ''}"
+    explanation = f"{_POINTS} {_LINE} {_IDEAL}{_CASES if own_cases(dataset) else ''}"
     omission = f" The first {MOST_SERIES} of {len(drawn)} series are shown." if len(drawn) > MOST_SERIES else ""
     title, caption = "Predicted sizes", f"{explanation}{omission} {context.conditions(dataset)}"
     alt = alt_text_of_table(title, prediction_table(results))
     yield Figure("prediction", title, caption, draw, _NOTHING, f"{explanation}{omission}", alt)
-
-
-def _lines(drawn: Sequence[Prediction]) -> str:
-    """Return what the lines and bands of some predictions are."""
-    if drawn and all(prediction.by_model for prediction in drawn):
-        return _BY_MODEL
-    return f"{_BY_RING} {_BOTH}" if any(prediction.by_model for prediction in drawn) else _BY_RING
 
 
 def _draw(dataset: Dataset, predictions: Sequence[Prediction], width: Width) -> Drawing:
@@ -80,16 +71,14 @@ def _ticks(prediction: Prediction) -> list[int]:
 
 
 def _draw_prediction(axes: Axes, prediction: Prediction) -> None:
-    """Draw the measured sizes of a curve, the line through them, and the bands of the sizes that are claimed."""
-    curve, reference = prediction.curve, prediction.reference
-    last = max(prediction.claimed_units, *(size.units for size in prediction.sizes))
+    """Draw the measured sizes of a curve, the line through them, and the band of sizes with an interval."""
+    curve, reference, tested = prediction.curve, prediction.reference, prediction.largest_tested
+    last = max(tested, *(size.units for size in prediction.sizes))
     axes.axhline(reference.rate / reference.devices, color=SOFT, linestyle=(0, (1, 1.5)), linewidth=0.9, label=IDEAL)
-    method = "physical model" if prediction.by_model else "node ring"
-    claimed = max(curve.last.units, prediction.claimed_units)
-    _draw_line(axes, prediction, curve.points[0].units, claimed, "-", method)
-    if last > prediction.claimed_units:
-        _draw_line(axes, prediction, claimed, last, (0, (4, 1.5)), "not tested")
-    _draw_bands(axes, prediction)
+    _draw_line(axes, curve, curve.points[0].units, tested, "-", "node ring")
+    if last > tested:
+        _draw_line(axes, curve, tested, last, (0, (4, 1.5)), "not tested")
+    _draw_band(axes, curve, tested)
     for point in curve.all_points:
         bounds = point.log_rate.factor_interval()
         if bounds:
@@ -99,27 +88,30 @@ def _draw_prediction(axes: Axes, prediction: Prediction) -> None:
         axes.plot(point.devices, point.rate / point.devices, "o", color=PALETTE[0], markerfacecolor=face)
 
 
-def _draw_line(axes: Axes, prediction: Prediction, first: int, last: int, style: object, label: str) -> None:
+def _draw_line(axes: Axes, curve: Curve, first: int, last: int, style: object, label: str) -> None:
     units = np.unique(np.geomspace(first, last, 40).round()).astype(int)
-    devices = units * prediction.curve.devices_per_unit
-    rates = [prediction.rate_on(int(count)) for count in units]
+    devices = units * curve.devices_per_unit
+    rates = [predicted_rate(curve, int(count)) for count in units]
     axes.plot(devices, rates / devices, color=INK, linestyle=style, linewidth=1.0, label=label)
 
 
-def _draw_bands(axes: Axes, prediction: Prediction) -> None:
-    """Draw the intervals of each level between the largest measured size and the largest one that is claimed."""
-    curve, last = prediction.curve, prediction.curve.last
-    units = np.unique(np.geomspace(last.units, max(last.units, prediction.claimed_units), 24).round()).astype(int)
-    devices = units * curve.devices_per_unit
-    for share, alpha in zip(sorted(LEVELS, reverse=True), (0.18, 0.35), strict=True):
-        # A band begins at what was measured.
-        bounds = [(last.rate, last.rate)]
-        for count in units[1:].tolist():
-            held = interval(curve, count, predicted_log_rate(curve, count), share)
-            bounds += [(held.low, held.high)] if held else []
-        if len(bounds) == units.size > 1:
-            ends = (np.array(bounds) / devices[:, None]).T
-            axes.fill_between(devices, *ends, color=PALETTE[1], alpha=alpha, linewidth=0, label=f"{100 * share:g} %")
+def _draw_band(axes: Axes, curve: Curve, tested: int) -> None:
+    """Draw the intervals between the largest measured size and the largest one that has an interval."""
+    if tested == curve.last.units:
+        return
+    # The band begins at what was measured.
+    devices, lows, highs = [curve.last.devices], [curve.last.rate], [curve.last.rate]
+    units = np.unique(np.geomspace(curve.last.units, tested, 24).round()).astype(int)
+    for count in units[1:].tolist():
+        score = tested_score(curve, count)
+        if not isinstance(score, str):
+            bounds = interval(curve, score, predicted_log_rate(curve, count))
+            devices.append(count * curve.devices_per_unit)
+            lows.append(bounds.low)
+            highs.append(bounds.high)
+    low, high = np.array(lows) / devices, np.array(highs) / devices
+    label = f"{100 * COVERAGE:g} %"
+    axes.fill_between(devices, low, high, color=PALETTE[1], alpha=0.25, linewidth=0, label=label)
 
 
 def _draw_case(axes: Axes, dataset: Dataset, curve: Curve) -> None:

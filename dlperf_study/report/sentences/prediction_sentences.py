@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.statistics import bounded
-from dlperf_study.prediction.intervals import LEVELS
+from dlperf_study.prediction.intervals import COVERAGE
 from dlperf_study.prediction.prediction import Prediction, predictions_of, refused_curves
 from dlperf_study.report.formatting import MOST_NAMED, THIN_SPACE, value_text
 from dlperf_study.report.predictions import own_cases, study_predictions
@@ -26,12 +26,12 @@ def prediction_sentences(dataset: Dataset) -> Iterator[str]:
 
 
 def _of_next_size(prediction: Prediction) -> str:
-    """Return what a curve gives on the size after its largest one, with the widest interval."""
-    curve, size, share = prediction.curve, prediction.sizes[0], max(LEVELS)
-    rate = value_text(bounded(size.rate, size.rate_intervals[share]), f" {curve.rate_unit}")
-    efficiency = bounded(size.efficiency, size.efficiency_intervals[share])
+    """Return what a curve gives on the size after its largest one, with its interval or why it has none."""
+    curve, size = prediction.curve, prediction.sizes[0]
+    rate = value_text(bounded(size.rate, size.rate_interval), f" {curve.rate_unit}")
+    efficiency = bounded(size.efficiency, size.efficiency_interval)
     printed = answer(value_text(efficiency, f"{THIN_SPACE}%", size=PERCENT))
-    claim = f"intervals of {100 * share:g} %" if size.rate_intervals[share] else f"no claim: {size.reason}"
+    claim = f"{100 * COVERAGE:g} % intervals" if size.rate_interval else f"no interval: {size.reason}"
     devices = f" ({counted(size.devices, 'device')})" if size.devices != size.units else ""
     where = f"{counted(size.units, curve.unit)}{devices}"
     reference = f"relative to {counted(prediction.reference.devices, 'device')}"

@@ -22,7 +22,7 @@ from dlperf_study.report.tables.page_tables import (
     telemetry,
     timeline,
 )
-from dlperf_study.report.tables.prediction_tables import back_test, laws, not_predicted, predictions
+from dlperf_study.report.tables.prediction_tables import back_test, not_predicted, predictions
 from dlperf_study.report.tables.study_tables import (
     comparison,
     differences,
@@ -53,7 +53,6 @@ __all__ = [
     "factors",
     "failures",
     "further_measurements",
-    "laws",
     "measured",
     "memory",
     "nccl",

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.prediction.intervals import LEVELS
+from dlperf_study.prediction.intervals import COVERAGE
 from dlperf_study.prediction.narrowing import half_width_of, narrowings
 from dlperf_study.prediction.prediction import PredictedSize, Prediction, predictions_of
 from dlperf_study.report.formatting import listed
 from dlperf_study.report.predictions import study_predictions
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
-_SHARE = f"{100 * max(LEVELS):g} %"
+_SHARE = f"{100 * COVERAGE:g} %"
 _CAPTION = (
     f"Half-widths of intervals of {_SHARE}, upwards, as they are now and as they would be about. A further size is "
     "taken to give what is predicted, with the error of the largest measured one; more runs to have the mean and "
@@ -32,8 +32,8 @@ def further_measurements(dataset: Dataset) -> Table:
     headings = (
         Heading("Size"),
         Heading("After measuring"),
-        Heading("Now", "±%", numeric=True),
-        Heading("Then", "±%", numeric=True),
+        Heading("Now", "+%", numeric=True),
+        Heading("Then", "+%", numeric=True),
     )
     empty = "No further measurement within reach would narrow an interval."
     title = "What to measure next"
@@ -47,11 +47,11 @@ def narrowing_lines(prediction: Prediction) -> Iterator[str]:
         if not results:
             continue
         now, name = half_width_of(prediction.curve, size.units), _name(prediction, size)
-        options = listed(f"{result.measurement} (±{_percent(result.half_width)} %)" for result in results)
+        options = listed(f"{result.measurement} (+{_percent(result.half_width)} %)" for result in results)
         if now is None:
             yield f"to give {name} an interval of {_SHARE}, measure {options}"
         else:
-            yield f"to narrow the {_SHARE} interval of {name}, now ±{_percent(now)} %, measure {options}"
+            yield f"to narrow the {_SHARE} interval of {name}, now +{_percent(now)} %, measure {options}"
 
 
 def _name(prediction: Prediction, size: PredictedSize) -> str:
@@ -59,4 +59,4 @@ def _name(prediction: Prediction, size: PredictedSize) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2g}"
+    return "–" if value is None else f"{100 * value:.0f}"
