@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,6 +64,14 @@ def test_numbers_depend_on_the_folder_of_the_images():
     assert digest(asked, one) == digest(asked, replace(one, link="another"))
     assert digest(asked, one) != digest(asked, other)
     assert digest(ASKED, one) == digest(ASKED, other)
+
+
+def test_numbers_depend_on_the_container_image():
+    images = {"default": "registry/all:1", "torch_ddp": "registry/torch:1"}
+    cluster = replace(CLUSTER, launcher="kubernetes", settings=SimpleNamespace(images=images))
+    assert fingerprint_parts(ASKED, cluster)["container"] == "registry/all:1"
+    assert fingerprint_parts(replace(ASKED, framework="torch_ddp"), cluster)["container"] == "registry/torch:1"
+    assert "container" not in fingerprint_parts(ASKED, CLUSTER)
 
 
 def test_a_project_folder_with_images_may_be_renamed(tmp_path, monkeypatch):
