@@ -17,7 +17,7 @@ from benchmarks._command import run_command
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.execution.planning import make_plan
-from dlperf_study.execution.repetitions import fingerprint
+from dlperf_study.execution.repetitions import requested_runs
 from tests.evidence_factory import write_run
 
 CONFIGURATIONS = 500
@@ -68,7 +68,7 @@ def make_evidence(study: Path) -> None:
     """Write three completed runs for every configuration of the plan."""
     plan, cluster = make_plan(str(study), "local", quick=False)
     for entry in plan.runnable:
-        wanted = fingerprint(entry.configuration, cluster)
+        wanted = requested_runs(entry.configuration, cluster)[0].fingerprint
         for repetition in range(1, entry.configuration.repeats + 1):
             run = write_run(StudyPaths.of(plan.study), entry.configuration, repetition)
             facts = json.loads(run.run_file.read_text()) | {"fingerprint": wanted}

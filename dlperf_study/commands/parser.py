@@ -256,9 +256,11 @@ def _add_command(
 
 
 def _add_selftest_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="the short form: a few pairs, short windows")
+    parser.add_argument("--quick", action="store_true", help="quick mode: 3 pairs and short windows; for a first look")
     _add_wait(parser)
-    parser.add_argument("--pairs", type=_number_of_pairs, default=0, help="without it 20, in the short form 3")
+    parser.add_argument(
+        "--pairs", type=_number_of_pairs, default=0, help="number of pairs (default: 20, with --quick 3)"
+    )
     parser.add_argument("--cluster", default="local", help="a cluster file of this machine: a name or a path")
 
 

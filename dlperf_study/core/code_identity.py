@@ -12,7 +12,7 @@ import os
 import re
 import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -47,12 +47,13 @@ class MeasuringCode:
     """The code that measures a run: all that these modules import, of which ``digest`` is a digest.
 
     ``worker``: the name of what all runs import, which takes the times: a digest, or that of earlier code that measures
-    alike.
+    alike. ``modules``: a short digest of each module, by name.
     """
 
     roots: tuple[str, ...] = ()
     digest: str = ""
     worker: str = ""
+    modules: Mapping[str, str] = field(default_factory=dict)
 
 
 def code_digest(roots: Sequence[str]) -> str:

@@ -133,6 +133,23 @@ class ProgramRecord(TypedDict):
 
 
 @record_type
+class FingerprintParts(TypedDict, total=False):
+    """What a fingerprint is made of besides the configuration.
+
+    ``code``: the name of the measuring code. ``packages``: versions by package. ``container``: the container image.
+    ``image_folder``: where the images are. ``program``: a digest of the user's program.
+    """
+
+    code: str
+    device: str
+    python: str
+    packages: dict[str, str]
+    container: str
+    image_folder: str
+    program: str
+
+
+@record_type
 class RunRecord(TypedDict):
     """The content of ``run.json``."""
 
@@ -145,7 +162,9 @@ class RunRecord(TypedDict):
     position: PositiveCount | None
     fingerprint: str
     fingerprint_definition: NotRequired[PositiveCount]
+    fingerprint_parts: NotRequired[FingerprintParts]
     code: str
+    code_modules: NotRequired[dict[str, str]]
     worker_code: NotRequired[str]
     program: NotRequired[ProgramRecord]
     flops_per_sample: NotRequired[Flops]

@@ -17,14 +17,14 @@ from dlperf_study.evidence.lines import FORMAT
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.run import different_nodes, run_facts, run_of
-from dlperf_study.evidence.run_file import ClusterFacts, GitFacts, RunRecord, with_digests
+from dlperf_study.evidence.run_file import ClusterFacts, FingerprintParts, GitFacts, RunRecord, with_digests
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
 from dlperf_study.study.job import JobResult, Outcome, Turn
 
-#: How a fingerprint is made, as records say it. 1 (or nothing): the code in it is a digest of all measuring code. 2: of
-#: what the run imports, or the name of earlier code that measures alike.
-FINGERPRINT_DEFINITION = 2
+#: How a fingerprint is made. 1 (or nothing): its code is a digest of all measuring code. 2: of what the run imports, or
+#: the name of earlier code that measures alike. 3: Python and packages are versions instead of the path of the Python.
+FINGERPRINT_DEFINITION = 3
 
 NodeFacts = Mapping[str, Any]
 
@@ -33,10 +33,9 @@ NodeFacts = Mapping[str, Any]
 class RequestedRun:
     """One run that a study requests, and where its evidence goes.
 
-    ``fingerprint`` is a digest of everything besides the machine that its numbers depend on, and ``code`` what of it is
-    code. ``variables`` are added to the environment of its processes: they make an unmeasured run of a measured one,
-    for which ``purpose`` is the name.
-    ``turn``: when it is measured.
+    ``fingerprint`` is a digest of everything besides the machine that its numbers depend on: the configuration and
+    ``parts``. ``code`` is the measuring code in detail. ``variables`` are added to the environment of its processes:
+    they make an unmeasured run of a measured one, for which ``purpose`` is the name. ``turn``: when it is measured.
     """
 
     configuration: Configuration
@@ -47,6 +46,7 @@ class RequestedRun:
     variables: Mapping[str, str] = field(default_factory=dict)
     purpose: str = ""
     turn: Turn = field(default_factory=Turn)
+    parts: FingerprintParts = field(default_factory=FingerprintParts)
 
     @property
     def is_measured(self) -> bool:
@@ -169,7 +169,9 @@ def _facts(requested: RequestedRun, result: JobResult, driver: DriverFacts, logs
         **asdict(requested.turn),
         "fingerprint": requested.fingerprint,
         "fingerprint_definition": FINGERPRINT_DEFINITION,
+        "fingerprint_parts": requested.parts,
         "code": requested.code.digest,
+        "code_modules": requested.code.modules,
         "worker_code": requested.code.worker,
         "outcome": result.outcome,
         "reason": result.reason,

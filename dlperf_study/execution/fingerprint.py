@@ -1,4 +1,6 @@
-"""What a run's numbers depend on besides the machine, as one digest: if it changes, the run is measured again.
+"""What a run's numbers depend on besides the machine, as one digest: if it changes, the run is repeated.
+
+The digest is of contents: versions, code, settings. A project folder or an environment may be renamed.
 
 ``python -m dlperf_study.execution.fingerprint`` declares that the code of this checkout measures as it did when the
 evidence of earlier versions was measured: see ``equivalent_code.json``.
@@ -6,17 +8,21 @@ evidence of earlier versions was measured: see ``equivalent_code.json``.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.code_identity import COMMAND_ROOTS, COMMON_ROOTS, MeasuringCode, code_digest, module_digests
 from dlperf_study.core.registry import module_of
-from dlperf_study.core.resources import CHECKOUT
-from dlperf_study.execution.libraries import data_source_versions, library_version
+from dlperf_study.core.resources import CHECKOUT, workspace
+from dlperf_study.core.wording import first_of
+from dlperf_study.evidence.run_file import FingerprintParts
+from dlperf_study.evidence.run_record import RequestedRun
+from dlperf_study.execution.libraries import measuring_software
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster
+from dlperf_study.machines.guard.installed_packages import different_versions
 from dlperf_study.programs import data_sources, frameworks, image_sets, models
 from dlperf_study.programs.data_sources._producers import MODULE as PRODUCER
 from dlperf_study.study.configuration import Configuration
@@ -26,32 +32,76 @@ from dlperf_study.study.configuration import Configuration
 #: and not what they measure declares that with the command above. Whoever does change what is measured leaves the file
 #: as it is, and the configurations that import the module are measured again.
 EQUIVALENT_CODE = Path(__file__).with_name("equivalent_code.json")
+#: The sentence for a record from before fingerprints had parts.
+WITHOUT_PARTS = "an earlier version recorded them, which compared the path of the Python instead of its version"
+#: How the parts with one value are named.
+VALUES = {
+    "device": "device",
+    "python": "Python",
+    "container": "container image",
+    "image_folder": "folder of images",
+}
+#: How many changed modules are named, and how many characters of the digest of a module are recorded.
+MAX_MODULES, MODULE_DIGEST = 3, 12
 
 
-def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
-    """Return a digest of the configuration, the code that it imports, the library and the Python that runs it."""
-    parts: dict[str, Any] = {
-        "configuration": configuration.identifying_values(),
-        "code": code_name(measuring_code(configuration, cluster).roots),
-        "python": launchers.load(cluster.launcher).runtime(cluster, configuration.runtime),
-        "device": cluster.device,
-    }
+def fingerprint(configuration: Configuration, parts: FingerprintParts) -> str:
+    """Return a digest of a configuration and of these parts."""
+    content = {"configuration": configuration.identifying_values(), **parts}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def fingerprint_parts(configuration: Configuration, cluster: Cluster) -> FingerprintParts:
+    """Return what numbers depend on besides the configuration and the machine, by content and not by place."""
+    python, packages = measuring_software(configuration, cluster)
+    parts = FingerprintParts(
+        code=code_name(measuring_code(configuration, cluster).roots),
+        device=cluster.device,
+        python=python,
+        packages=packages,
+    )
+    if container := launchers.load(cluster.launcher).image(cluster, configuration.runtime):
+        parts["container"] = container
     if configuration.own_program:
         parts["program"] = configuration.program_digest
-    else:
-        parts["library"] = library_version(frameworks.load(configuration.framework), cluster)
-        parts["data_source"] = data_source_versions(configuration, cluster)
-    if folder := cluster.image_folder(configuration):
-        parts["images"] = folder
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    if cluster.image_folder(configuration):
+        folder = Path(cluster.image_folder(configuration))
+        is_here = folder.is_relative_to(workspace())
+        parts["image_folder"] = str(folder.relative_to(workspace()) if is_here else folder)
+    return parts
+
+
+def differences(facts: Mapping[str, Any], run: RequestedRun) -> Iterator[str]:
+    """Yield what differs between a recorded run and the same run requested now, with both values."""
+    then, now = facts.get("fingerprint_parts"), run.parts
+    if not then:
+        yield WITHOUT_PARTS
+        return
+    if then["code"] != now["code"]:
+        yield _changed_code(facts["code_modules"], run.code.modules)
+    for key, label in VALUES.items():
+        before, after = then.get(key, "none"), now.get(key, "none")
+        if before != after:
+            yield f"{label} {before} then, {after} now"
+    for package, before, after in different_versions(then["packages"], now["packages"]):
+        yield f"{package} {before} then, {after} now"
+    if then.get("program") != now.get("program"):
+        yield "the command or a file of the program changed"
+
+
+def _changed_code(then: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return which modules of the measuring code changed."""
+    names = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
+    if not names:
+        return f"their measuring code has another name in {EQUIVALENT_CODE.name}"
+    return f"code of {first_of(names, MAX_MODULES)} changed"
 
 
 def measuring_code(configuration: Configuration, cluster: Cluster) -> MeasuringCode:
     """Return the code that measures a configuration on a cluster; a folder of images is tried with every format."""
     launcher = f"{launchers.__name__}.{cluster.launcher}"
     if configuration.own_program:
-        roots: tuple[str, ...] = (*COMMAND_ROOTS, launcher)
-        return MeasuringCode(roots, code_digest(roots), code_name(COMMAND_ROOTS))
+        return _code_of((*COMMAND_ROOTS, launcher), COMMAND_ROOTS)
     source = configuration.data_source
     roots = (
         *COMMON_ROOTS,
@@ -62,7 +112,12 @@ def measuring_code(configuration: Configuration, cluster: Cluster) -> MeasuringC
         *([PRODUCER] if data_sources.load(source).produce else []),
         *(_parts(image_sets) if cluster.image_folder(configuration) else []),
     )
-    return MeasuringCode(roots, code_digest(roots), code_name(COMMON_ROOTS))
+    return _code_of(roots, COMMON_ROOTS)
+
+
+def _code_of(roots: tuple[str, ...], worker_roots: tuple[str, ...]) -> MeasuringCode:
+    modules = {name: digest[:MODULE_DIGEST] for name, digest in sorted(module_digests(roots).items())}
+    return MeasuringCode(roots, code_digest(roots), code_name(worker_roots), modules)
 
 
 def code_name(roots: Sequence[str]) -> str:

@@ -15,12 +15,25 @@ from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import gpu_answer, library_answer
 from dlperf_study.machines.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
 from dlperf_study.machines.guard.submission import Node
-from dlperf_study.programs import data_sources, frameworks
+from dlperf_study.programs import data_sources, frameworks, questions
 from dlperf_study.programs.frameworks._base import Framework
 from dlperf_study.programs.questions import compiler_question, gpu_question
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.program import OWN_PROGRAM
+
+#: Prints a Python and the versions of those packages, named as arguments, that it has.
+_QUESTION = """
+import json, platform, sys
+from importlib.metadata import PackageNotFoundError, version
+packages = {}
+for name in sys.argv[1:]:
+    try:
+        packages[name] = version(name)
+    except PackageNotFoundError:
+        pass
+print(json.dumps({"python": platform.python_implementation() + " " + platform.python_version(), "packages": packages}))
+"""
 
 
 def library_version(framework: Framework, cluster: Cluster) -> str | None:
@@ -29,6 +42,28 @@ def library_version(framework: Framework, cluster: Cluster) -> str | None:
     Raises UnusablePython when this package is not in that Python, UnsupportedError when it can't be run or reached.
     """
     return framework.version_in(_versions_for(framework, cluster, (*framework.packages, *framework.further_packages)))
+
+
+def measuring_software(configuration: Configuration, cluster: Cluster) -> tuple[str, dict[str, str]]:
+    """Return the Python that trains, as implementation and version, and the packages that its code imports.
+
+    Of a user's program these are the packages that train or read data; what else it imports is not known.
+    """
+    if configuration.own_program:
+        python = cluster.python_for(OWN_PROGRAM)
+        if launchers.load(cluster.launcher).uses_images:
+            # The image has the Python, which can't be asked before it runs.
+            return "", {}
+        container = () if _is_on_this_machine(python) else cluster.container
+        return _software_of_program(python, _node_with(python, cluster).command(*container, python))
+    framework = frameworks.load(configuration.framework)
+    names = (*framework.packages, *framework.further_packages)
+    software = _versions_for(framework, cluster, names)
+    versions = {name: software[name] for name in ("numpy", *names) if name in software}
+    for name, version in data_source_versions(configuration, cluster).items():
+        if version:
+            versions[name] = version
+    return f"{software.get('implementation', '')} {software.get('python', '')}", versions
 
 
 def data_source_versions(configuration: Configuration, cluster: Cluster) -> dict[str, str | None]:
@@ -71,6 +106,16 @@ def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, .
 def _node_with(python: str, cluster: Cluster) -> Node:
     """Return the machine that a plan asks about a Python: this one, if it is here."""
     return LOCAL_NODE if _is_on_this_machine(python) else launchers.load(cluster.launcher).representative_node(cluster)
+
+
+@cache
+def _software_of_program(python: str, command: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    """Return a Python and its packages; it needs no package of this project. A Python that does not run is its path."""
+    try:
+        answer = library_answer((*command, "-c", _QUESTION, "numpy", *questions.packages()), os.environ)
+    except RunError:
+        return python, {}
+    return answer["python"], answer["packages"]
 
 
 @cache

@@ -22,7 +22,7 @@ from dlperf_study.evidence import nccl_report
 from dlperf_study.evidence.failure_reason import disk_shortage
 from dlperf_study.evidence.run_file import ClusterFacts, GitFacts
 from dlperf_study.evidence.run_record import DriverFacts, RequestedRun, RunState, read, record, write
-from dlperf_study.execution.fingerprint import fingerprint, measuring_code
+from dlperf_study.execution.fingerprint import fingerprint, fingerprint_parts, measuring_code
 from dlperf_study.execution.planning import load_cluster, require_support
 from dlperf_study.execution.program_log import read_printed_steps
 from dlperf_study.machines import launchers
@@ -60,22 +60,22 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
     Before them NCCL reports what connects the GPUs, and after them the library traces itself; both cost time.
     ``further``: repetitions beyond its ``repeats``, which a precision asked for.
     """
-    paths, digest = paths_of(configuration), fingerprint(configuration, cluster)
-    code = measuring_code(configuration, cluster)
+    paths, parts = paths_of(configuration), fingerprint_parts(configuration, cluster)
+    digest, code = fingerprint(configuration, parts), measuring_code(configuration, cluster)
 
     repetitions = sorted({*range(1, configuration.repeats + 1), *further})
     runs = [RequestedRun(configuration, each, digest, paths.run(each), code) for each in repetitions]
     purposes = unmeasured_purposes(configuration, cluster)
     if NCCL_REPORT in purposes:
         reported = configuration.reported
-        home = paths.nccl_report(reported.identity)
+        digest, home = fingerprint(reported, parts), paths.nccl_report(reported.identity)
         variables = nccl_report.VARIABLES
-        runs.insert(0, RequestedRun(reported, 1, fingerprint(reported, cluster), home, code, variables, NCCL_REPORT))
+        runs.insert(0, RequestedRun(reported, 1, digest, home, code, variables, NCCL_REPORT))
     if TRACE in purposes:
         traced, tracing = configuration.traced, frameworks.load(configuration.framework).tracing
-        home = paths.trace(traced.identity)
-        runs.append(RequestedRun(traced, 1, fingerprint(traced, cluster), home, code, tracing, TRACE))
-    return runs
+        digest, home = fingerprint(traced, parts), paths.trace(traced.identity)
+        runs.append(RequestedRun(traced, 1, digest, home, code, tracing, TRACE))
+    return [replace(run, parts=parts) for run in runs]
 
 
 def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[str]:

@@ -1,6 +1,7 @@
 """What was measured of a study before: what of it counts for a plan, and what does not, each with the reason."""
 
 import socket
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import RunPaths, StudyPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.evidence.run_record import is_completed, read
+from dlperf_study.execution.fingerprint import differences
 from dlperf_study.execution.repetitions import requested_runs
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.batch_search import searched, trial
@@ -29,25 +31,24 @@ def not_counted(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> list[s
 
     ``done``: how many planned runs of each configuration are completed.
     """
-    return [*_of_other_code(plan, cluster, done), *_of_other_configurations(plan, cluster)]
+    return [*_of_other_fingerprints(plan, cluster, done), *_of_other_configurations(plan, cluster)]
 
 
-def _of_other_code(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Iterator[str]:
-    """Yield how many completed runs were measured with something else that numbers depend on."""
-    count = 0
+def _of_other_fingerprints(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Iterator[str]:
+    """Yield how many completed runs were measured with other code, software or settings, and what differs."""
+    reasons = Counter[str]()
     begun_runs = StudyPaths.of(plan.study).begun_runs()
     for entry in plan.runnable:
         configuration = entry.configuration
         repetitions = [paths.repetition for paths in begun_runs.get(configuration.identity, ())]
-        if len(repetitions) > done.get(configuration.identity, 0):
-            for run in requested_runs(configuration, cluster, repetitions):
-                facts = read(run.paths) if run.is_measured else None
-                count += facts is not None and is_completed(facts) and facts["fingerprint"] != run.fingerprint
-    if count:
-        verb = "was" if count == 1 else "were"
-        program = "other files of the program, " if plan.is_program else ""
-        reason = f"{program}other measuring code, another version of the library or another Python"
-        yield f"{counted(count, 'run')} of this plan {verb} measured with {reason}, and {_verb(count)} not count"
+        if len(repetitions) <= done.get(configuration.identity, 0):
+            continue
+        for run in requested_runs(configuration, cluster, repetitions):
+            facts = read(run.paths) if run.is_measured else None
+            if facts and is_completed(facts) and facts["fingerprint"] != run.fingerprint:
+                reasons["; ".join(differences(facts, run)) or "another version computed the fingerprint"] += 1
+    for reason, count in reasons.items():
+        yield f"{counted(count, 'run')} of this plan {_verb(count)} not count: {reason}"
 
 
 def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:

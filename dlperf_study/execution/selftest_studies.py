@@ -27,7 +27,7 @@ from dlperf_study.study.plan import Plan
 from dlperf_study.study.study import Study
 from dlperf_study.study.study_file import load_study
 
-#: How many pairs are measured, and how many in the short form.
+#: How many pairs are measured, and how many in quick mode.
 PAIRS, QUICK_PAIRS = 20, 3
 #: How many bits the interface lets pass per second, all ranks together.
 BITS_PER_SECOND = 400_000_000

@@ -206,9 +206,9 @@ METRICS = (
     Metric(
         "behaviour",
         "Behaviour",
-        "of ingested logs, without stalls: flat; warm-up, the last level of the rate is the fastest; slow-down,"
-        " it is not; or no steady state, it is too short or not steady; missing where there are too few lines "
-        "to tell",
+        "of ingested logs, without slow and fast lines: flat; warm-up, the last level of the rate is the fastest; "
+        "slow-down, it is not; or no steady state, it is too short or not steady; missing where there are too few "
+        "lines to tell",
         R,
         dtype=STRING,
         explained_by="rate_levels",
@@ -216,7 +216,8 @@ METRICS = (
     Metric(
         "rate_levels",
         "Rate levels",
-        "of ingested logs with several levels, without stalls and start-up: the rate of each and its steps",
+        "of ingested logs with several levels, without slow and fast lines and the start-up: the rate of each and "
+        "its steps",
         R,
         dtype=STRING,
     ),

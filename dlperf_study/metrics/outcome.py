@@ -189,7 +189,7 @@ METRICS = (
     recorded(
         "fingerprint",
         "Fingerprint",
-        "of configuration, measuring code and library versions",
+        "of configuration, measuring code and versions of Python and packages",
         lambda run: run.facts["fingerprint"],
         same_within="identity",
     ),

@@ -64,10 +64,10 @@ class Level:
 
 
 def levels_of(seconds: Floats) -> tuple[Level, ...]:
-    """Return the levels of a series without stalls, in order: each differs from the next by more than TOLERANCE.
+    """Return the levels of a series, in order: each differs from the next by more than TOLERANCE.
 
     Args:
-        seconds: per sample, of each line; shape (lines,), at least one
+        seconds: per sample, of each line that is neither slow nor fast; shape (lines,), at least one
 
     """
     bounds = np.array([0, *change_points(seconds), seconds.size])

@@ -1,16 +1,17 @@
 """Windows of a printed series of rates: the steps that DLPerf took, or the steady part of the series.
 
-Three kinds of lines differ from the rest of a series: the start-up, stalls (validation, checkpoints, a new epoch), and
-lines right after a stall. They are looked for in seconds per sample, because stalls add up in seconds.
+Three kinds of lines are not training: the start-up, stalls (validation, checkpoints, a new epoch), and lines right
+after a stall. They are looked for in seconds per sample, because stalls add up in seconds.
 
 1. A line is *slow* if it exceeds its neighbourhood, a running median over NEIGHBOURS lines, by the share SLOW and by
    OUTLYING deviations of all lines from their neighbourhoods; *fast* in the same way.
-2. Stalls of similar length are a family. A family is periodic if its lines come at multiples of one period, within
-   one printed line.
+2. Slow lines of similar length are a family. A family is periodic if its lines come at multiples of one period, within
+   one printed line. Slow lines are *stalls* if their family is periodic, or if they take more than FAR times as long as
+   their neighbourhood. All other slow lines are training: they count. Fast lines are left out beyond the same factor.
 3. The start-up is slower than what follows. It ends at the first SETTLED lines in a row that exceed the level of the
    later two thirds by no more than ordinary lines do.
 4. Lines right after stalls are left out if, together, they differ from the rest by more than chance.
-5. What remains has levels: see ``rate_levels``. Slower levels at its beginning belong to the start-up.
+5. What is neither slow nor fast has levels: see ``rate_levels``. Slower levels at its beginning are start-up.
 """
 
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ from dlperf_study.readers.parsed_log import cumulative_steps
 
 NEIGHBOURS = 15
 SLOW, OUTLYING = 0.05, 6.0
+#: A single line that takes more than this many times as long as its neighbourhood is not training.
+FAR = 3.0
 #: Lines after stalls differ from the rest by more than chance beyond this many standard errors of their median.
 ALLOWED_ERRORS = 3.5
 SETTLED = 3
@@ -59,7 +62,7 @@ class RateWindow:
 
 @dataclass(frozen=True)
 class Stalls:
-    """A family of slow lines of similar length. ``period_steps`` is None if they are not periodic."""
+    """Slow lines of similar length that are not training. ``period_steps`` is None if they are not periodic."""
 
     lines: Integers
     extra_share: float
@@ -83,8 +86,9 @@ class LevelRate:
 class SteadyPart:
     """The steady part of a series, and whether it is steady.
 
-    ``behaviour`` is None where there are too few lines to tell. ``levels``: of the whole series without stalls, in
-    order. ``has_no_single_rate``: long parts of it are at different levels.
+    ``behaviour`` is None where there are too few lines to tell. ``levels``: of the whole series without slow and fast
+    lines, in order. ``has_no_single_rate``: long parts of it are at different levels. ``rate_of_all``: of all lines
+    after the start-up.
     """
 
     window: RateWindow
@@ -94,6 +98,7 @@ class SteadyPart:
     behaviour: Behaviour | None
     levels: tuple[LevelRate, ...]
     has_no_single_rate: bool = False
+    rate_of_all: float = np.nan
 
 
 def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> RateWindow:
@@ -118,7 +123,7 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
 
     """
     seconds, positions = 1.0 / rates, cumulative_steps(steps)
-    slow, fast, excess = _outlying_lines(seconds)
+    slow, fast, far, excess = _outlying_lines(seconds)
     startup = _startup(seconds, ~(slow | fast))
     usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
     usual_seconds = elements(seconds, usual)
@@ -133,23 +138,40 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
         startup = int(np.flatnonzero(usual)[slower])
         usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
         usual_seconds = elements(seconds, usual)
-    stalls = tuple(_stall_families(positions, seconds, excess, slow))
+    stalls = tuple(_stall_families(positions, seconds, excess, slow, far))
     result = steadiness_of_usual(usual_seconds)
     # The series may have millions of lines, and what follows needs memory for them too.
     del seconds, usual_seconds
-    reasons = tuple(_reasons(steps, startup, stalls, fast.sum(), after.sum(), result))
-    window = _window(positions, rates, usual, reasons)
-    return SteadyPart(window, startup, stalls, result, behaviour, tuple(level_rates), bool(separate))
+    stalled = np.zeros_like(slow)
+    for family in stalls:
+        stalled[family.lines] = True
+    after &= np.concatenate(([False], stalled[:-1]))
+    fast &= far
+    started = np.arange(rates.size) >= startup
+    kept = started & ~(stalled | fast | after)
+    slow_lines = int(np.count_nonzero(slow & ~stalled))
+    reasons = tuple(_reasons(steps, startup, stalls, slow_lines, fast.sum(), after.sum(), result))
+    return SteadyPart(
+        _window(positions, rates, kept, reasons),
+        startup,
+        stalls,
+        result,
+        behaviour,
+        tuple(level_rates),
+        bool(separate),
+        _window(positions, rates, started, ()).wall_rate,
+    )
 
 
-def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Floats]:
-    """Return which lines are slow and which are fast, and by how many seconds each slow line exceeds its level."""
-    limit = running_median(seconds, NEIGHBOURS)
-    excess = seconds - limit
-    limit *= SLOW
+def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Mask, Floats]:
+    """Return which lines are slow, fast and far from their level, and by how many seconds each slow line exceeds it."""
+    level = running_median(seconds, NEIGHBOURS)
+    far = (seconds > FAR * level) | (FAR * seconds < level)
+    excess = seconds - level
+    limit = level * SLOW
     np.maximum(limit, OUTLYING * DEVIATIONS * median(np.abs(excess)), out=limit)
     slow = excess > limit
-    return slow, -excess > limit, excess[slow]
+    return slow, -excess > limit, far, excess[slow]
 
 
 def _window(
@@ -193,8 +215,8 @@ def _kinds_of_lines(seconds: Floats, slow: Mask, fast: Mask, startup: int) -> tu
     return started & ~(slow | fast | after), slow, fast, after
 
 
-def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: Mask) -> Iterator[Stalls]:
-    """Yield the slow lines in families of similar length, the longest first.
+def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: Mask, far: Mask) -> Iterator[Stalls]:
+    """Yield the slow lines that are not training in families of similar length, the longest first.
 
     ``excess``: by how many seconds they exceed their level, after that of slow lines of the start-up.
     """
@@ -206,8 +228,10 @@ def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: 
     order = np.argsort(-extra, kind="stable")
     breaks = np.flatnonzero(extra[order][:-1] > SIMILAR_LENGTH * extra[order][1:]) + 1
     for family in np.split(order, breaks):
-        members = np.sort(lines[family])
-        yield Stalls(members, float(median(extra[family])), _period(positions, members))
+        period = _period(positions, np.sort(lines[family]))
+        stalled = family if period else family[far[lines[family]]]
+        if stalled.size:
+            yield Stalls(np.sort(lines[stalled]), float(median(extra[stalled])), period)
 
 
 def _period(positions: Integers, lines: Integers) -> float | None:
@@ -241,9 +265,9 @@ def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
 
 
 def _reasons(
-    steps: Integers, startup: int, stalls: tuple[Stalls, ...], fast: int, after: int, result: Steadiness
+    steps: Integers, startup: int, stalls: tuple[Stalls, ...], slow: int, fast: int, after: int, result: Steadiness
 ) -> Iterator[str]:
-    """Yield what was left out of a series, and why."""
+    """Yield what was left out of a series, and why, and how many slow lines count."""
     if startup:
         lines = counted(startup, "line") if startup > 1 else "line"
         yield f"start-up: the first {lines}, up to step {steps[startup - 1]}"
@@ -251,6 +275,8 @@ def _reasons(
         length = f"{counted(family.lines.size, 'line')} {1 + family.extra_share:.2f} times as long as others"
         period = f"every {family.period_steps:.0f} steps" if family.period_steps else "at no regular distance"
         yield f"stalls: {length}, {period}, the first at step {steps[family.lines[0]]}"
+    if slow:
+        yield f"slow: {counted(slow, 'line')} at no regular distance, which count"
     if after:
         yield f"after a stall: {counted(after, 'line')} unlike the rest"
     if fast:

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from itertools import repeat
 
 import numpy as np
 import pandas as pd
 
+from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
 from dlperf_study.core.wording import per_cent
@@ -14,123 +17,153 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics.comparison import FASTER, SLOWER
 from dlperf_study.metrics.statistics import CONFIDENCE, t_quantile
-from dlperf_study.selftest.power import (
-    NARROW_BY_CHANCE,
-    SEEN,
-    distance_score,
-    largest_score,
-    passing_probability,
-    seen_intervals,
-    seen_share,
-)
 from dlperf_study.selftest.result import CheckResult, Comparison, Status
 
 #: The names of the checks, in the order of their page.
 SAME, SLOWDOWNS, INTERVALS, STEPS = "same program", "slowdowns", "intervals", "steps"
 LINK, STRAGGLER = "link", "straggler"
-#: An interval of 95 % misses the truth in 1 of 20 cases, so a correct instrument may be wrong in some.
-ALLOWED_SHARE, FEWEST_FOR_A_MISS = 0.1, 3
-#: How far the planted wait may be from what was requested, as a share of the step, and what was measured of steps and
+#: A count of wrong cases fails a correct instrument at most so often.
+MAX_FALSE_FAILURES = 0.02
+#: How often a correct instrument tells a program from itself, and how often the interval of a slowdown is above 1.
+FALSE_DIFFERENCE, WRONG_SIGN = 1 - CONFIDENCE, (1 - CONFIDENCE) / 2
+#: How far the injected wait may be from what was requested, as a share of the step, and what was measured of steps and
 #: exchanges from their truth. A process that is interrupted at the end of a wait waits longer; what it waited is in its
 #: log, and is the truth.
 WAIT_TOLERANCE, STEP_TOLERANCE, LINK_TOLERANCE = 0.01, 0.01, 0.10
-#: How wide intervals may be: an endless one holds every truth. A noisy machine with two cores needs half of it.
-WIDEST_MEDIAN = 0.15
+#: How often the distances of correct intervals are outside the limits of their score: half of it on each side.
+OUTSIDE_BY_CHANCE = 0.025
+#: How many self-tests the limits are simulated from.
+SIMULATED_SCORES = 8_000
 
 
-def allowed_misses(cases: int) -> int:
-    """Return how many of several cases may be wrong: two of 20; of fewer than three, none."""
-    return math.ceil(ALLOWED_SHARE * cases) if cases >= FEWEST_FOR_A_MISS else 0
+@cache
+def allowed_cases(cases: int, share: float) -> int:
+    """Return how many of several cases may be wrong where a correct instrument is wrong in this share of them."""
+    from scipy.special import bdtr
+
+    return next(allowed for allowed in range(cases + 1) if 1 - bdtr(allowed, cases, share) <= MAX_FALSE_FAILURES)
 
 
-_ROUNDED_UP = (
-    f"rounded up: {allowed_misses(FEWEST_FOR_A_MISS)} of {FEWEST_FOR_A_MISS}, {allowed_misses(20)} of 20; "
-    f"of fewer than {FEWEST_FOR_A_MISS} none"
-)
+def allowed_stragglers(runs: int) -> int:
+    """Return in how many runs one of two equal ranks may be named as the straggler: one in three."""
+    return runs // 3
+
+
 #: What each check requires.
 REQUIREMENTS = {
-    SAME: f"One configuration under two names: at most one pair in ten ({_ROUNDED_UP}) is told apart by a verdict",
+    SAME: (
+        "One configuration under two names is called faster or slower than itself in at most "
+        f"{allowed_cases(20, FALSE_DIFFERENCE)} of 20 pairs ({allowed_cases(3, FALSE_DIFFERENCE)} of 3)"
+    ),
     SLOWDOWNS: (
-        "Slowdowns of known size: at most one in ten has the wrong sign, at most one in ten has the true ratio outside "
-        f"its interval ({_ROUNDED_UP}), none is called faster, and half of the intervals reach at most "
-        f"{per_cent(WIDEST_MEDIAN)} of the ratio to each side"
+        f"An injected slowdown looks like a speedup in at most {allowed_cases(20, WRONG_SIGN)} of 20 pairs "
+        f"({allowed_cases(3, WRONG_SIGN)} of 3): its 95 % CI is above 1, or it is called faster"
     ),
     INTERVALS: (
-        "The distances of the measured ratios from the true ones, in units of their intervals, are no larger than "
-        f"those of right intervals are in {per_cent(1 - NARROW_BY_CHANCE, 1)} of self-tests"
+        "The errors of all ratios, in units of their 95 % CIs, are as large as they are with CIs of the right width in "
+        f"{per_cent(1 - OUTSIDE_BY_CHANCE, 1)} of self-tests"
     ),
     STEPS: (
-        "Steps that sleep for a known time: throughput and time of a step are what follows from it, and with a slower "
-        f"second rank what follows from that one, within {per_cent(STEP_TOLERANCE)}"
+        "Steps that sleep for a known time, with equal ranks and with a slower one: throughput and median step are "
+        f"within {per_cent(STEP_TOLERANCE)} of the known values"
     ),
     LINK: (
-        "Over a link of known rate an exchange takes what the link allows, and the bandwidth fitted to exchanges of "
-        f"several sizes is its rate, within {per_cent(LINK_TOLERANCE)}"
+        "An all-reduce over a link of known bandwidth: its time and the fitted bandwidth are within "
+        f"{per_cent(LINK_TOLERANCE)} of the known values"
     ),
     STRAGGLER: (
-        "A slowed rank is named as the straggler in every run, and one of two equal ranks in at most one run in ten "
-        f"({_ROUNDED_UP})"
+        "The slowed rank is named as the straggler in every run, and one of two equal ranks in at most one run of three"
     ),
 }
 
 
 def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
     """Check that one configuration under two names is hardly ever called faster or slower than itself."""
-    comparisons = [_comparison(dataset, SAME, 0.0) for dataset in datasets]
-    distinguished = _labels_of(comparisons, FASTER, SLOWER)
-    cases, allowed = len(comparisons), allowed_misses(len(comparisons))
-    seen, tenth = seen_share(cases, allowed), passing_probability(cases, allowed, 0.1)
-    observation = (
-        f"{len(distinguished)} of {cases} told apart{_listed(distinguished)}. With so many pairs an instrument that is "
-        f"wrong in {per_cent(seen)} of its verdicts fails in {per_cent(SEEN)} of self-tests, one that is wrong in "
-        f"{per_cent(0.1)} fails in {per_cent(1 - tenth)}"
-    )
-    return check_result(SAME, len(distinguished) <= allowed, observation, comparisons)
+    return judge_same_program([_comparison(dataset, SAME, 0.0) for dataset in datasets])
+
+
+def judge_same_program(comparisons: Sequence[Comparison]) -> CheckResult:
+    """Return whether few enough pairs of one program are told apart."""
+    told_apart = [comparison.label for comparison in comparisons if comparison.verdict in (FASTER, SLOWER)]
+    cases = len(comparisons)
+    is_passed = len(told_apart) <= allowed_cases(cases, FALSE_DIFFERENCE)
+    return check_result(SAME, is_passed, f"{len(told_apart)} of {cases} told apart{_listed(told_apart)}", comparisons)
 
 
 def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
-    """Check slowdowns of known size: the sign of each ratio, whether its interval holds the truth, and how wide it is.
+    """Check that injected slowdowns of known size do not look like speedups."""
+    slowdowns = list(map(slowdown_of_pair, datasets))
+    return judge_slowdowns(list(map(_comparison, datasets, repeat(SLOWDOWNS), slowdowns)), slowdowns)
 
-    How many are called slower is counted by size, and not required: four rounds on a noisy machine find few.
-    """
-    cases = len(datasets)
-    required = cases - allowed_misses(cases)
-    slowdowns = []
-    for dataset in datasets:
-        [slowdown] = {float(value) for value in dataset.configurations["planted_slowdown"] if value > 0}
-        slowdowns.append(slowdown)
-    comparisons = list(map(_comparison, datasets, repeat(SLOWDOWNS), slowdowns))
-    right_sign = sum(comparison.measured < 1 for comparison in comparisons)
+
+def judge_slowdowns(comparisons: Sequence[Comparison], slowdowns: Sequence[float]) -> CheckResult:
+    """Return whether few enough slowdowns look like a speedup; how many are found and hold the truth is counted."""
+    cases = len(comparisons)
+    wrong = [each.label for each in comparisons if each.verdict == FASTER or (each.interval and each.interval[0] > 1)]
     holding = sum(comparison.holds_truth for comparison in comparisons)
-    called_faster = _labels_of(comparisons, FASTER)
-    half_width = float(np.median(list(map(_half_width, comparisons))))
     observation = (
-        f"right sign: {right_sign} of {cases}; truth inside the interval: {holding} of {cases}; called slower: "
-        f"{_called_slower(slowdowns, comparisons)}; called faster: {len(called_faster)}{_listed(called_faster)}; "
-        f"median half-width of the intervals: {per_cent(half_width, 1)}"
+        f"{len(wrong)} of {cases} look like a speedup{_listed(wrong)}; called slower: "
+        f"{_called_slower(slowdowns, comparisons)}; true ratio inside the CI: {holding} of {cases}; "
+        f"median half-width of the CIs: {per_cent(median_half_width(comparisons), 1)}"
     )
-    is_passed = min(right_sign, holding) >= required and not called_faster and half_width <= WIDEST_MEDIAN
-    return check_result(SLOWDOWNS, is_passed, observation, comparisons)
+    return check_result(SLOWDOWNS, len(wrong) <= allowed_cases(cases, WRONG_SIGN), observation, comparisons)
 
 
 def check_intervals(datasets: Sequence[Dataset]) -> CheckResult:
-    """Check that intervals are not too narrow: how far the ratios of all pairs are from their truth, in their units."""
-    rounds, distances = set(), []
+    """Check that intervals have the right width: how far all ratios are from their truth, in units of the intervals."""
+    comparisons = []
     for dataset in datasets:
-        [slowdown] = {float(value) for value in dataset.configurations["planted_slowdown"] if value > 0}
-        rounds |= set(dataset.configurations["runs_completed"].astype(int))
-        distances += [_distance(_comparison(dataset, INTERVALS, planted)) for planted in (0.0, slowdown)]
+        comparisons += [_comparison(dataset, INTERVALS, slowdown) for slowdown in (0.0, slowdown_of_pair(dataset))]
+    result = judge_intervals(comparisons, common_rounds(datasets))
+    # The checks before it show these ratios.
+    return replace(result, comparisons=())
+
+
+def judge_intervals(comparisons: Sequence[Comparison], rounds: int) -> CheckResult:
+    """Return whether the errors of two ratios of each pair, in units of their intervals, are as large as expected."""
+    distances = np.array(list(map(_distance, comparisons))) * t_quantile((1 + CONFIDENCE) / 2, rounds - 1)
+    score = float(distance_score(distances, rounds - 1))
+    low, high = score_limits(len(comparisons) // 2, rounds)
+    observation = f"the score of the errors is {score:.2f}; between {low:.2f} and {high:.2f} passes"
+    return check_result(INTERVALS, low <= score <= high, observation, comparisons)
+
+
+def distance_score(distances: Floats, freedom: int) -> Floats:
+    """Return how large distances [..., comparisons] are, in standard errors, as one number each for the last axis.
+
+    It is the mean of log(1 + t² / freedom), which tells scales of Student's t distribution apart and which no single
+    large distance decides.
+    """
+    return np.asarray(np.log1p(distances**2 / freedom).mean(axis=-1))
+
+
+@cache
+def score_limits(pairs: int, rounds: int) -> tuple[float, float]:
+    """Return the scores between which correct intervals are in 97.5 % of self-tests.
+
+    The two ratios of a pair share the runs of a reference, and all runs have one noise.
+    """
+    runs = np.random.default_rng(0).standard_normal((SIMULATED_SCORES, pairs, 3, rounds))
+    differences = runs[:, :, 1:] - runs[:, :, :1]
+    errors = differences.std(axis=-1, ddof=1) / np.sqrt(rounds)
+    distances = differences.mean(axis=-1) / errors
+    scores = distance_score(distances.reshape(SIMULATED_SCORES, -1), rounds - 1)
+    low, high = np.quantile(scores, (OUTSIDE_BY_CHANCE / 2, 1 - OUTSIDE_BY_CHANCE / 2))
+    return float(low), float(high)
+
+
+def common_rounds(datasets: Sequence[Dataset]) -> int:
+    """Return how many rounds all pairs have; raises EvidenceError if they have different numbers."""
+    rounds = {int(runs) for dataset in datasets for runs in dataset.configurations["runs_completed"]}
     if len(rounds) != 1:
         raise EvidenceError(f"the pairs have different numbers of rounds: {', '.join(map(str, sorted(rounds)))}")
-    [common] = rounds
-    score = distance_score(np.array(distances) * t_quantile((1 + CONFIDENCE) / 2, common - 1), common - 1)
-    limit = largest_score(len(datasets), common)
-    half, most = (seen_intervals(len(datasets), common, width) for width in (0.5, 0.8))
-    observation = (
-        f"the score of the distances is {score:.2f}, and at most {limit:.2f} passes. With so many pairs intervals of "
-        f"half the right width fail in {per_cent(half)} of self-tests, those of four fifths in {per_cent(most)}"
-    )
-    return check_result(INTERVALS, bool(score <= limit), observation, [])
+    return rounds.pop()
+
+
+def slowdown_of_pair(dataset: Dataset) -> float:
+    """Return the injected slowdown of a pair."""
+    [slowdown] = {float(value) for value in dataset.configurations["planted_slowdown"] if value > 0}
+    return slowdown
 
 
 def _distance(comparison: Comparison) -> float:
@@ -141,11 +174,6 @@ def _distance(comparison: Comparison) -> float:
     return 2 * (math.log(comparison.measured) - math.log(comparison.true)) / (high - low)
 
 
-def _labels_of(comparisons: Sequence[Comparison], *verdicts: str) -> list[str]:
-    """Return the labels of the comparisons that have one of these verdicts."""
-    return [comparison.label for comparison in comparisons if comparison.verdict in verdicts]
-
-
 def _called_slower(slowdowns: Sequence[float], comparisons: Sequence[Comparison]) -> str:
     """Return how many slowdowns of each size are called slower, the largest first: ``10 %: 2 of 7, 5 %: 1 of 7``."""
     is_slower = [comparison.verdict == SLOWER for comparison in comparisons]
@@ -154,12 +182,14 @@ def _called_slower(slowdowns: Sequence[float], comparisons: Sequence[Comparison]
     return ", ".join(f"{per_cent(size)}: {called} of {cases}" for size, called, cases in counts.itertuples())
 
 
-def _half_width(comparison: Comparison) -> float:
-    """Return half the width of an interval as a share of the measured value; endless without an interval."""
-    if comparison.interval is None:
-        return math.inf
-    low, high = comparison.interval
-    return (high - low) / 2 / comparison.measured
+def median_half_width(comparisons: Sequence[Comparison]) -> float:
+    """Return the median of half the widths of intervals, each as a share of the measured value."""
+    half_widths = []
+    for comparison in comparisons:
+        if comparison.interval:
+            low, high = comparison.interval
+            half_widths.append((high - low) / 2 / comparison.measured)
+    return float(np.median(half_widths))
 
 
 def number_or_none(value: float) -> float | None:
@@ -194,7 +224,7 @@ def _comparison(dataset: Dataset, kind: str, planted_slowdown: float) -> Compari
 
 
 def _planted_share(row: "pd.Series") -> float:
-    """Return how long the ranks of a configuration waited on purpose, as a share of their own steps, over its runs.
+    """Return how long the ranks of a configuration waited by injection, as a share of their own steps, over its runs.
 
     Raises EvidenceError when that is not what was requested: then the truth is not known.
     """
@@ -204,7 +234,7 @@ def _planted_share(row: "pd.Series") -> float:
         for log in run.ranks:
             planted = log.end.get("planted")
             if planted is None:
-                raise EvidenceError(f"study {row['study']}: the log of rank {log.rank} has no planted wait")
+                raise EvidenceError(f"study {row['study']}: the log of rank {log.rank} has no injected wait")
             shares.append(planted["waited_seconds"] / planted["step_seconds"])
     share = float(np.mean(shares))
     if not abs(share - row["planted_slowdown"]) <= WAIT_TOLERANCE:

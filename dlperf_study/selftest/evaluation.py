@@ -10,6 +10,7 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.selftest import checks
 from dlperf_study.selftest.known_truths import check_link, check_steps, check_straggler
+from dlperf_study.selftest.power import power_sentences
 from dlperf_study.selftest.result import CheckResult, Machine, SelftestResult, Status, add_result
 
 #: The rooms from a run's evidence to the verdicts of its dataset.
@@ -52,7 +53,7 @@ def evaluate(
     for name, check in known.items():
         results.append(_checked(name, obstacles.get(others[name], ""), partial(_of_study, check, others[name])))
     ended = datetime.now(UTC).isoformat(timespec="seconds")
-    result = SelftestResult(ended, machine, code, quick, tuple(results), analysis_code())
+    result = SelftestResult(ended, machine, code, quick, tuple(results), analysis_code(), _power(datasets, results))
     add_result(result)
     return result
 
@@ -62,7 +63,17 @@ def describe(result: SelftestResult) -> str:
     lines = []
     for check in result.checks:
         lines += [f"{check.status:{_STATUS_WIDTH}}{check.name}: {check.requirement}", " " * _STATUS_WIDTH + check.seen]
+    lines += [f"{result.power}."] if result.power else []
     return "\n".join(lines)
+
+
+def _power(datasets: Sequence[Dataset], results: Sequence[CheckResult]) -> str:
+    """Return how often the checks of pairs fail a correct instrument; empty if a check of pairs is undecided."""
+    slowdowns = next(result for result in results if result.name == checks.SLOWDOWNS)
+    if not slowdowns.comparisons:
+        return ""
+    half_width = checks.median_half_width(slowdowns.comparisons)
+    return power_sentences(list(map(checks.slowdown_of_pair, datasets)), checks.common_rounds(datasets), half_width)
 
 
 def _of_study(check: Callable[[Dataset], CheckResult], study: str) -> CheckResult:

@@ -17,7 +17,7 @@ from dlperf_study.selftest.checks import (
     STEP_TOLERANCE,
     STEPS,
     STRAGGLER,
-    allowed_misses,
+    allowed_stragglers,
     check_result,
     measured_row,
     number_or_none,
@@ -91,7 +91,7 @@ def check_straggler(dataset: Dataset) -> CheckResult:
     observation = (
         f"the slowed rank in {named} of {runs} runs; one of two equal ranks in {named_wrongly} of {equal_runs}"
     )
-    is_passed = named == runs and named_wrongly <= allowed_misses(equal_runs)
+    is_passed = named == runs and named_wrongly <= allowed_stragglers(equal_runs)
     return check_result(STRAGGLER, is_passed, observation, [])
 
 

@@ -84,7 +84,8 @@ class SelftestResult:
     """One self-test: when it ended (ISO 8601), where, with which code, and its checks.
 
     ``code`` is the digest of the code that measured, ``analysis_code`` of the code that made verdicts of it; empty in
-    results of versions that did not keep it. ``quick``: in its short form, or with fewer pairs than the full one.
+    results of versions that did not keep it. ``quick``: in quick mode, or with fewer pairs than the full one.
+    ``power``: how often the checks of pairs fail a correct instrument, and which errors they find.
     """
 
     ended: PastTime
@@ -93,6 +94,7 @@ class SelftestResult:
     quick: bool
     checks: tuple[CheckResult, ...]
     analysis_code: str = ""
+    power: str = ""
 
     @property
     def done(self) -> tuple[CheckResult, ...]:

@@ -287,7 +287,7 @@ class TrainingParameters:
     )
     planted_slowdown: float = parameter(
         0.0,
-        "Planted slowdown",
+        "Injected slowdown",
         "busy wait after each step, as a share of the step",
         scope=SELFTEST,
         bounds=(0, 10),
@@ -296,7 +296,7 @@ class TrainingParameters:
     slowed_rank: int = parameter(
         -1,
         "Slowed rank",
-        "the rank with the planted slowdown; -1: all ranks",
+        "the rank with the injected slowdown; -1: all ranks",
         default_name="all ranks",
         scope=SELFTEST,
         bounds=(0, MAX_NODES * MAX_DEVICES_PER_NODE),

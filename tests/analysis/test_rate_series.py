@@ -123,11 +123,27 @@ def test_periodic_stalls_are_found_with_their_period(period):
     assert not steady.window.kept[family.lines].any()
 
 
-def test_stalls_at_no_regular_distance_are_stalls_too():
+@pytest.mark.parametrize(("factor", "left_out"), [(1.5, 0), (2.5, 0), (4.0, 4)])
+def test_slow_lines_at_no_regular_distance_are_stalls_above_three_times_the_median(factor, left_out):
     rates = noisy(120)
-    rates[[20, 31, 77, 80]] /= 3
-    (family,) = steady_part(steps(120), rates).stalls
-    assert (family.period_steps, family.lines.size) == (None, 4)
+    rates[[20, 31, 77, 80]] /= factor
+    steady = steady_part(steps(120), rates)
+    assert [(family.period_steps, family.lines.size) for family in steady.stalls] == [(None, 4)] * bool(left_out)
+    assert np.count_nonzero(~steady.window.kept) == left_out
+    assert ("which count" in said(steady)) is not bool(left_out)
+    with_all = 120 / (1 / rates).sum()
+    assert steady.rate_of_all == pytest.approx(with_all)
+    assert steady.window.wall_rate == pytest.approx(1000 if left_out else with_all, rel=0.003)
+
+
+def test_slow_lines_that_count_are_no_levels_and_leave_the_rest_steady():
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        rates = 1000 * (1 + 0.01 * generator.standard_normal(300))
+        rates[10 + generator.choice(290, 29, replace=False)] /= 1.5
+        steady = steady_part(steps(300), rates)
+        assert (steady.behaviour, steady.steadiness.is_steady) == (Behaviour.FLAT, True)
+        assert steady.window.kept.all()
 
 
 def test_lines_after_stalls_that_are_slow_together_are_left_out(snapshot):

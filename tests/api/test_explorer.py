@@ -29,7 +29,7 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.core.resources import NOTEBOOKS
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import fingerprint
+from dlperf_study.execution.repetitions import requested_runs
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
 
@@ -261,7 +261,7 @@ def measured_by_hand(study: str) -> Configuration:
     exec(parameters, values)
     by_hand = Configuration.from_mapping({name: values[name] for name in FIELD_NAMES})
     run = write_run(StudyPaths.of(by_hand.study), by_hand, 1)
-    wanted = fingerprint(by_hand, load_cluster(by_hand.cluster, [by_hand.framework]))
+    wanted = requested_runs(by_hand, load_cluster(by_hand.cluster, [by_hand.framework]))[0].fingerprint
     run.run_file.write_text(json.dumps(json.loads(run.run_file.read_text()) | {"fingerprint": wanted}))
     return by_hand
 

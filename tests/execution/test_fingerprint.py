@@ -1,18 +1,28 @@
 """What makes a finished run worth measuring again."""
 
+import json
+import platform
+import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from dlperf_study.execution import fingerprint as fingerprint_module
-from dlperf_study.execution.fingerprint import fingerprint
-from dlperf_study.execution.libraries import _installed_versions
+from dlperf_study.execution import libraries
+from dlperf_study.execution.fingerprint import fingerprint, fingerprint_parts
 from dlperf_study.machines.cluster import DEFAULT, Cluster
+from dlperf_study.study.configuration import Configuration
 from tests.frameworks.launching import CLUSTER, configuration
 from tests.shell_program import program
 
 ASKED = configuration()
+
+
+def digest(asked: Configuration, cluster: Cluster = CLUSTER) -> str:
+    return fingerprint(asked, fingerprint_parts(asked, cluster))
 
 
 @pytest.mark.parametrize(
@@ -26,38 +36,76 @@ ASKED = configuration()
     ],
 )
 def test_what_numbers_depend_on(asked, cluster, same):
-    assert (fingerprint(asked, cluster) == fingerprint(ASKED, CLUSTER)) is same
+    assert (digest(asked, cluster) == digest(ASKED)) is same
 
 
-def test_numbers_depend_on_the_library_and_on_its_python(tmp_path):
-    older = fingerprint(ASKED, with_library(tmp_path, "3.0.0"))
-    newer = fingerprint(ASKED, with_library(tmp_path, "3.0.1"))
-    assert newer != older
+def test_numbers_depend_on_the_library_and_the_version_of_python_but_not_on_the_place_of_python(tmp_path):
+    older = digest(ASKED, with_library(tmp_path, "3.0.0"))
+    assert digest(ASKED, with_library(tmp_path, "3.0.1")) != older
+    assert digest(ASKED, with_library(tmp_path, "3.0.0", python="3.12.1")) != older
+    assert digest(ASKED, with_library(tmp_path, "3.0.0", implementation="PyPy")) != older
     (tmp_path / "moved").mkdir()
-    assert fingerprint(ASKED, with_library(tmp_path / "moved", "3.0.1")) != newer
-    assert fingerprint(ASKED, with_library(tmp_path, "3.0.0")) == older
+    assert digest(ASKED, with_library(tmp_path / "moved", "3.0.0")) == older
 
 
 def test_numbers_depend_on_what_reads_the_images(monkeypatch):
     asked, versions = replace(ASKED, data_source="files"), {"pillow": "12.0.0"}
-    monkeypatch.setattr(fingerprint_module, "data_source_versions", lambda *_: dict(versions))
-    older = fingerprint(asked, CLUSTER)
-    assert fingerprint(asked, CLUSTER) == older
+    monkeypatch.setattr(libraries, "data_source_versions", lambda *_: dict(versions))
+    older = digest(asked)
+    assert digest(asked) == older
     versions["pillow"] = "12.0.1"
-    assert fingerprint(asked, CLUSTER) != older
+    assert digest(asked) != older
 
 
 def test_numbers_depend_on_the_folder_of_the_images():
     """The same name may be another set on another cluster file: fewer, larger or slower images."""
     asked = replace(ASKED, data_source="files", image_set="photographs")
     one, other = (replace(CLUSTER, image_sets={"photographs": folder}) for folder in ("/fast", "/slow"))
-    assert fingerprint(asked, one) == fingerprint(asked, replace(one, link="another"))
-    assert fingerprint(asked, one) != fingerprint(asked, other)
-    assert fingerprint(ASKED, one) == fingerprint(ASKED, other)
+    assert digest(asked, one) == digest(asked, replace(one, link="another"))
+    assert digest(asked, one) != digest(asked, other)
+    assert digest(ASKED, one) == digest(ASKED, other)
 
 
-def with_library(folder: Path, version: str) -> Cluster:
-    """Return a cluster whose Python says that it has this version of the framework's library."""
-    _installed_versions.cache_clear()
-    python = program(folder, f'echo \'{{"code": "", "software": {{"paddlepaddle": "{version}"}}}}\'')
-    return replace(CLUSTER, python={DEFAULT: python})
+def test_numbers_depend_on_the_container_image():
+    images = {"default": "registry/all:1", "torch_ddp": "registry/torch:1"}
+    cluster = replace(CLUSTER, launcher="kubernetes", settings=SimpleNamespace(images=images))
+    assert fingerprint_parts(ASKED, cluster)["container"] == "registry/all:1"
+    assert fingerprint_parts(replace(ASKED, framework="torch_ddp"), cluster)["container"] == "registry/torch:1"
+    assert "container" not in fingerprint_parts(ASKED, CLUSTER)
+
+
+def test_a_project_folder_with_images_may_be_renamed(tmp_path, monkeypatch):
+    asked, digests = replace(ASKED, data_source="files", image_set="photographs"), set()
+    for name in ("project", "renamed"):
+        monkeypatch.setattr(fingerprint_module, "workspace", lambda name=name: tmp_path / name)
+        images = str(tmp_path / name / "data" / "photographs")
+        digests.add(digest(asked, replace(CLUSTER, image_sets={"photographs": images})))
+    assert len(digests) == 1
+
+
+def test_a_program_depends_on_its_python_also_without_this_package_and_on_what_that_has_installed(tmp_path):
+    asked = replace(ASKED, framework="", model="", own_program="trained", program_digest="d")
+    answer = {"python": "CPython 3.9.2", "packages": {"torch": "2.13.0"}}
+    parts = fingerprint_parts(asked, with_answer(tmp_path, answer))
+    assert (parts["python"], parts["packages"]) == ("CPython 3.9.2", {"torch": "2.13.0"})
+    here = fingerprint_parts(asked, replace(CLUSTER, python={DEFAULT: sys.executable}))
+    assert here["python"] == f"{platform.python_implementation()} {platform.python_version()}"
+    assert here["packages"]["numpy"] == version("numpy")
+
+
+def test_a_python_of_a_program_that_does_not_run_is_told_apart_by_its_path(tmp_path):
+    broken = program(tmp_path, "exit 1")
+    asked = replace(ASKED, framework="", model="", own_program="trained", program_digest="d")
+    parts = fingerprint_parts(asked, replace(CLUSTER, python={DEFAULT: broken}))
+    assert (parts["python"], parts["packages"]) == (broken, {})
+
+
+def with_answer(folder: Path, answer: dict[str, object]) -> Cluster:
+    return replace(CLUSTER, python={DEFAULT: program(folder, f"echo '{json.dumps(answer)}'")})
+
+
+def with_library(folder: Path, version: str, python: str = "3.11.7", implementation: str = "CPython") -> Cluster:
+    """Return a cluster whose Python prints that it has this version of the framework's library."""
+    libraries._installed_versions.cache_clear()
+    versions = {"implementation": implementation, "python": python, "paddlepaddle": version}
+    return with_answer(folder, {"code": "", "software": versions})

@@ -38,7 +38,7 @@ def counts(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> Counter[s
 
     for module, name in (
         (rank_agreement, "read_rank_log"),
-        (repetitions, "fingerprint"),
+        (repetitions, "fingerprint_parts"),
         (planning, "read_cluster"),
         (locks, "lock"),
     ):
@@ -52,14 +52,14 @@ def test_measuring_reads_every_file_once(three_runs, counts):
     records = runs.perform()
     require_no_failure(records)
     assert [facts["repetition"] for facts in records] == [1, 2, 3]
-    assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint": 1, "read_cluster": 1, "lock": 1}
+    assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint_parts": 1, "read_cluster": 1, "lock": 1}
 
 
 def test_a_driver_computes_one_fingerprint_and_reads_each_rank_log_once(three_runs, counts):
     ConfigurationRuns(three_runs).perform()
     counts.clear()
     assert missing_runs(three_runs, planning.load_cluster(three_runs.cluster)) == []
-    assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint": 1, "read_cluster": 1}
+    assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint_parts": 1, "read_cluster": 1}
 
 
 @pytest.mark.parametrize(("performed", "are_last"), [(slice(0, 1), False), (slice(1, 2), False), (slice(2, 3), True)])

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from dlperf_study.core import code_identity
 from dlperf_study.core.paths import StudyPaths
+from dlperf_study.evidence import run_record
+from dlperf_study.execution import fingerprint
 from dlperf_study.execution.pending import done_and_not_fitting, pending_of
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.reuse import not_counted
@@ -14,6 +17,7 @@ from dlperf_study.study.batch_search import trial
 from dlperf_study.study.plan import Entry, Plan
 from tests.evidence_factory import Recipe, write_run
 from tests.execution.constructed import perform
+from tests.execution.test_code_of_a_study import checkout
 
 pytestmark = pytest.mark.usefixtures("constructed_runs")
 
@@ -50,7 +54,7 @@ def test_runs_of_another_cluster_are_counted_and_so_is_that_it_is_this_machine(p
     assert sentence == snapshot
 
 
-def test_runs_of_other_code_are_counted(plan, monkeypatch, snapshot):
+def test_runs_that_an_earlier_version_recorded_are_counted(plan, monkeypatch, snapshot):
     executions = pending_of(plan, load_cluster(plan.cluster)).executions
     perform(executions[2:3], monkeypatch)
     for execution in executions[:2]:
@@ -58,6 +62,61 @@ def test_runs_of_other_code_are_counted(plan, monkeypatch, snapshot):
     [sentence] = sentences(plan)
     assert sentence.startswith("2 runs ")
     assert sentence == snapshot
+
+
+SOFTWARE = ("CPython 3.11.7", {"numpy": "2.4.6", "paddlepaddle": "3.2.0"})
+
+
+@pytest.mark.parametrize(
+    ("python", "packages", "difference"),
+    [
+        ("CPython 3.11.7", {"numpy": "2.4.6", "paddlepaddle": "3.3.1"}, "paddlepaddle 3.2.0 then, 3.3.1 now"),
+        ("CPython 3.11.7", {"paddlepaddle": "3.2.0"}, "numpy 2.4.6 then, not installed now"),
+        ("PyPy 3.11.7", SOFTWARE[1], "Python CPython 3.11.7 then, PyPy 3.11.7 now"),
+        (
+            "CPython 3.12.1",
+            {"numpy": "2.5.0", "paddlepaddle": "3.2.0"},
+            "Python CPython 3.11.7 then, CPython 3.12.1 now; numpy 2.4.6 then, 2.5.0 now",
+        ),
+    ],
+)
+def test_software_that_differs_is_named_with_both_versions(plan, monkeypatch, python, packages, difference):
+    monkeypatch.setattr(fingerprint, "measuring_software", lambda *_: SOFTWARE)
+    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:2], monkeypatch)
+    assert sentences(plan) == []
+    monkeypatch.setattr(fingerprint, "measuring_software", lambda *_: (python, packages))
+    assert sentences(plan) == [f"2 runs of this plan do not count: {difference}"]
+
+
+@pytest.mark.parametrize(
+    ("files", "difference"),
+    [
+        (["programs/models/mobilenet_v2.py"], "code of dlperf_study.programs.models.mobilenet_v2 changed"),
+        (
+            ["evidence/lines.py", "evidence/writers.py", "machines/launchers/local.py", "programs/worker/windows.py"],
+            "code of dlperf_study.evidence.lines, dlperf_study.evidence.writers, "
+            "dlperf_study.machines.launchers.local, and 1 more changed",
+        ),
+    ],
+)
+def test_modules_that_changed_are_named(plan, monkeypatch, tmp_path, files, difference):
+    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:1], monkeypatch)
+    changed = checkout(tmp_path / "changed", dict.fromkeys(files, "CHANGED = 1\n"))
+    monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", changed)
+    assert sentences(plan) == [f"1 run of this plan does not count: {difference}"]
+
+
+def test_another_device_is_named_and_another_fingerprint_of_the_same_parts(plan, monkeypatch):
+    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:2], monkeypatch)
+    for device, runs in zip(("gpu", "cpu"), StudyPaths.of(plan.study).begun_runs().values(), strict=True):
+        [run] = runs
+        facts = run_record.read(run)
+        parts = facts["fingerprint_parts"] | {"device": device}
+        run_record.write(facts | {"fingerprint": "0" * 64, "fingerprint_parts": parts}, run)
+    assert set(sentences(plan)) == {
+        "1 run of this plan does not count: device gpu then, cpu now",
+        "1 run of this plan does not count: another version computed the fingerprint",
+    }
 
 
 def test_runs_of_removed_configurations_are_counted_but_no_trials(plan, monkeypatch, snapshot):

@@ -12,6 +12,7 @@ from dlperf_study.execution import selftest_studies
 from dlperf_study.execution.selftest_studies import PAIRS, pair_studies
 from dlperf_study.machines.supervision import locks
 from dlperf_study.machines.supervision.locks import lock
+from dlperf_study.selftest import power
 from dlperf_study.selftest.evaluation import analysis_code
 from dlperf_study.selftest.result import Status, last_result
 from dlperf_study.study.plan import build_plan
@@ -46,6 +47,7 @@ def measured(tmp_path, monkeypatch):
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     monkeypatch.setattr(selftest_studies, "run_study", run_study)
     monkeypatch.setattr(selftest_studies, "link_obstacle", lambda: NO_LINK)
+    monkeypatch.setattr(power, "SIMULATED_FOR_ERROR", 20)
     return names
 
 

@@ -1,4 +1,4 @@
-"""The parts of the self-test that need real processes: a planted wait and a straggler."""
+"""The parts of the self-test that need real processes: an injected wait and a straggler."""
 
 from dataclasses import replace
 

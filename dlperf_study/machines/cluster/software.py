@@ -38,6 +38,7 @@ COMMON_PACKAGES = (
 def software(packages: Sequence[str] = ()) -> dict[str, Any]:
     """Return the versions of Python, the system and what takes part in every run; of ``packages`` too."""
     versions: dict[str, str] = {
+        "implementation": platform.python_implementation(),
         "python": platform.python_version(),
         "system": platform.platform(),
         "executable": Path(sys.executable).name,

@@ -71,7 +71,7 @@ class Launcher(LauncherFacts):
         """Whether tasks run in container images."""
         return self.images is not None
 
-    def runtime(self, cluster: Cluster, framework: str) -> str:
-        """Return what has the framework's library during a run: an image, or a Python."""
+    def image(self, cluster: Cluster, framework: str) -> str:
+        """Return the container image in which a framework trains; empty without images."""
         images = self.images(cluster) if self.images else {}
-        return images.get(framework) or images.get(DEFAULT) or cluster.python_for(framework)
+        return images.get(framework) or images.get(DEFAULT) or ""

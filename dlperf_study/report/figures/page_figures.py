@@ -171,7 +171,7 @@ _RATIOS_CAPTION = (
 
 
 def ratios(result: SelftestResult) -> Figure:
-    """Return a panel for each check with intervals: of the same program, and of planted slowdowns."""
+    """Return a panel for each check with intervals: of the same program, and of injected slowdowns."""
     drawn: dict[str, list[Comparison]] = {}
     for check in result.checks:
         for comparison in check.comparisons:

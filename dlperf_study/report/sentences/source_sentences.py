@@ -81,5 +81,7 @@ def selftest_sentences(result: SelftestResult) -> Iterator[str]:
     for status in (Status.FAILED, Status.UNDECIDED, Status.SKIPPED):
         if names := result.names_of(status):
             yield f"{status.capitalize()}: {listed(names)}."
+    if result.power:
+        yield f"{result.power}."
     if result.quick:
-        yield "This was the short form: it shows that the checks work, not that the instrument is right."
+        yield "This was quick mode: it shows that the checks work, not that the instrument is right."

@@ -37,7 +37,7 @@ def checks(result: SelftestResult) -> Table:
         (Cell(check.name), Cell(check.status), Cell(check.requirement), Cell(check.seen)) for check in result.checks
     ]
     machine = result.machine
-    form = " Short form: it shows that the checks work, not that the instrument is right." if result.quick else ""
+    form = " Quick mode: it shows that the checks work, not that the instrument is right." if result.quick else ""
     caption = (
         f"Ended {_time(result)} on {machine.host} ({machine.cpu_model}, {counted(machine.cores, 'core')}), measuring "
         f"code {result.code[:_DIGEST]}, analysis code {result.analysis_code[:_DIGEST] or 'not recorded'}.{form}"
@@ -105,7 +105,7 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
         return NEVER.format(machine.host, f"; {_failure(failure)}" if failure else "", command)
     count = f"{len(passed.done)} of {counted(len(passed.done), 'check')}"
     skipped = passed.names_of(Status.SKIPPED)
-    parts = [count, *([f"skipped: {listed(skipped)}"] if skipped else []), *(["short form"] if passed.quick else [])]
+    parts = [count, *([f"skipped: {listed(skipped)}"] if skipped else []), *(["quick mode"] if passed.quick else [])]
     measuring = "this" if codes == {passed.code} else "other"
     analysing = "this" if passed.analysis_code == analysis_code() else "other"
     code = f"with {measuring} measuring code and {analysing} analysis code"
@@ -116,7 +116,7 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
 def _failure(result: SelftestResult) -> str:
     """Return when a self-test that did not pass ended, and which of its checks did not pass."""
     parts = [f"{check.name}: {check.status}" for check in result.done if check.status is not Status.PASSED]
-    parts += ["short form"] if result.quick else []
+    parts += ["quick mode"] if result.quick else []
     return f"not passed on {_time(result)} ({', '.join(parts) or 'every check was skipped'})"
 
 

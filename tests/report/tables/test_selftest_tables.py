@@ -19,7 +19,7 @@ from tests.selftest.test_result import CHECK, FAILED, RESULT, SKIPPED
 
 PASSED = replace(RESULT, code=CODE, analysis_code=analysis_code())
 QUICK_LATER = replace(PASSED, ended="2026-03-03T10:00:00+00:00", quick=True)
-NEVER, ONE_OF_ONE, TWO_OF_TWO = "never passed on host-a", "(1 of 1 check, skipped: link)", "(2 of 2 checks, short form)"
+NEVER, ONE_OF_ONE, TWO_OF_TWO = "never passed on host-a", "(1 of 1 check, skipped: link)", "(2 of 2 checks, quick mode)"
 FIRST_OF_MARCH, THIRD_OF_MARCH = (f"last passed on host-a on 0{day} March 2026, 10:00 UTC" for day in (1, 3))
 #: What a report says of these results: it begins with the first, and has all others in it.
 NOTES = {
@@ -28,7 +28,7 @@ NOTES = {
     "another machine": ((replace(PASSED, machine=replace(PASSED.machine, cores=2)),), (NEVER,)),
     "passed": ((PASSED,), (FIRST_OF_MARCH, ONE_OF_ONE)),
     "failed since": ((PASSED, FAILED, QUICK_LATER), (FIRST_OF_MARCH, "since then", "02 March 2026")),
-    "short form failed": ((replace(FAILED, quick=True),), (NEVER, "slowdowns: failed, short form")),
+    "quick mode failed": ((replace(FAILED, quick=True),), (NEVER, "slowdowns: failed, quick mode")),
     "passed later": ((FAILED, replace(QUICK_LATER, quick=False)), (THIRD_OF_MARCH, ONE_OF_ONE)),
     "other code": ((replace(PASSED, code="0ld", checks=(CHECK, CHECK), quick=True),), (FIRST_OF_MARCH, TWO_OF_TWO)),
     "other analysis": ((replace(PASSED, analysis_code="0ld"),), (FIRST_OF_MARCH, ONE_OF_ONE)),
