@@ -18,7 +18,7 @@ from tests.golden_study.texts import columns_text, drawing_text, notebook_text, 
 STUDY = "golden_study"
 PAGES = (
     *("summary", "comparison", "scaling", "communication", "published", "replication", "audit", "quality"),
-    *("resources", "history", "compliance", "runs"),
+    *("resources", "history", "runs"),
 )
 
 #: Texts by the names of their files, and these by kind.

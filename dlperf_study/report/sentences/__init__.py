@@ -1,20 +1,16 @@
 """What each page found, in sentences made from the data: one function for each page, which takes the dataset."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 
-from dlperf_study.core.wording import counted, in_sentence
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.measurement_comparison import MeasurementComparison
 from dlperf_study.report import context
-from dlperf_study.report.compliance import Compliance, checked_rules
-from dlperf_study.report.formatting import listed
 from dlperf_study.report.sentences import prediction_sentences, quality_sentences, source_sentences, step_sentences
 from dlperf_study.report.sentences.names import MOST_OF_FIRST, MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims, speedup_claims
 from dlperf_study.report.series import all_groups
 from dlperf_study.report.tables.answers import nothing_compared
-from dlperf_study.report.tables.compliance_tables import compliance_counts
 from dlperf_study.report.tables.history_tables import change_sentences
 from dlperf_study.selftest.result import SelftestResult
 from dlperf_study.study.study import COMPARISON, PREDICTION, PUBLISHED, REPLICATION
@@ -23,7 +19,6 @@ __all__ = [
     "audit",
     "communication",
     "comparison",
-    "compliance",
     "history",
     "prediction",
     "published",
@@ -85,11 +80,6 @@ def quality(dataset: Dataset) -> PageSentences:
 def resources(dataset: Dataset) -> PageSentences:
     """Return what a sample takes in energy, the largest peak of memory, and whether clocks were limited."""
     return PageSentences.of(dataset, _resources(dataset))
-
-
-def compliance(dataset: Dataset) -> PageSentences:
-    """Return how many rules of measuring the study keeps, and which it does not."""
-    return PageSentences.of(dataset, _compliance(dataset))
 
 
 def runs(dataset: Dataset) -> PageSentences:
@@ -164,13 +154,6 @@ def _comparison(dataset: Dataset) -> Texts:
 def _runs(dataset: Dataset) -> Texts:
     yield from quality_sentences.run_sentences(dataset)
     yield from quality_sentences.rate_sentences(dataset)
-
-
-def _compliance(dataset: Dataset) -> Texts:
-    yield f"{compliance_counts(dataset)}."
-    missed = [checked for checked in checked_rules(dataset) if checked.result.compliance == Compliance.NOT_MET]
-    for rule_set, rules in groupby(missed, key=lambda checked: checked.rule_set):
-        yield f"{rule_set}, not met: {listed(in_sentence(checked.rule.name) for checked in rules)}."
 
 
 def _quality(dataset: Dataset) -> Texts:
