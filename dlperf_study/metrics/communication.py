@@ -42,7 +42,7 @@ from dlperf_study.metrics.metric import (
 from dlperf_study.metrics.process_resources import shared_cores
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVES, NO_EXCHANGE
-from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
+from dlperf_study.study.study import COMPARISON, PUBLISHED
 
 #: The least share of its mean by which the mean of an exchange is uncertain, whatever its few repetitions say.
 LEAST_EXCHANGE_ERROR = 0.01
@@ -357,7 +357,7 @@ METRICS = (
             "no communication was exposed",
         ),
         shown=Shown.QUOTIENT,
-        pages=(COMMUNICATION, PUBLISHED, REPLICATION),
+        pages=(COMMUNICATION, PUBLISHED),
     ),
     Metric(
         "overlap",

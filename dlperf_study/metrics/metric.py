@@ -15,7 +15,7 @@ from dlperf_study.core.errors import Diagnostic
 from dlperf_study.core.wording import in_sentence
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.program import OWN_PROGRAM
-from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
+from dlperf_study.study.study import COMPARISON, PUBLISHED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +119,7 @@ STUDY = "study"
 #: Pages on which diagnostics are shown, besides those of the study's questions.
 QUALITY, SCALING, COMMUNICATION, RESOURCES, AUDIT = "quality", "scaling", "communication", "resources", "audit"
 #: Where there are speedups.
-RATIO_PAGES = (SCALING, AUDIT, PUBLISHED, REPLICATION)
+RATIO_PAGES = (SCALING, AUDIT, PUBLISHED)
 #: What is wrong with a run and makes its throughput uncertain is shown on the page on quality, and where rates are.
 RATE_PAGES = (QUALITY, *RATIO_PAGES, COMPARISON)
 #: What disturbed or slowed the devices of a run.

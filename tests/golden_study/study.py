@@ -17,7 +17,7 @@ from tests.golden_study.texts import columns_text, drawing_text, notebook_text, 
 
 STUDY = "golden_study"
 PAGES = (
-    *("summary", "comparison", "scaling", "communication", "published", "replication", "audit", "quality"),
+    *("summary", "comparison", "scaling", "communication", "published", "audit", "quality"),
     *("resources", "history", "runs"),
 )
 

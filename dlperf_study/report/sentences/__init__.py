@@ -13,7 +13,7 @@ from dlperf_study.report.series import all_groups
 from dlperf_study.report.tables.answers import nothing_compared
 from dlperf_study.report.tables.history_tables import change_sentences
 from dlperf_study.selftest.result import SelftestResult
-from dlperf_study.study.study import COMPARISON, PREDICTION, PUBLISHED, REPLICATION
+from dlperf_study.study.study import COMPARISON, PREDICTION, PUBLISHED
 
 __all__ = [
     "audit",
@@ -23,7 +23,6 @@ __all__ = [
     "prediction",
     "published",
     "quality",
-    "replication",
     "resources",
     "runs",
     "scaling",
@@ -93,13 +92,8 @@ def prediction(dataset: Dataset) -> PageSentences:
 
 
 def published(dataset: Dataset) -> PageSentences:
-    """Return how much of what was published has a measured number next to it."""
+    """Return how much of what was published was measured here too, and how much both change."""
     return PageSentences.of(dataset, source_sentences.published_sentences(dataset))
-
-
-def replication(dataset: Dataset) -> PageSentences:
-    """Return the question of the original, and how much of it is answered here."""
-    return PageSentences.of(dataset, source_sentences.replication_sentences(dataset))
 
 
 def audit(dataset: Dataset) -> PageSentences:
@@ -198,6 +192,5 @@ _SENTENCES: dict[str, Callable[[Dataset], Texts]] = {
     # What to do about it is the first sentence in any case.
     "quality": _course,
     "resources": _resources,
-    REPLICATION: source_sentences.replication_sentences,
     PREDICTION: prediction_sentences.prediction_sentences,
 }

@@ -77,10 +77,10 @@ def _intervals(dataset: Dataset) -> Result:
     rows = context.measured(dataset)
     scaled = rows[~rows["is_baseline"].astype(bool) & rows["speedup"].notna()]
     throughputs, speedups = int(rows[f"{dataset.rate}_low"].notna().sum()), int(scaled["speedup_low"].notna().sum())
-    numbers = [_count(throughputs, len(rows), "throughput")]
+    counts = [_count(throughputs, len(rows), "throughput")]
     if len(scaled):
-        numbers.append(_count(speedups, len(scaled), "speedup"))
-    return _result(throughputs == len(rows) and speedups == len(scaled), listed(numbers))
+        counts.append(_count(speedups, len(scaled), "speedup"))
+    return _result(throughputs == len(rows) and speedups == len(scaled), listed(counts))
 
 
 def _target(dataset: Dataset) -> Result:
@@ -118,15 +118,15 @@ def _steadiness(dataset: Dataset) -> Result:
 def _setup(dataset: Dataset) -> Result:
     runs = context.completed_runs(dataset)
     unknown = [name for name in SETUP if runs[name].isna().any()]
-    number = f"{len(SETUP) - len(unknown)} of {len(SETUP)} facts recorded"
+    recorded = f"{len(SETUP) - len(unknown)} of {len(SETUP)} facts recorded"
     if unknown:
-        number += f", without {listed_columns(unknown)}"
+        recorded += f", without {listed_columns(unknown)}"
     mixed = [*mixed_environments(runs), *mixed_hosts(runs)]
     # An uncommitted file is no difference between two runs.
     differing = dict.fromkeys(diagnostic.subject for diagnostic in mixed if diagnostic.subject != "git_dirty")
     if differing:
-        number += f"; different between runs: {listed_columns(differing)}"
-    return _result(not unknown and not differing, number)
+        recorded += f"; different between runs: {listed_columns(differing)}"
+    return _result(not unknown and not differing, recorded)
 
 
 def _self_test(dataset: Dataset) -> Result:

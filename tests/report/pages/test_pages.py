@@ -32,7 +32,6 @@ WITHOUT_FIGURES = {
         "runs.html",
         "resources.html",
         "audit.html",
-        "replication.html",
         "published.html",
         "prediction.html",
     ),
