@@ -101,8 +101,7 @@ class Shown(Enum):
 
     NUMBER: in the unit that fits the column, with its interval. DENOMINATOR: the same without its interval, which is in
     the row of the denominator. PLAIN: a count or text, with neither. SENTENCE: as it is, with names of files in it.
-    QUOTIENT: as a ratio to ten. VERDICT: a word, of equality within what. REQUEST: how many more are asked for, from
-    as many to twice as many.
+    QUOTIENT: as a ratio to ten. VERDICT: a word, of equality within what.
     """
 
     NUMBER = auto()
@@ -111,7 +110,6 @@ class Shown(Enum):
     SENTENCE = auto()
     QUOTIENT = auto()
     VERDICT = auto()
-    REQUEST = auto()
 
 
 #: What is the same within a study is the same for all of its runs.

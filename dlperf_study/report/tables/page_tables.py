@@ -10,7 +10,6 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, summarised
-from dlperf_study.metrics.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.metrics.drift import round_effects
 from dlperf_study.metrics.network import NETWORK_COLUMNS
 from dlperf_study.metrics.pipeline_bubble import BUBBLE_COLUMNS
@@ -184,17 +183,14 @@ OF_FIXED_WINDOW = (
     *("fixed_window_throughput", "fixed_window_clock_throughput", "fixed_window_mean_of_rates", "fixed_window"),
 )
 PRINTED = ("printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour")
-_VARIATION = (
-    *("step_variation", "warmup_slowdown", "steadiness"),
-    *("further_steps", "load_balance", "drain_seconds"),
-)
+_VARIATION = ("step_variation", "warmup_slowdown")
 LIMITED = ("used_cores", "throttled_share")
 STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
 _NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
 _EFFECTS = "Mean over {} of the throughput relative to the mean of its configuration over these rounds."
 _ROUNDS = (
-    f"{_EFFECTS} The t interval is that of a mean over configurations; differs: after Holm over the rounds. What is "
-    "common to a round cancels in ratios."
+    f"{_EFFECTS} The t interval is of a mean over configurations, for each round by itself. What is common to a round "
+    "cancels in ratios."
 )
 _FEW_CONFIGURATIONS = f"no interval: it takes {MINIMUM_RUNS} configurations"
 _NO_ROUNDS = "Fewer than two rounds were measured with the same configurations, so they can't be compared."
@@ -229,7 +225,8 @@ def stability(dataset: Dataset) -> Table:
         notes = (*map(defined, columns), context.merging(dataset))
     else:
         limited = LIMITED if dataset.runs[list(LIMITED)].notna().any(axis=None) else ()
-        further = (*_VARIATION, *limited, *_precision_columns(dataset))
+        steadiness = context.known_columns(dataset.runs, ("steadiness",))
+        further = (*_VARIATION, *steadiness, "load_balance", "drain_seconds", *limited, *_precision_columns(dataset))
         columns = ("outcome", *further, "busy_cores_during", "waited_seconds", "run_seconds")
         notes = (*map(defined, further), *computation_notes(dataset))
     return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
@@ -250,16 +247,15 @@ def rounds(dataset: Dataset) -> Table:
     rows = []
     for effect in effects:
         begun = f"{effect.begun:%Y-%m-%d %H:%M}"
-        verdict = "differs" if effect.is_different else NOT_DISTINGUISHABLE
         change = Cell.of(effect.percent_change, _FEW_CONFIGURATIONS, decision=0.0)
-        rows.append((Cell(str(effect.round)), Cell(begun), change, Cell(verdict)))
+        rows.append((Cell(str(effect.round)), Cell(begun), change))
     caption = page_caption = ""
     if effects:
         count_text = counted(effects[0].configurations, "configuration")
         caption = f"{_ROUNDS.format(count_text)}{context.quick_label(dataset)}"
         page_caption = _EFFECTS.format(count_text)
     change_heading = Heading("Change of throughput", "%", numeric=True, interval=True)
-    headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change_heading, Heading("Against the mean"))
+    headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change_heading)
     title = "Drift from round to round"
     return Table("rounds", title, caption, headings, tuple(rows), empty=_NO_ROUNDS, page_caption=page_caption)
 

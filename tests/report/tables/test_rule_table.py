@@ -61,7 +61,7 @@ _BROKEN = [
     ("95 % CI", configurations_with(throughput_low=np.nan), "0 of 2 throughputs and 1 of 1 speedup"),
     ("other program", with_background_load, "background load in 1 of 10 runs"),
     ("planned runs", configurations_with(runs_completed=2), "4 of 6 planned runs"),
-    ("steady", runs_with(steadiness="not steady"), "0 of 10 runs"),
+    ("steady", runs_with(steadiness="not steady"), "10 of 10 runs not steady"),
     ("recorded", runs_with(cpu_model=pd.NA), "11 of 12 facts recorded, without CPU"),
     (
         "recorded",
@@ -106,6 +106,13 @@ def test_a_damaged_file_of_self_tests_is_named(monkeypatch):
 
     monkeypatch.setattr(rule_table, "read_results", damaged)
     assert result(careful(), "self-test") == (NOT_MET, "results.json: is no JSON")
+
+
+def test_windows_that_decide_nothing_are_no_failure():
+    undecided = careful().runs["steadiness"].where(careful().runs["repetition"] > 1)
+    assert not [rule for rule in results(runs_with(steadiness=undecided)(careful())) if "steady" in rule]
+    one_unsteady = undecided.where(careful().runs["repetition"] > 2, "not steady")
+    assert result(runs_with(steadiness=one_unsteady)(careful()), "steady")[0] == NOT_MET
 
 
 def test_rules_on_how_runs_were_measured_are_left_out_for_logs():
