@@ -155,6 +155,8 @@ class _Measurements:
         all_of = self._runs_of(identity, metric.only_if_all) if metric.only_if_all else measured
         if not measured.size or measured.size < np.count_nonzero(~np.isnan(all_of)):
             return {}
+        if measured.mean() < metric.smallest:
+            return {}
         return _summary_columns(metric, measured, later_half(values) if identity in self._ended else None)
 
     def _runs_of(self, identity: str, name: str) -> Floats:

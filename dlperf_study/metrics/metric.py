@@ -192,6 +192,7 @@ class Metric:
         summary: what the table of configurations has of its runs; ``decimals``: of a FACT; ``limits``: between which
             what is estimated must be, as 0 and 1 of a share: there a mean and its interval are cut off. A rate beyond
             them is wrong, as a diagnostic says of it, and is shown as it is.
+        smallest: below it, a mean of runs is not summarised.
         only_if_all: it is summarised only if every run with this other metric has it.
         interval: what its 95 % interval is of, which makes two more columns; empty without one.
         missing: why a configuration has no value, the first reason that holds; ``missing_of_run``: of the row of a
@@ -221,6 +222,7 @@ class Metric:
     summary: Summary | None = None
     decimals: int = 0
     limits: tuple[float, float] = (-math.inf, math.inf)
+    smallest: float = -math.inf
     only_if_all: str = ""
     interval: str = ""
     missing: tuple[Reason, ...] = ()

@@ -64,7 +64,9 @@ def communication(dataset: Dataset) -> Table:
     columns = (
         *("broken_down_step_seconds", "computation_seconds"),
         *(("input_seconds",) if context.waits_for_batches(dataset) else ()),
-        *("exposed_seconds", "exposed_share", "jitter_seconds", "overlap"),
+        *("exposed_seconds", "exposed_share"),
+        *context.known_columns(dataset.configurations, ("jitter_seconds",)),
+        "overlap",
     )
     further = filter(None, (context.longer_than_alone(dataset), *computation_notes(dataset)))
     notes = (*map(defined, columns[1:]), *further)
