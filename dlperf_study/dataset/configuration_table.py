@@ -57,8 +57,8 @@ def configurations_table(
 ) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the table, and a diagnostic for every ratio without a measured baseline or reference.
 
-    ``separate`` has the columns of runs that are not counted, by identity: of the traced run, of NCCL's report, and of
-    the trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
+    ``separate`` has the columns of runs that are not counted, by identity: of NCCL's report, and of the
+    trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
     which a rank computed much slower than the others.
     """
     completed = completed_of(runs)

@@ -70,7 +70,6 @@ class Source(Enum):
     STEADINESS = auto()
     ENTRY = auto()
     NCCL_REPORT = auto()
-    TRACE = auto()
     BATCH_SEARCH = auto()
 
 

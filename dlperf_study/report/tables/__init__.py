@@ -19,7 +19,6 @@ from dlperf_study.report.tables.page_tables import (
     stability,
     step_times,
     telemetry,
-    timeline,
 )
 from dlperf_study.report.tables.prediction_tables import back_test, laws, not_predicted, predictions
 from dlperf_study.report.tables.rule_table import rules
@@ -67,6 +66,5 @@ __all__ = [
     "stability",
     "step_times",
     "telemetry",
-    "timeline",
     "unsupported",
 ]

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pandas as pd
 
@@ -23,17 +22,8 @@ from dlperf_study.report.tables.table_builders import defined, table_of_configur
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.exchange import COLLECTIVES, NO_EXCHANGE
 
-#: The columns that come from NCCL's own report, and from the traced run.
-NCCL_COLUMNS, TRACED_COLUMNS = names_from(Source.NCCL_REPORT), names_from(Source.TRACE)
-_NO_COSTS = (
-    "Negotiation and all-reduce run at the same time as the backward pass and as each other, and activities of several "
-    "gradients count once: they are no costs of the step. What it waits for is the exposed communication."
-)
-_TRACE_NOT_REQUESTED = "No configuration was traced: trace_steps in a study requests Horovod's timeline."
-_TRACE_MISSING = (
-    "trace_steps requested a timeline, but there is none: only Horovod writes one, on more than one device, and no "
-    "such run was traced here."
-)
+#: The columns that come from NCCL's own report.
+NCCL_COLUMNS = names_from(Source.NCCL_REPORT)
 _INPUT_RATE = (
     "All ranks take batches at once and nothing trains, so that the data source has the cores to itself. Where the "
     "throughput reaches that rate, the data source limits the training."
@@ -153,24 +143,6 @@ def nccl(dataset: Dataset) -> Table:
     link = context.levels(context.completed_runs(dataset)["link"])
     notes = (f"The cluster file says link: {link}.", *map(defined, columns), _FROM_ONE_RUN)
     return table_of_configurations(dataset, "nccl", "What NCCL chose", columns, notes, rows, _NO_NCCL)
-
-
-def timeline(dataset: Dataset) -> Table:
-    """Return on what the exchange of a traced step spends its time, where the library traced itself."""
-    diagnostics, rows = dataset.diagnostics, dataset.configurations
-    # Also those of which the trace can't be read.
-    has_diagnostic = rows["identity"].isin(diagnostics.loc[diagnostics["subject"] == "trace", "identity"])
-    traced = rows[has_diagnostic | rows["negotiation_seconds"].notna()]
-    notes = (*map(defined, TRACED_COLUMNS), _NO_COSTS)
-    table = table_of_configurations(dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, notes, traced)
-    page_caption = (
-        f"Means over the {context.levels(traced['trace_steps'])} steps after the warm-up of one additional run of each "
-        "configuration, as rank 0 saw them: one run has no interval. Tracing costs time, so no other number comes from "
-        "that run."
-    )
-    caption = f"{context.conditions(dataset.only(traced))} {page_caption}"
-    empty = _TRACE_MISSING if any(rows["trace_steps"] > 0) else _TRACE_NOT_REQUESTED
-    return replace(table, caption=caption if len(traced) else "", page_caption=page_caption, empty=empty)
 
 
 def computation_notes(dataset: Dataset) -> tuple[str, ...]:
