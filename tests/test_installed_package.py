@@ -124,7 +124,7 @@ def test_logs_become_numbers_and_a_report(ingested):
         assert rows.loc[devices, "throughput"] == pytest.approx(RATE * devices, rel=0.02)
     report = ingested["before"].report
     assert {path.stem for path in report.glob("*.html")} >= {"index", "runs"}
-    assert {path.stem for path in report.glob("*.html")} <= {"index", "compliance", "runs", *QUESTIONS}
+    assert {path.stem for path in report.glob("*.html")} <= {"index", "runs", *QUESTIONS}
 
 
 def test_two_measurements_are_compared(installation, ingested):

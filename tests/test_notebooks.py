@@ -22,7 +22,7 @@ SKELETONS = {
 }
 #: A page of the report opens with its findings; sections that have nothing to show have no heading.
 PAGE_SKELETON = ["## Method"]
-PAGES = ("summary", "selftest", "history", "compliance", "runs", *QUESTIONS)
+PAGES = ("summary", "selftest", "history", "runs", *QUESTIONS)
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

@@ -11,7 +11,7 @@ def test_each_few_seconds_a_line_says_what_is_done_and_how_long_the_rest_takes(m
     seconds, lines = iter((0.0, 4.0, 6.0, 9.0, 20.0)), list[str]()
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
     report = Progress("building the report", "page", 4, lines.append)
-    for page in ("summary", "compliance", "history", ""):
+    for page in ("summary", "scaling", "history", ""):
         report.end(page)
     assert lines == [
         "building the report: page 1 of 4 (summary), about 12 s left",

@@ -22,8 +22,8 @@ SELFTEST = "selftest"
 QUICK_SUFFIX = "-quick"
 #: The folder of what was measured before, and of that without a completed run, which is no measurement.
 EARLIER, WITHOUT_RESULT = "earlier", "without-result"
-#: The folders of a configuration with the runs that are never counted: traces, and NCCL's report.
-TRACES, NCCL_REPORTS = "trace", "nccl"
+#: The folder of a configuration with the run that is never counted: NCCL's report.
+NCCL_REPORTS = "nccl"
 #: The name of a run's folder; nothing is repeated a billion times.
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
 
@@ -58,7 +58,7 @@ class RunPaths:
     def home(self) -> "ConfigurationPaths":
         """The configuration of which this is a run, a measured or an unmeasured one."""
         folder = self.folder.parents[1]
-        return ConfigurationPaths(folder.parents[1] if folder.parent.name in (TRACES, NCCL_REPORTS) else folder)
+        return ConfigurationPaths(folder.parents[1] if folder.parent.name == NCCL_REPORTS else folder)
 
     @property
     def repetition(self) -> int:
@@ -94,11 +94,6 @@ class RunPaths:
     def process_logs(self) -> list[Path]:
         """What each started process printed, in order of name."""
         return sorted(self.folder.glob("*.log"))
-
-    @property
-    def timeline(self) -> Path:
-        """The trace that the library wrote, if it was requested."""
-        return self.folder / "timeline.json"
 
     @property
     def evidence_files(self) -> list[Path]:
@@ -184,10 +179,6 @@ class ConfigurationPaths:
     def run(self, repetition: int) -> RunPaths:
         """Return the paths of one repetition; the first is 1."""
         return RunPaths(self.folder / "runs" / str(repetition))
-
-    def trace(self, traced_identity: str) -> RunPaths:
-        """Return the paths of the run in which the library traced itself; it is never counted."""
-        return ConfigurationPaths(self.folder / TRACES / traced_identity).run(1)
 
     def nccl_report(self, reported_identity: str) -> RunPaths:
         """Return the paths of the run in which NCCL reported what it chose; it is never counted."""

@@ -53,8 +53,8 @@ def configurations_table(
 ) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the table, and a diagnostic for every ratio without a measured baseline or reference.
 
-    ``separate`` has the columns of runs that are not counted, by identity: of the traced run, of NCCL's report, and of
-    the trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
+    ``separate`` has the columns of runs that are not counted, by identity: of NCCL's report, and of the
+    trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
     which a rank computed much slower than the others.
     """
     counted = counted_of(runs)
@@ -156,6 +156,8 @@ class _Measurements:
         measured = values[~np.isnan(values)]
         all_of = self._runs_of(identity, metric.only_if_all) if metric.only_if_all else measured
         if not measured.size or measured.size < np.count_nonzero(~np.isnan(all_of)):
+            return {}
+        if measured.mean() < metric.smallest:
             return {}
         return _summary_columns(metric, measured, self._looks)
 

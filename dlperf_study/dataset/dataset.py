@@ -28,7 +28,7 @@ from dlperf_study.dataset.run_table import (
 )
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
 from dlperf_study.dataset.target_precision import precision_diagnostics
-from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batches, read_nccl_reports, read_traces
+from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batches, read_nccl_reports
 from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
@@ -236,7 +236,7 @@ def _misnamed_runs(configuration: ConfigurationToRead) -> Iterator[Diagnostic]:
 def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
     runs, round_diagnostics = leave_out_of_rounds(evidence.runs)
     batches = read_largest_batches(plan, paths)
-    uncounted = (batches, read_traces(plan, paths, runs), read_nccl_reports(plan, paths))
+    uncounted = (batches, read_nccl_reports(plan, paths))
     separate = _columns_of_uncounted_runs(plan, uncounted)
     configurations, ratio_diagnostics = configurations_table(plan, runs, separate, evidence.uneven)
     throughputs = throughputs_of(runs, plan)

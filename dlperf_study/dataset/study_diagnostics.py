@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.core.wording import counted, duration, guessed, rate_text
+from dlperf_study.core.wording import counted, rate_text
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import STUDY
 from dlperf_study.metrics.odd_runs import odd_runs
 from dlperf_study.metrics.outcome import REMEDY, completed_of
 from dlperf_study.metrics.statistics import Sample
-from dlperf_study.metrics.steady_state import MOST_FURTHER_SECONDS, Answer, are_within_reach, steadiness_tolerance
 from dlperf_study.study.job import BLOCKS, ROUNDS, Outcome
 from dlperf_study.study.plan import Plan
 
@@ -32,7 +31,6 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
         *mixed_environments(completed),
         *mixed_hosts(completed),
         *uncommitted(completed),
-        *short_windows(completed, steadiness_tolerance(plan.precision)),
     ]
 
 
@@ -132,33 +130,6 @@ def uncommitted(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     if count:
         message = f"{count} of {len(completed)} runs were measured with files, changed or new, that are in no commit"
         yield Diagnostic("git_dirty", f"{message}: nobody else can repeat them")
-
-
-def short_windows(completed: pd.DataFrame, tolerance: float) -> Iterator[Diagnostic]:
-    """Windows are too short to tell whether they are steady: the study's design, not the runs, must change."""
-    columns = ["steadiness", "measured_steps", "further_steps", "step_seconds", "own_program"]
-    short = completed.loc[completed["steadiness"] == Answer.CANT_TELL, columns]
-    short = short.dropna(subset=["measured_steps", "further_steps"])
-    if short.empty:
-        return
-    share = f"{len(short)} of {counted(len(completed), 'run')}"
-    message = f"in {share} the window is too short to tell whether it is steady within {100 * tolerance:g} %"
-    yield Diagnostic("steadiness", f"{message}: {_longer_window(short)}", Severity.NOTE)
-
-
-def _longer_window(short: pd.DataFrame) -> str:
-    """Return how much longer the windows of these runs should be, as far as anybody would wait for it."""
-    too_much = f"it would take over {duration(MOST_FURTHER_SECONDS)} of steps in each, less on a quieter machine"
-    pairs = zip(short["further_steps"], short["step_seconds"], strict=True)
-    possible = sorted(steps for steps, seconds in pairs if are_within_reach(steps, seconds))
-    if not possible:
-        return too_much
-    steps = guessed(possible[(len(possible) - 1) // 2], possible[-1])
-    # A user's program is told steps alone.
-    keys = "measured_steps or measured_seconds" if short["own_program"].fillna("").eq("").all() else "measured_steps"
-    remedy = f"raise {keys}; {steps} more steps would probably tell"
-    out_of_reach = len(short) - len(possible)
-    return f"{remedy}, but for {out_of_reach} of them {too_much}" if out_of_reach else remedy
 
 
 def longer_than_the_exchange(configurations: pd.DataFrame) -> Iterator[Diagnostic]:

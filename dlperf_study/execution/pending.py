@@ -11,8 +11,6 @@ from typing import Any
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.run_record import RequestedRun, RunState, read
 from dlperf_study.execution.repetitions import (
-    NCCL_REPORT,
-    TRACE,
     missing_of,
     out_of_memory_reason,
     paths_of,
@@ -167,10 +165,9 @@ def added_round(
 
 
 def _runs_of(planned: PlannedExecution, missing: list[RequestedRun]) -> Iterator[RequestedRun]:
-    """Yield the missing runs that belong to an execution: NCCL's report to the first, the traced run to the last."""
-    belongs = {NCCL_REPORT: planned.is_first, TRACE: planned.is_last}
+    """Yield the missing runs that belong to an execution: NCCL's report to the first."""
     for run in missing:
-        if run.repetition in planned.repetitions if run.is_measured else belongs[run.purpose]:
+        if run.repetition in planned.repetitions if run.is_measured else planned.is_first:
             yield run
 
 

@@ -43,8 +43,8 @@ from dlperf_study.study.job import Job, Outcome, Turn
 from dlperf_study.study.program import OWN_PROGRAM
 
 FAILURE_LOG_LINES = 5
-#: What unmeasured runs are for, as messages name them.
-NCCL_REPORT, TRACE = "NCCL-reported", "traced"
+#: What an unmeasured run is for, as messages name it.
+NCCL_REPORT = "NCCL-reported"
 #: A driver sets it for the notebook that it executes: which runs are to be performed now, and at which turn.
 REQUEST_VARIABLE = "DLPERF_STUDY_REQUEST"
 
@@ -55,9 +55,9 @@ def paths_of(configuration: Configuration) -> ConfigurationPaths:
 
 
 def requested_runs(configuration: Configuration, cluster: Cluster, further: Collection[int] = ()) -> list[RequestedRun]:
-    """Return every repetition of a configuration, and the unmeasured runs before and after them, if it has any.
+    """Return every repetition of a configuration, and before them the unmeasured run, if it has one.
 
-    Before them NCCL reports what connects the GPUs, and after them the library traces itself; both cost time.
+    In that run NCCL reports what connects the GPUs, which costs time.
     ``further``: repetitions beyond its ``repeats``, which a precision asked for.
     """
     paths, parts = paths_of(configuration), fingerprint_parts(configuration, cluster)
@@ -71,19 +71,12 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
         digest, home = fingerprint(reported, parts), paths.nccl_report(reported.identity)
         variables = nccl_report.VARIABLES
         runs.insert(0, RequestedRun(reported, 1, digest, home, code, variables, NCCL_REPORT))
-    if TRACE in purposes:
-        traced, tracing = configuration.traced, frameworks.load(configuration.framework).tracing
-        digest, home = fingerprint(traced, parts), paths.trace(traced.identity)
-        runs.append(RequestedRun(traced, 1, digest, home, code, tracing, TRACE))
     return [replace(run, parts=parts) for run in runs]
 
 
 def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[str]:
     """Return what the unmeasured runs of a configuration are for."""
-    purposes = [NCCL_REPORT] if exchanges_with_nccl(configuration, cluster) else []
-    if configuration.trace_steps and configuration.world_size > 1 and not configuration.own_program:
-        purposes += [TRACE] if frameworks.load(configuration.framework).tracing else []
-    return purposes
+    return [NCCL_REPORT] if exchanges_with_nccl(configuration, cluster) else []
 
 
 def exchanges_with_nccl(configuration: Configuration, cluster: Cluster) -> bool:
@@ -109,7 +102,7 @@ def out_of_memory_reason(states: Sequence[RunState]) -> str:
 
 
 def run_names(runs: Sequence[RequestedRun]) -> str:
-    """Return runs of one configuration as messages name them: ``run 2``, ``3 runs and the traced one``."""
+    """Return runs of one configuration as messages name them: ``run 2``, ``3 runs and the NCCL-reported one``."""
     repetitions, unmeasured = _repetitions_and_purposes(runs)
     if not repetitions:
         return " and ".join(f"the {purpose} run" for purpose in unmeasured)

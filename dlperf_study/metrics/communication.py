@@ -42,7 +42,7 @@ from dlperf_study.metrics.metric import (
 from dlperf_study.metrics.process_resources import shared_cores
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVES, NO_EXCHANGE
-from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
+from dlperf_study.study.study import COMPARISON, PUBLISHED
 
 #: The least share of its mean by which the mean of an exchange is uncertain, whatever its few repetitions say.
 LEAST_EXCHANGE_ERROR = 0.01
@@ -57,6 +57,10 @@ class ExchangeCost:
 
     latency_seconds: float
     seconds_per_byte: float
+
+
+#: Below it, waiting for jitter of a configuration is not reported.
+MIN_JITTER_SECONDS = 0.002
 
 
 @once_per_run
@@ -246,13 +250,18 @@ def _hidden_in_cores(gap: Gap) -> str:
     """Return why the overlap is missing although the exchange was measured."""
     if not gap.has("exchange_seconds"):
         return ""
-    if not gap.has("jitter_seconds"):
+    if gap.runs["jitter_seconds"].isna().all():
         return f"{_RANKS_WAIT}, so the waiting for jitter is not known"
     return "threads that compute and threads that exchange share cores: what one hides slows the other"
 
 
 def _exposed_not_measured(gap: Gap) -> str:
     return "" if gap.has("exposed_seconds") else not_measured_by_program(gap)
+
+
+def _is_small(gap: Gap) -> str:
+    is_measured = gap.runs["jitter_seconds"].notna().any()
+    return f"below {1e3 * MIN_JITTER_SECONDS:g} ms, so it is not reported" if is_measured else ""
 
 
 _RANKS_WAIT = "ranks wait for each other inside their computation"
@@ -290,13 +299,14 @@ METRICS = (
         "jitter_seconds",
         "Waiting for jitter",
         "part of the exposed communication: mean over computation-only steps of the slowest rank − mean of the "
-        "rank that is slowest on average; below 0 by chance; 0 with an asynchronous server, where ranks don't wait for "
-        "each other",
+        "rank that is slowest on average; of a run below 0 by chance, and 0 with an asynchronous server, where ranks "
+        "don't wait for each other; of a configuration missing below 2 ms",
         RC,
         unit="s",
         value=_jitter_of_exchange,
         summary=Summary.MEAN,
-        missing=(nothing_to_exchange, trained_alone, divided_model, not_measured_by_program, _RANKS_WAIT),
+        smallest=MIN_JITTER_SECONDS,
+        missing=(nothing_to_exchange, trained_alone, divided_model, not_measured_by_program, _is_small, _RANKS_WAIT),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
@@ -357,7 +367,7 @@ METRICS = (
             "no communication was exposed",
         ),
         shown=Shown.QUOTIENT,
-        pages=(COMMUNICATION, PUBLISHED, REPLICATION),
+        pages=(COMMUNICATION, PUBLISHED),
     ),
     Metric(
         "overlap",

@@ -24,7 +24,6 @@ from dlperf_study.metrics.statistics import (
     Interval,
     are_equal,
     bounded,
-    distinguishable,
 )
 
 #: A round in which fewer than this share of the configurations took part, as one of those added for precision, is left
@@ -36,14 +35,13 @@ SHARE = 0.5
 class RoundEffect:
     """The logarithm of the rates of a round, relative to the mean of all rounds.
 
-    ``begun``: when its first run began. ``is_different``: after Holm over all rounds.
+    ``begun``: when its first run began.
     """
 
     round: int
     configurations: int
     begun: pd.Timestamp
     log_rate: Estimate
-    is_different: bool
 
     @property
     def percent_change(self) -> Bounded:
@@ -82,12 +80,11 @@ def round_effects(completed: pd.DataFrame, rate: str) -> list[RoundEffect]:
     if log_rates.empty:
         return []
     deviations = log_rates.sub(log_rates.mean(axis=1), axis=0)
-    estimates = [Estimate.of(deviations[name].to_numpy()) for name in deviations]
-    different = distinguishable(list(map(Estimate.p_value, estimates)))
     begun = pd.to_datetime(in_rounds["started"], utc=True, format="ISO8601").groupby(in_rounds["round"]).min()
     effects = []
-    for name, estimate, is_different in zip(deviations, estimates, different, strict=True):
-        effects.append(RoundEffect(int(name), len(deviations), begun[name], estimate, is_different))
+    for name in deviations:
+        estimate = Estimate.of(deviations[name].to_numpy())
+        effects.append(RoundEffect(int(name), len(deviations), begun[name], estimate))
     return effects
 
 

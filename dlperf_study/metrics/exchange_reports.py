@@ -1,13 +1,10 @@
-"""What runs that are not counted tell of the exchange: NCCL's report, and the trace of a Horovod run."""
+"""What NCCL reports of the exchange, in runs that are not counted."""
 
 from collections.abc import Callable
 from typing import Any
 
-from dlperf_study.evidence.horovod_timeline import Timeline
-from dlperf_study.evidence.lines import TRAINING
 from dlperf_study.evidence.nccl_report import NcclReport
-from dlperf_study.evidence.run import Run
-from dlperf_study.metrics.metric import COMMUNICATION, MAYBE_INT, STRING, C, Dtype, Gap, Metric, Shown, Source
+from dlperf_study.metrics.metric import COMMUNICATION, MAYBE_INT, STRING, C, Dtype, Metric, Shown, Source
 
 #: How many orders of ranks are named; the unnamed are counted.
 NAMED_RINGS = 2
@@ -28,15 +25,6 @@ def _rings(report: NcclReport) -> str | None:
     return "; ".join([*named, *([f"{unnamed} more"] if unnamed else [])]) or None
 
 
-def _no_trace(gap: Gap) -> str:
-    return "; ".join(gap.messages("trace")) or "no traced run was found"
-
-
-def _traced_step_seconds(trace: tuple[Run, Timeline]) -> float:
-    run, _ = trace
-    return max(window.mean_seconds for window in run.windows(TRAINING))
-
-
 def _reported(
     name: str,
     label: str,
@@ -54,18 +42,6 @@ def _reported(
         missing=_NO_REPORT,
         shown=Shown.PLAIN,
         pages=pages,
-    )
-
-
-def _traced(name: str, label: str, definition: str, value: Callable[[tuple[Run, Timeline]], float]) -> Metric:
-    """Return the metric of a part of a traced step."""
-    return Metric(
-        *(name, label, definition, C),
-        unit="s",
-        value=value,
-        source=Source.TRACE,
-        missing=(_no_trace,),
-        part_of="traced_step_seconds",
     )
 
 
@@ -99,29 +75,5 @@ METRICS = (
         "trees that NCCL uses for small messages",
         lambda report: report.trees or None,
         dtype=MAYBE_INT,
-    ),
-    Metric(
-        "traced_step_seconds",
-        "Traced step",
-        "a step of the traced run, which tracing slows",
-        C,
-        unit="s",
-        value=_traced_step_seconds,
-        source=Source.TRACE,
-        missing=(_no_trace,),
-        pages=(COMMUNICATION,),
-        subject="trace",
-    ),
-    _traced(
-        "negotiation_seconds",
-        "Negotiation",
-        "time of a traced step in which some gradient waited until all ranks had it; Horovod's timeline, rank 0",
-        lambda trace: trace[1].negotiation_seconds,
-    ),
-    _traced(
-        "all_reduce_seconds",
-        "All-reduce",
-        "time of a traced step in which some gradient was copied or reduced; Horovod's timeline, rank 0",
-        lambda trace: trace[1].all_reduce_seconds,
     ),
 )

@@ -15,7 +15,7 @@ from dlperf_study.core.errors import Diagnostic
 from dlperf_study.core.wording import in_sentence
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.program import OWN_PROGRAM
-from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
+from dlperf_study.study.study import COMPARISON, PUBLISHED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,6 @@ class Source(Enum):
     STEADINESS = auto()
     ENTRY = auto()
     NCCL_REPORT = auto()
-    TRACE = auto()
     BATCH_SEARCH = auto()
 
 
@@ -101,8 +100,7 @@ class Shown(Enum):
 
     NUMBER: in the unit that fits the column, with its interval. DENOMINATOR: the same without its interval, which is in
     the row of the denominator. PLAIN: a count or text, with neither. SENTENCE: as it is, with names of files in it.
-    QUOTIENT: as a ratio to ten. VERDICT: a word, of equality within what. REQUEST: how many more are asked for, from
-    as many to twice as many.
+    QUOTIENT: as a ratio to ten. VERDICT: a word, of equality within what.
     """
 
     NUMBER = auto()
@@ -111,7 +109,6 @@ class Shown(Enum):
     SENTENCE = auto()
     QUOTIENT = auto()
     VERDICT = auto()
-    REQUEST = auto()
 
 
 #: What is the same within a study is the same for all of its runs.
@@ -119,7 +116,7 @@ STUDY = "study"
 #: Pages on which diagnostics are shown, besides those of the study's questions.
 QUALITY, SCALING, COMMUNICATION, RESOURCES, AUDIT = "quality", "scaling", "communication", "resources", "audit"
 #: Where there are speedups.
-RATIO_PAGES = (SCALING, AUDIT, PUBLISHED, REPLICATION)
+RATIO_PAGES = (SCALING, AUDIT, PUBLISHED)
 #: What is wrong with a run and makes its throughput uncertain is shown on the page on quality, and where rates are.
 RATE_PAGES = (QUALITY, *RATIO_PAGES, COMPARISON)
 #: What disturbed or slowed the devices of a run.
@@ -194,6 +191,7 @@ class Metric:
         summary: what the table of configurations has of its runs; ``decimals``: of a FACT; ``limits``: between which
             what is estimated must be, as 0 and 1 of a share: there a mean and its interval are cut off. A rate beyond
             them is wrong, as a diagnostic says of it, and is shown as it is.
+        smallest: below it, a mean of runs is not summarised.
         only_if_all: it is summarised only if every run with this other metric has it.
         interval: what its 95 % interval is of, which makes two more columns; empty without one.
         missing: why a configuration has no value, the first reason that holds; ``missing_of_run``: of the row of a
@@ -223,6 +221,7 @@ class Metric:
     summary: Summary | None = None
     decimals: int = 0
     limits: tuple[float, float] = (-math.inf, math.inf)
+    smallest: float = -math.inf
     only_if_all: str = ""
     interval: str = ""
     missing: tuple[Reason, ...] = ()

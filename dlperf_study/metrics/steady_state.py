@@ -16,14 +16,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from dlperf_study.core.arrays import Floats, median, running_median
 from dlperf_study.core.errors import Diagnostic
-from dlperf_study.metrics.metric import MAYBE_INT, RATE_PAGES, STRING, Metric, R, Shown, Source
+from dlperf_study.metrics.metric import MAYBE_INT, RATE_PAGES, STRING, Metric, R, Source
 from dlperf_study.metrics.statistics import DEVIATIONS
 
 #: By how much the parts of a window may differ where no precision is claimed.
@@ -32,8 +30,6 @@ TOLERANCE = 0.05
 EQUIVALENT, DIFFERENT = 1.7, 3.0
 #: Equivalence of steps without any difference is shown with a chance of 80 % at this many standard errors.
 SHOWN = EQUIVALENT + 1.3
-#: Nobody measures further steps for longer than this in each run.
-MOST_FURTHER_SECONDS = 600.0
 #: Shorter windows say nothing about the noise of their steps; a window should have ENOUGH_STEPS.
 MINIMUM_STEPS, ENOUGH_STEPS = 9, 50
 #: One of so many steps, at least one, is replaced by its neighbourhood if it exceeds it by OUTLYING deviations.
@@ -207,7 +203,7 @@ class WindowSteadiness:
 
 
 def unsteady(window: WindowSteadiness) -> Iterator[Diagnostic]:
-    """The measured window is not steady; one that is too short to tell is a note of the study."""
+    """The measured window is not steady."""
     result, settled = window.steadiness, window.settled_at_step
     if result.answer is not Answer.NOT_STEADY:
         return
@@ -220,19 +216,9 @@ def unsteady(window: WindowSteadiness) -> Iterator[Diagnostic]:
         yield Diagnostic("steadiness", f"{message}; {remedy}")
 
 
-def are_within_reach(further_steps: float, step_seconds: float) -> bool:
-    """Return whether somebody would measure so many further steps; of a step of unknown length nobody can tell."""
-    return not further_steps * step_seconds > MOST_FURTHER_SECONDS
-
-
-def _no_further_steps(row: Any) -> str:
-    """Return why a run has no number of further steps that would help; empty where it has one."""
-    if row.steadiness == Answer.NOT_STEADY:
-        return "the window is not steady: more steps are no help"
-    if pd.notna(row.further_steps) and not are_within_reach(row.further_steps, row.step_seconds):
-        minutes = MOST_FURTHER_SECONDS / 60
-        return f"steps vary too much for more of them to help: it would take over {minutes:g} min of them"
-    return ""
+def _answer(window: WindowSteadiness) -> str | None:
+    answer = window.steadiness.answer
+    return None if answer is Answer.CANT_TELL else str(answer)
 
 
 METRICS = (
@@ -241,26 +227,14 @@ METRICS = (
         "Steadiness",
         "steady: the means of the window's halves, and of its first and last quarter and the rest, are shown to"
         " differ by at most 5 %, or the study's precision if that is smaller; not steady: they are shown to "
-        "differ by more; else can't tell",
+        "differ by more; missing if the window decides neither",
         R,
         dtype=STRING,
-        value=lambda window: str(window.steadiness.answer),
+        value=_answer,
         source=Source.STEADINESS,
+        missing_of_run="its steps are too few, or vary too much, to tell",
         pages=RATE_PAGES,
         diagnose=unsteady,
-    ),
-    Metric(
-        "further_steps",
-        "Further steps",
-        "how many more steps, of ingested logs printed lines, would probably tell whether the window is steady;"
-        " of fewer than 9 steps, whose noise is not known, those up to 50; 0 if it is steady, missing if it is "
-        "not, or if no number of lines would tell",
-        R,
-        dtype=MAYBE_INT,
-        value=lambda window: window.steadiness.further_steps,
-        source=Source.STEADINESS,
-        missing_of_run=_no_further_steps,
-        shown=Shown.REQUEST,
     ),
     Metric(
         "settled_at_step",

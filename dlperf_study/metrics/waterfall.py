@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from dlperf_study.metrics.communication import MIN_JITTER_SECONDS
 from dlperf_study.metrics.comparison import Samples, samples_of
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample
 
-STEP, TOGETHER, INPUT, BUBBLE = "step", "together", "input", "bubble"
+STEP, TOGETHER, INPUT, BUBBLE, JITTER = "step", "together", "input", "bubble", "jitter"
 #: The causes in the order of a waterfall, with what pages call them.
 CAUSES = {
     "computation": "Scaling of computation",
     "imbalance": "Load imbalance",
-    "jitter": "Waiting for jitter",
+    JITTER: "Waiting for jitter",
     "exchange": "Exposed exchange",
     TOGETHER: "Not told apart",
     INPUT: "Input wait",
@@ -29,7 +30,9 @@ CAUSES = {
     "drain": "Drain",
 }
 #: The causes of a step of which all parts were measured.
-_OF_WHOLE = ("computation", "imbalance", "jitter", "exchange", INPUT, "drain")
+_OF_WHOLE = ("computation", "imbalance", JITTER, "exchange", INPUT, "drain")
+#: The causes that are left out where neither step has them.
+_IF_ANY = (JITTER, BUBBLE)
 #: What may be told apart in other steps, the most first; the rest is together.
 _OF_OTHERS: tuple[tuple[str, ...], ...] = ((INPUT, BUBBLE), (BUBBLE,), (INPUT,), ())
 
@@ -97,8 +100,9 @@ def _parts_of_whole(runs: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the seconds of the parts of a step, which add up to it, of the runs in which all were measured."""
     measured = runs.dropna(subset=["broken_down_step_seconds", "computation_seconds", "load_balance"])
     mean_computation = measured["computation_seconds"] * measured["load_balance"]
-    # What is not known is 0, and so stays in the exposed exchange: jitter where ranks wait inside their computation.
+    # What is 0 stays in the exposed exchange: jitter that is small, or where ranks wait inside their computation.
     jitter, waiting = measured["jitter_seconds"].fillna(0.0), measured["input_seconds"].fillna(0.0)
+    jitter = jitter.mask(jitter.groupby(measured["identity"]).transform("mean") < MIN_JITTER_SECONDS, 0.0)
     drain = (measured["drain_seconds"] / measured["steps_measured"].astype(float)).fillna(0.0)
     imbalance = measured["computation_seconds"] - mean_computation
     step = measured["broken_down_step_seconds"]
@@ -127,8 +131,7 @@ def _waterfall(parts: Mapping[str, Samples], identity: str, baseline: str, work:
     causes = {}
     for cause in filter(parts.__contains__, CAUSES):
         sample, of_baseline = parts[cause][identity], parts[cause][baseline]
-        has_bubble = sample.values.any() or of_baseline.values.any()
-        if cause != BUBBLE or has_bubble:
+        if cause not in _IF_ANY or sample.values.any() or of_baseline.values.any():
             causes[cause] = sample.minus(_scaled(of_baseline, work))
     measured, ideal = parts[STEP][identity], _scaled(parts[STEP][baseline], work)
     # Of the rounds that both have, as the differences are.

@@ -35,7 +35,7 @@ HEAD = """\
 #: The name of a study is that of a folder of outputs, and no path.
 STUDY_NAME = r"^\w[\w.-]*$"
 _COUNTS = ("global_batch", "steps_planned", "tokens_per_sample", "samples_per_epoch", "devices_per_process")
-_NOT_DECLARED = ("study", "repeats", "quick", "timeout_seconds", "trace_steps")
+_NOT_DECLARED = ("study", "repeats", "quick", "timeout_seconds")
 #: Files that programs leave next to their logs.
 _NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
 

@@ -24,8 +24,6 @@ from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.job import BLOCKS, ROUNDS
 from dlperf_study.study.parameter import Scope
 
-#: What is said of windows that are not shown to be steady.
-_NOT_SHOWN = {Answer.NOT_STEADY: "it is shown not to be", Answer.CANT_TELL: "the windows are too short to tell"}
 #: What is named of every training, also where captions take it as known.
 _ALSO_NAMED = ("classes", "optimizer")
 #: What other sentences name, or the batch that a kind of scaling holds constant.
@@ -233,25 +231,17 @@ def _windows(rows: pd.DataFrame) -> str:
 
 
 def _steadiness(dataset: Dataset) -> str:
-    """Return of how many runs the window is shown to be steady, and what that is; nothing where it is not known."""
-    answers = context.completed_runs(dataset)["steadiness"].dropna()
-    if answers.empty:
+    """Return whether the windows are steady, and what that is; nothing where they can't decide."""
+    answers = context.completed_runs(dataset)["steadiness"]
+    unsteady = int(answers.eq(Answer.NOT_STEADY).sum())
+    if answers.empty or (answers.isna().any() and not unsteady):
         return ""
-    counts = answers.value_counts()
-    steady, total = counts.get(Answer.STEADY, 0), counted(len(answers), "run")
-    shown = f"For {steady} of {total} it is shown" if steady else f"For none of {total} can it be shown"
-    criterion = "the means of its halves, and of its first and of its last quarter against the rest, within "
     tolerance = f"{100 * steadiness_tolerance(dataset.plan.precision):g}\\,\\%"
-    return f"{shown} that the window is steady ({criterion}{tolerance}){_not_shown(counts)}."
-
-
-def _not_shown(counts: pd.Series) -> str:
-    """Return of how many of the other runs which answer is known; without a number where all have the same."""
-    remaining = {answer: words for answer, words in _NOT_SHOWN.items() if answer in counts}
-    if len(remaining) == len(counts) == 1:
-        return f": {next(iter(remaining.values()))}"
-    parts = [f"for {counts[answer]} {words}" for answer, words in remaining.items()]
-    return f"; {listed(parts)}" if parts else ""
+    criterion = (
+        f"the means of its halves, and of its first and of its last quarter against the rest, within {tolerance}"
+    )
+    runs = f"{unsteady} of {counted(len(answers), 'run')}" if unsteady else "all runs"
+    return f"The window of {runs} is {'not ' if unsteady else ''}steady ({criterion})."
 
 
 def _levels(rows: pd.DataFrame, name: str, unit: str) -> str:

@@ -28,7 +28,6 @@ from dlperf_study.machines.supervision.locks import lock
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
 from dlperf_study.report.context import measured_when
 from dlperf_study.report.section import RUNS_FILE
-from dlperf_study.report.tables.compliance_tables import PAGE as COMPLIANCE
 from dlperf_study.report.tables.table import Page
 from dlperf_study.selftest.result import last_result
 from dlperf_study.study.plan import Plan
@@ -99,7 +98,7 @@ def build(study: str, say: Say = print) -> Path:
         pages = [SUMMARY, *(Page.answering(question) for question in QUESTIONS if question in plan.questions)]
         if paths.earlier_measurements():
             pages.append(HISTORY)
-        pages += [COMPLIANCE, RUNS]
+        pages.append(RUNS)
         _write_pages(paths, pages, Masthead.of(dataset), Progress("building the report", "page", len(pages), say))
         record_report(paths, inputs)
     return paths.report_page

@@ -103,7 +103,6 @@ def trial(configuration: Configuration, batch: int) -> Configuration:
         computation_steps=0,
         exchange_steps=0,
         input_steps=0,
-        trace_steps=0,
         repeats=1,
     )
 

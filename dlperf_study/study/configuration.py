@@ -53,6 +53,10 @@ def _measurement(
     return parameter(default, label, meaning, scope=Scope.MEASUREMENT, unit=unit, bounds=bounds, **details)
 
 
+#: Parameters of earlier versions, which records may have: none of them identified a configuration.
+_FORMER = ("trace_steps",)
+
+
 @dataclass(frozen=True)
 class Configuration(ParallelParameters, TrainingParameters):
     """What one run trains, on what, and how it is measured.
@@ -122,15 +126,6 @@ class Configuration(ParallelParameters, TrainingParameters):
         in_identity=False,
         note="at least three runs must have these windows: with 6 repeats, 4 is the most",
     )
-    trace_steps: int = _measurement(
-        0,
-        "Traced steps",
-        "steps of one more run, never counted, that is traced; 0: no such run",
-        "steps",
-        (0, 1_000),
-        in_identity=False,
-        note="Horovod writes a [timeline](horovod.md#the-timeline), other libraries write none",
-    )
     repeats: int = _measurement(
         3,
         "Repeats",
@@ -193,10 +188,12 @@ class Configuration(ParallelParameters, TrainingParameters):
     def from_record(cls, values: Mapping[str, Any], source: str) -> "Configuration":
         """Build the one that a file of this package has: parameters that were added later have their defaults.
 
+        Parameters of earlier versions are left out.
         Raises EvidenceError where the file is damaged, or a later version of this package wrote it.
         """
         try:
-            return cls.from_mapping(values, source)
+            kept = {name: value for name, value in values.items() if name not in _FORMER}
+            return cls.from_mapping(kept, source)
         except StudyFileError as error:
             later = "; a later version of this package may know it" if values.keys() - PARAMETERS.keys() else ""
             raise EvidenceError(f"{error}{later}") from error
@@ -235,15 +232,9 @@ class Configuration(ParallelParameters, TrainingParameters):
         return OWN_PROGRAM if self.own_program else self.framework
 
     @property
-    def traced(self) -> "Configuration":
-        """The run in which the library traces what it does: its steps are never counted."""
-        training = replace(self, measured_steps=self.trace_steps, measured_seconds=0.0, trace_steps=0)
-        return replace(training, **_TRAINING_ALONE)
-
-    @property
     def reported(self) -> "Configuration":
         """The run in which NCCL reports what it chose: two steps, and an exchange of each size; none is counted."""
-        training = replace(self, measured_steps=2, measured_seconds=0.0, trace_steps=0, max_warmup_seconds=0.0)
+        training = replace(self, measured_steps=2, measured_seconds=0.0, max_warmup_seconds=0.0)
         return replace(training, **_TRAINING_ALONE | {"exchange_steps": 1, "breakdown_from": 1})
 
     def is_broken_down(self, repetition: int) -> bool:

@@ -27,11 +27,6 @@ class PlannedExecution:
         """Whether no repetition of the configuration precedes: before it comes NCCL's report, if it has one."""
         return 1 in self.repetitions
 
-    @property
-    def is_last(self) -> bool:
-        """Whether no repetition of the configuration follows: then comes the traced run, if it has one."""
-        return self.configuration.repeats in self.repetitions
-
 
 def planned_executions(plan: Plan) -> list[PlannedExecution]:
     """Return every execution that a plan requests of what can run, in order."""

@@ -16,7 +16,7 @@ from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
 from dlperf_study.study.parallel_parameters import layout_obstacles
 from dlperf_study.study.parameter import SAMPLES, TOKENS, Scalar
 from dlperf_study.study.program import Program
-from dlperf_study.study.study import Study
+from dlperf_study.study.study import QUESTIONS, Study
 
 if TYPE_CHECKING:
     from dlperf_study.study.plan_record import EntryRecord
@@ -231,7 +231,8 @@ class Plan:
         for name, value in record.items():
             if name in cls.__dataclass_fields__:
                 values[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**values | {"entries": entries})
+        questions = tuple(name for name in record["questions"] if name in QUESTIONS)
+        return cls(**values | {"questions": questions, "entries": entries})
 
 
 def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Configuration], str | None]) -> Plan:

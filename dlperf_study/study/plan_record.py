@@ -8,10 +8,15 @@ from pydantic import TypeAdapter
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.plan import FORMAT
 from dlperf_study.study.record_types import FormatNumber, Integer, Positive, PositiveCount, TypedDict, record_type
-from dlperf_study.study.study_file import Question, SourceName, one_of
+from dlperf_study.study.study import FORMER_QUESTIONS, QUESTIONS
+from dlperf_study.study.study_file import SourceName, one_of
 from dlperf_study.study.validation import object_of, record_of, text_of
 
 ParameterName = Annotated[str, one_of("parameters", lambda: FIELD_NAMES)]
+
+
+#: An earlier version may have written a plan with pages that there are no more.
+QuestionName = Annotated[str, one_of("questions", lambda: (*QUESTIONS, *FORMER_QUESTIONS))]
 
 
 @record_type
@@ -38,7 +43,7 @@ class PlanRecord(TypedDict):
     title: str
     about: str
     scaling: Literal["weak", "strong"]
-    questions: list[Question]
+    questions: list[QuestionName]
     factors: list[str]
     published: list[SourceName]
     quick: bool

@@ -35,12 +35,14 @@ from dlperf_study.study.parameter import SAMPLES, Parameter, Scalar
 from dlperf_study.study.program import AMOUNTS, Program, program_values
 
 #: What a report may be asked, in the order of its pages: each is a notebook of this name.
-QUESTIONS = (
-    *("scaling", "communication", "comparison", "published"),
-    *("audit", "quality", "replication", "resources", "prediction"),
-)
-#: The question that needs a declared reference, and the two that need published sources.
-COMPARISON, PUBLISHED, REPLICATION, PREDICTION = "comparison", "published", "replication", "prediction"
+QUESTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality", "resources", "prediction")
+#: Pages of earlier versions, with what to do about them in a study file.
+FORMER_QUESTIONS = {
+    "replication": "leave it out: the page of published has its tables",
+    "compliance": "leave it out: the page of quality has its rules",
+}
+#: The question that needs a declared reference, the one that needs published sources, and the one on further sizes.
+COMPARISON, PUBLISHED, PREDICTION = "comparison", "published", "prediction"
 SOURCES_FOLDER = PACKAGE_FOLDER / "audit" / "published" / "sources"
 
 #: An interval needs so many runs; further ones are asked for where it is still too wide.
@@ -122,8 +124,6 @@ class Study:
         self._check_question(COMPARISON, "reference", bool(self.reference), "what to compare with")
         self._check_all_different("duplicate source in published", self.published)
         self._check_question(PUBLISHED, "published", bool(self.published), "the sources to show")
-        if REPLICATION in self.questions and not self.published:
-            raise self._error("published is missing, because questions has replication; give the sources to show")
         if self.extras and not self.published:
             raise self._error("extras is given, but published is not; name the source that does not have them")
 

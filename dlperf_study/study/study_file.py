@@ -32,6 +32,7 @@ from dlperf_study.study.program_section import ProgramSection, declared_settings
 from dlperf_study.study.strict_yaml import display_path, find_file, read_mapping
 from dlperf_study.study.study import (
     DEFAULT_MAX_CONFIGURATIONS,
+    FORMER_QUESTIONS,
     LARGEST_PRECISION,
     PRECISION_KEYS,
     QUESTIONS,
@@ -167,8 +168,15 @@ def one_of(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValida
     return AfterValidator(check)
 
 
+def _no_former_question(name: str) -> str:
+    if name in FORMER_QUESTIONS:
+        raise ValueError(FORMER_QUESTIONS[name])
+    return name
+
+
 Question = Annotated[
     str,
+    AfterValidator(_no_former_question),
     one_of("questions", lambda: QUESTIONS),
     Field(json_schema_extra=lambda schema: schema.update(enum=list(QUESTIONS))),
 ]

@@ -53,23 +53,20 @@ def test_the_drift_of_a_machine_is_the_effect_of_its_rounds():
     assert [effect.round for effect in effects] == [1, 2, 3, 4, 5]
     assert {effect.configurations for effect in effects} == {CONFIGURATIONS}
     assert [effect.log_rate.mean for effect in effects] == pytest.approx(planted, abs=0.008)
-    assert [effect.is_different for effect in effects] == [True, True, False, True, True]
     percent = [effect.percent_change[0] for effect in effects]
     assert percent == pytest.approx(100 * np.expm1([effect.log_rate.mean for effect in effects]), abs=1e-9)
     assert effects[1].begun == pd.Timestamp("2024-05-01T09:00:00Z")
 
 
-def test_without_drift_intervals_cover_and_hardly_a_round_differs():
-    covered, different = [], []
+def test_without_drift_intervals_cover():
+    covered = []
     for seed in range(300):
         effects = round_effects(runs_of(np.zeros(ROUNDS), seed), "throughput")
-        different.append(any(effect.is_different for effect in effects))
         for effect in effects:
             interval = effect.log_rate.interval()
             assert interval
             covered.append(interval.low <= 0 <= interval.high)
     assert 0.93 <= np.mean(covered) <= 0.98
-    assert np.mean(different) <= 0.05
 
 
 def test_only_configurations_of_all_rounds_count_and_rounds_of_few_are_left_out():

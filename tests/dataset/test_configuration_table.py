@@ -61,6 +61,8 @@ NOT_OF_ALL = (
     *("step_p95_seconds", "step_p99_seconds", "compile_seconds", "energy_per_sample", "mean_power"),
     *("gpu_utilisation", "sm_clock", "memory_clock", "clock_limited_share"),
     *("network_rate", "network_rate_before"),
+    # Of a configuration below 2 ms there is none.
+    "jitter_seconds",
     # Of strategies whose collectives have several groups.
     *(f"{kind}_alone_seconds" for kind in COLLECTIVE_KINDS),
     *("data_exchange_seconds", "shard_exchange_seconds", "tensor_exchange_seconds", "pipeline_exchange_seconds"),

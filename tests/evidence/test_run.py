@@ -60,6 +60,14 @@ def test_a_parameter_of_a_later_version_is_named_as_such_and_one_of_this_version
         read_run(paths)
 
 
+def test_a_parameter_of_an_earlier_version_is_left_out(paths):
+    record = json.loads(paths.run_file.read_text())
+    identity = read_run(paths).identity
+    change(paths, configuration=record["configuration"] | {"trace_steps": 4})
+    run = read_run(paths)
+    assert (run.completed, run.identity) == (True, identity)
+
+
 def test_a_run_is_held_to_the_windows_of_its_repetition(tmp_path, snapshot):
     """A run that trains alone has no further window, and one that is broken down lacks none."""
     paths, asked = StudyPaths(tmp_path), configuration(devices_per_node=2, repeats=6, breakdown_from=2)

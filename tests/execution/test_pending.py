@@ -154,21 +154,9 @@ def test_blocks_are_resumed_with_what_is_missing(plan, monkeypatch):
 
 
 @pytest.mark.parametrize("order", ["rounds", "blocks"])
-def test_the_traced_run_comes_with_the_last_run_of_its_configuration(plan, order):
-    [first, *others] = plan.entries
-    traced = replace(first.configuration, framework="horovod_torch", trace_steps=2)
-    executions = pending(replace(plan, order=order, entries=(Entry(traced, traced.identity), *others)))
-    of_traced = [each for each in executions if each.configuration == traced]
-    expected = {"rounds": ["run 1", "run 2", "run 3 and the traced one"], "blocks": ["3 runs and the traced one"]}
-    assert [each.run_names for each in of_traced] == expected[order]
-    assert of_traced[-1].repetitions == len(of_traced[-1].runs) - 1
-
-
-@pytest.mark.parametrize("order", ["rounds", "blocks"])
 def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan, order):
-    entries = [replace(entry, configuration=replace(entry.configuration, trace_steps=0)) for entry in plan.entries]
     gpus = replace(load_cluster(plan.cluster), device="gpu")
-    executions = pending_of(replace(plan, order=order, entries=tuple(entries)), gpus).executions
+    executions = pending_of(replace(plan, order=order), gpus).executions
     names = {each.run_names for each in executions if each.configuration.world_size > 1}
     expected = {
         "rounds": {"run 1 and the NCCL-reported one", "run 2", "run 3"},
@@ -178,8 +166,8 @@ def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan
     first = next(each for each in executions if each.configuration.world_size > 1).runs[0]
     assert (first.is_measured, first.variables["NCCL_DEBUG"]) == (False, "INFO")
     assert not any("NCCL" in each.run_names for each in executions if each.configuration.world_size == 1)
-    several = [entry for entry in entries if entry.configuration.world_size > 1]
-    assert unmeasured_runs(replace(plan, entries=tuple(entries)), gpus) == {"NCCL-reported": len(several)}
+    several = [entry for entry in plan.entries if entry.configuration.world_size > 1]
+    assert unmeasured_runs(plan, gpus) == {"NCCL-reported": len(several)}
 
 
 def test_by_hand_all_runs_are_measured_and_in_no_round(three_runs):

@@ -11,9 +11,6 @@ from typing import Any
 import psutil
 import pytest
 
-from dlperf_study.core.paths import RunPaths
-from dlperf_study.dataset.uncounted_runs import longest_steps
-from dlperf_study.evidence.horovod_timeline import TracedRun, read_timeline
 from dlperf_study.evidence.run import read_run
 from dlperf_study.programs.frameworks._training import FIRST_LOSS_SCALE
 from dlperf_study.programs.worker.windows import EXCHANGE_SIZES
@@ -138,7 +135,7 @@ OWN_STUDY = STUDY.split("include:", maxsplit=1)[0].replace("devices_per_node: [1
 OWN_STUDY += (
     "baseline: {devices_per_node: 2}\n"
     "measurement: {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2,"
-    " trace_steps: 2, repeats: 1, timeout_seconds: 120}\n"
+    " repeats: 1, timeout_seconds: 120}\n"
 )
 
 
@@ -187,7 +184,6 @@ def test_the_run_after_a_killed_rank_is_unaffected(killed):
     assert killed.again.returncode == 0, killed.again.stderr + killed.again.stdout
     assert killed.place.run_facts("1n2d")["outcome"] == "completed"
     assert left_over() == []
-    _assert_traced(killed.place.configuration("1n2d").folder)
 
 
 def test_a_run_of_two_ranks_has_all_windows(killed):
@@ -201,15 +197,3 @@ def test_a_run_of_two_ranks_has_all_windows(killed):
         assert len(exchange) == EXCHANGE_SIZES
         assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * PARAMETERS
         assert log.facts["parameters"] == PARAMETERS
-
-
-def _assert_traced(folder: Path) -> None:
-    """Horovod writes a timeline, in a run of its own."""
-    assert not list(folder.glob("runs/*/timeline.json"))
-    [file] = folder.glob("trace/*/runs/1/timeline.json")
-    run = read_run(RunPaths(file.parent))
-    parameters = run.ranks[0].facts["parameters"]
-    timeline = read_timeline(file, TracedRun(1 + run.configuration.warmup_steps, longest_steps(run), parameters))
-    assert timeline.steps == 2
-    assert timeline.negotiation_seconds > 0
-    assert timeline.all_reduce_seconds > 0

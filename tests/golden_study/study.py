@@ -17,8 +17,8 @@ from tests.golden_study.texts import columns_text, drawing_text, notebook_text, 
 
 STUDY = "golden_study"
 PAGES = (
-    *("summary", "comparison", "scaling", "communication", "published", "replication", "audit", "quality"),
-    *("resources", "history", "compliance", "runs"),
+    *("summary", "comparison", "scaling", "communication", "published", "audit", "quality"),
+    *("resources", "history", "runs"),
 )
 
 #: Texts by the names of their files, and these by kind.

@@ -100,10 +100,10 @@ def test_a_job_may_last_as_long_as_its_runs_and_what_comes_around_them():
     assert run.preparing_seconds == CLUSTER.idle_wait_seconds + CLUSTER.ready_seconds + IMPORT_SECONDS
 
 
-def test_a_traced_run_is_of_the_same_configuration_as_the_others():
+def test_the_run_of_nccls_report_is_of_the_same_configuration_as_the_others():
     home = RunPaths(FOLDER).home
     assert home.folder.name == "one"
-    assert home.trace("traced").home == home
+    assert home.nccl_report("reported").home == home
 
 
 @pytest.mark.parametrize(

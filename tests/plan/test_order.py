@@ -26,7 +26,6 @@ def test_a_round_has_every_configuration_once_and_the_rounds_follow_one_another(
     assert [each.repetitions for each in executions] == [(each.turn.round,) for each in executions]
     identities = sorted(entry.configuration.identity for entry in plan.entries)
     assert [sorted(names(executions, number)) for number in (1, 2, 3)] == [identities] * 3
-    assert [each.is_last for each in executions] == [False] * 8 + [True] * 4
 
 
 def test_a_configuration_is_at_every_position_equally_often():
@@ -74,7 +73,6 @@ def test_there_are_as_many_rounds_as_the_configuration_with_most_repeats_has():
     entries = (replace(first, configuration=replace(first.configuration, repeats=5)), second)
     executions = planned_executions(replace(plan, entries=entries))
     assert Counter(each.turn.round for each in executions) == {1: 2, 2: 2, 3: 2, 4: 1, 5: 1}
-    assert [each.turn.round for each in executions if each.is_last] == [3, 5]
 
 
 def test_what_cannot_run_has_no_turn():
@@ -90,4 +88,3 @@ def test_blocks_are_one_execution_of_all_runs_for_each_configuration_in_the_orde
     assert [each.configuration for each in executions] == [entry.configuration for entry in plan.entries]
     assert {each.repetitions for each in executions} == {(1, 2, 3)}
     assert {each.turn for each in executions} == {Turn("blocks")}
-    assert all(each.is_last for each in executions)

@@ -2,7 +2,7 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -165,6 +165,15 @@ def test_a_file_that_is_no_plan_is_an_error(tmp_path, text, message, refused):
     file.parent.mkdir()
     file.write_text(text)
     with refused(EvidenceError):
+        Plan.read(file)
+
+
+def test_pages_of_earlier_versions_are_left_out_of_a_plan(tmp_path):
+    file = tmp_path / "plan.json"
+    replace(plan_of(study()), questions=("scaling", "replication", "compliance")).write(file)
+    assert Plan.read(file).questions == ("scaling",)
+    replace(plan_of(study()), questions=("scaling", "compliances")).write(file)
+    with pytest.raises(EvidenceError, match="questions"):
         Plan.read(file)
 
 

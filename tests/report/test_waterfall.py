@@ -82,13 +82,15 @@ def test_the_ideal_step_is_for_as_much_work_of_a_device():
     assert steps.ideal.mean == pytest.approx(0.08 * 16 / baseline, rel=0.02)
 
 
-def test_the_table_and_the_figure_have_every_cause():
-    dataset = lossy(Recipe(exposed_seconds=0.01, noise=0.002))
+@pytest.mark.parametrize(("noise", "has_jitter"), [(0.002, False), (0.1, True)])
+def test_the_table_and_the_figure_have_every_cause(noise, has_jitter):
+    dataset = lossy(Recipe(exposed_seconds=0.01, noise=noise))
     table = tables.causes(dataset)
-    assert len(table.headings) == 9
+    assert ("Waiting for jitter" in [heading.label for heading in table.headings]) is has_jitter
+    assert len(table.headings) == 8 + has_jitter
     assert len(table.rows) == 1
     *timed, drain, measured = table.rows[0][1:]
-    assert all(cell.interval for cell in (*timed[:4], measured))
+    assert all(cell.interval for cell in (*timed[: 3 + has_jitter], measured))
     assert (drain.interval, drain.footnote) == ("", "")
     [figure] = figures.waterfall(dataset)
     for width in (PAGE, COLUMN):

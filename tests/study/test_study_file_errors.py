@@ -78,6 +78,8 @@ ERRORS = {
     "comparison without a reference": ("[scaling]", "[scaling, comparison]"),
     "a reference without comparison": ("baseline:", "reference: {framework: paddle_collective}\nbaseline:"),
     "published without sources": ("[scaling]", "[scaling, published]"),
+    "a page that was merged": ("[scaling]", "[scaling, replication]"),
+    "a page that became a table": ("[scaling]", "[scaling, compliance]"),
     "published sources without the question": ("baseline:", "published: [tensorpack_multigpu]\nbaseline:"),
     "a published source twice": ("[scaling]", "[published]\npublished: [tensorpack_multigpu, tensorpack_multigpu]"),
     "unknown key of the reference": ("baseline:", "reference: {frame: paddle_ps}\nbaseline:"),

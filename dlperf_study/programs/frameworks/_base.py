@@ -242,7 +242,6 @@ class Framework:
     ``wrong_version`` returns why a version of the library can't train in any configuration, or nothing; for it,
     ``version_remedy`` is what to do.
     ``refused_strategies`` appear in published studies and are not built here, each with the reason.
-    ``tracing`` is the environment in which the library writes a timeline of itself, empty if it can't.
     ``environment_prefixes``: training processes inherit the variables that begin so, for the library reads them;
     ``decided_variables``: but not those that begin so, for a configuration decides their values.
     ``gpu_support`` imports the library and returns what it can do with the GPUs here; None: it trains on CPUs only.
@@ -266,7 +265,6 @@ class Framework:
     wrong_version: Callable[[str], str] = no_wrong_version
     version_remedy: str = ""
     refused_strategies: dict[str, str] = field(default_factory=dict)
-    tracing: dict[str, str] = field(default_factory=dict)
     environment_prefixes: tuple[str, ...] = ()
     decided_variables: tuple[str, ...] = ()
     gpu_support: Callable[[], GpuSupport] | None = None

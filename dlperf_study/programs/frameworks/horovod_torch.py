@@ -117,7 +117,7 @@ class HorovodTrainer(TorchTrainer):
         hvd.barrier()
 
     def agreed_maximum(self, value: float) -> float:
-        """Return the largest ``value`` of all ranks; an all-reduce would be one more tensor of the timeline."""
+        """Return the largest ``value`` of all ranks."""
         import horovod.torch as hvd
         import torch
 
@@ -161,7 +161,6 @@ FRAMEWORK = Framework(
     job=job,
     trainer=HorovodTrainer,
     further_packages=("torch",),
-    tracing={"HOROVOD_TIMELINE": "{run}/timeline.json"},
     environment_prefixes=(_horovod.ENVIRONMENT_PREFIX,),
     decided_variables=_horovod.DECIDED_VARIABLES,
     gpu_support=gpu_support,

@@ -33,9 +33,8 @@ _DRIFT_CAPTION = (
 )
 _ROUND_MEANS = "Line: the mean of a round, as in the table below."
 _ROUNDS = (
-    f"{_ROUND_MEANS} It says what differs by more than chance. These means are over the rounds with a line; a round "
-    "without all configurations has marks only. Ratios are taken within rounds, so that what a round has in common "
-    "cancels."
+    f"{_ROUND_MEANS} These means are over the rounds with a line; a round without all configurations has marks only. "
+    "Ratios are taken within rounds, so that what a round has in common cancels."
 )
 _INCOMPLETE_ROUNDS = "No two rounds have the same configurations, so no round has a line."
 _NO_ROUNDS = "These runs were not measured in rounds, so nothing takes a drift of the machine out of their ratios."

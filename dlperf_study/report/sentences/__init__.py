@@ -1,34 +1,28 @@
 """What each page found, in sentences made from the data: one function for each page, which takes the dataset."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 
-from dlperf_study.core.wording import counted, in_sentence
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.measurement_comparison import MeasurementComparison
 from dlperf_study.report import context
-from dlperf_study.report.compliance import Compliance, checked_rules
-from dlperf_study.report.formatting import listed
 from dlperf_study.report.sentences import prediction_sentences, quality_sentences, source_sentences, step_sentences
 from dlperf_study.report.sentences.names import MOST_OF_FIRST, MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims, speedup_claims
 from dlperf_study.report.series import all_groups
 from dlperf_study.report.tables.answers import nothing_compared
-from dlperf_study.report.tables.compliance_tables import compliance_counts
 from dlperf_study.report.tables.history_tables import change_sentences
 from dlperf_study.selftest.result import SelftestResult
-from dlperf_study.study.study import COMPARISON, PREDICTION, PUBLISHED, REPLICATION
+from dlperf_study.study.study import COMPARISON, PREDICTION, PUBLISHED
 
 __all__ = [
     "audit",
     "communication",
     "comparison",
-    "compliance",
     "history",
     "prediction",
     "published",
     "quality",
-    "replication",
     "resources",
     "runs",
     "scaling",
@@ -87,11 +81,6 @@ def resources(dataset: Dataset) -> PageSentences:
     return PageSentences.of(dataset, _resources(dataset))
 
 
-def compliance(dataset: Dataset) -> PageSentences:
-    """Return how many rules of measuring the study keeps, and which it does not."""
-    return PageSentences.of(dataset, _compliance(dataset))
-
-
 def runs(dataset: Dataset) -> PageSentences:
     """Return how many runs completed, and how many configurations have none."""
     return PageSentences.of(dataset, _runs(dataset))
@@ -103,13 +92,8 @@ def prediction(dataset: Dataset) -> PageSentences:
 
 
 def published(dataset: Dataset) -> PageSentences:
-    """Return how much of what was published has a measured number next to it."""
+    """Return how much of what was published was measured here too, and how much both change."""
     return PageSentences.of(dataset, source_sentences.published_sentences(dataset))
-
-
-def replication(dataset: Dataset) -> PageSentences:
-    """Return the question of the original, and how much of it is answered here."""
-    return PageSentences.of(dataset, source_sentences.replication_sentences(dataset))
 
 
 def audit(dataset: Dataset) -> PageSentences:
@@ -166,13 +150,6 @@ def _runs(dataset: Dataset) -> Texts:
     yield from quality_sentences.rate_sentences(dataset)
 
 
-def _compliance(dataset: Dataset) -> Texts:
-    yield f"{compliance_counts(dataset)}."
-    missed = [checked for checked in checked_rules(dataset) if checked.result.compliance == Compliance.NOT_MET]
-    for rule_set, rules in groupby(missed, key=lambda checked: checked.rule_set):
-        yield f"{rule_set}, not met: {listed(in_sentence(checked.rule.name) for checked in rules)}."
-
-
 def _quality(dataset: Dataset) -> Texts:
     yield quality_sentences.remedy_sentence(dataset)
     yield from _course(dataset)
@@ -215,6 +192,5 @@ _SENTENCES: dict[str, Callable[[Dataset], Texts]] = {
     # What to do about it is the first sentence in any case.
     "quality": _course,
     "resources": _resources,
-    REPLICATION: source_sentences.replication_sentences,
     PREDICTION: prediction_sentences.prediction_sentences,
 }

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from dlperf_study.core.errors import Severity
@@ -10,7 +10,7 @@ from dlperf_study.core.wording import counted, first_of, in_sentence
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.target_precision import MOST_FURTHER_ROUNDS
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.drift import RoundEffect, round_effects
+from dlperf_study.metrics.drift import round_effects
 from dlperf_study.metrics.outcome import disturbed_configurations
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
@@ -22,7 +22,6 @@ from dlperf_study.report.formatting import (
     percent_at_most,
     plain,
     unit_of,
-    value_text,
 )
 from dlperf_study.report.reached_precision import missed_precisions, reached_precisions
 from dlperf_study.report.sentences.names import NOTHING, Names, answer, quantity_text, together
@@ -35,8 +34,6 @@ _REPORTED_BEFORE = frozenset(subject_label(name) for name in ("outcome", "runs_c
 _BACKGROUND_LOAD = subject_label("background_cores")
 _MORE_RUNS = "Measure more runs"
 _AGAIN = "Re-run on an idle machine"
-#: So many rounds that differ are named.
-_MOST_ROUNDS = 3
 
 
 def no_conclusion_reason(dataset: Dataset) -> str:
@@ -178,57 +175,24 @@ def _have(count: int) -> str:
 
 
 def steadiness_sentences(dataset: Dataset) -> Iterator[str]:
-    """Yield how many runs are shown to be steady or not, and of how many that can't be told."""
-    counts = context.completed_runs(dataset)["steadiness"].value_counts()
-    total = int(counts.sum())
-    if not total:
-        return
-    answers = {possible: int(counts.get(possible, 0)) for possible in Answer}
-    parts = [f"{count} {_steadiness(given, count)}" for given, count in answers.items() if count]
-    if total == 1:
-        yield f"The only run {_steadiness(Answer(counts.index[0]), 1)}."
-    elif answers[Answer.CANT_TELL] == total:
-        yield f"All {total} runs {_steadiness(Answer.CANT_TELL, total)}."
-    elif answers[Answer.STEADY] == total:
-        yield f"The step times of all {total} runs are steady."
-    else:
-        yield f"Of {total} runs, {listed(parts)}."
-
-
-def _steadiness(given: Answer, count: int) -> str:
-    """Return what is said of as many runs: ``is steady``, ``are too short to tell whether they are steady``."""
-    runs, are = ("it", "is") if count == 1 else ("they", "are")
-    return f"{are} too short to tell whether {runs} {are} steady" if given == Answer.CANT_TELL else f"{are} {given}"
+    """Yield how many runs are not steady, or that all are; nothing if their windows can't decide."""
+    answers = context.completed_runs(dataset)["steadiness"]
+    runs, unsteady = counted(len(answers), "run"), int(answers.eq(Answer.NOT_STEADY).sum())
+    if unsteady:
+        yield f"{unsteady} of {runs} {'is' if unsteady == 1 else 'are'} not steady."
+    elif len(answers) and answers.notna().all():
+        yield f"The step times of {'the only run' if len(answers) == 1 else f'all {runs}'} are steady."
 
 
 def drift_sentences(dataset: Dataset) -> Iterator[str]:
-    """Yield which rounds differ from the mean of all, after Holm; nothing without rounds that can be compared."""
+    """Yield how much the machine drifted at most; nothing if the rounds can't exclude a factor of two."""
     effects = round_effects(context.completed_runs(dataset), dataset.rate)
-    tested = [effect for effect in effects if effect.log_rate.error is not None]
-    if not tested:
-        return
-    different = [effect for effect in tested if effect.is_different]
-    if different:
-        changes = []
-        for effect in different:
-            change = value_text(effect.percent_change, f"{THIN_SPACE}%")
-            changes.append(f"round {effect.round} changed the throughput by {answer(change)}")
-        yield f"The machine drifted: {first_of(changes, _MOST_ROUNDS)}; ratios are taken within rounds."
-    else:
-        yield _no_drift(tested)
-
-
-def _no_drift(tested: Sequence[RoundEffect]) -> str:
-    """Return that no round differs, and which drift so few runs could not have shown."""
-    confidence = together(CONFIDENCE, len(tested))
-    intervals = [effect.log_rate.interval(confidence) for effect in tested]
-    largest = math.expm1(max(max(-interval.low, interval.high) for interval in intervals if interval))
-    rounds = counted(len(tested), "round")
-    if largest >= 1:
-        return f"Whether the machine drifted over {rounds}, these runs can't tell."
-    return (
-        f"No drift of the machine is seen over {rounds}; these runs can't tell one below {percent_at_most(largest, 1)}."
-    )
+    confidence = together(CONFIDENCE, max(1, len(effects)))
+    intervals = [interval for effect in effects if (interval := effect.log_rate.interval(confidence))]
+    largest = math.expm1(max((max(-interval.low, interval.high) for interval in intervals), default=1.0))
+    if largest < 1:
+        rounds = counted(len(effects), "round")
+        yield f"The throughput of each of {rounds} is within {percent_at_most(largest)} of their mean."
 
 
 def warning_sentences(dataset: Dataset) -> Iterator[str]:

@@ -9,11 +9,11 @@ from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import listed
+from dlperf_study.report.formatting import listed, value_text
 from dlperf_study.report.sentences.names import answer
 from dlperf_study.report.series import published_of
+from dlperf_study.report.tables.printed_tables import changes
 from dlperf_study.report.tables.published_tables import unanswered_reason
-from dlperf_study.report.tables.replication_tables import NO_QUESTION, answers, replications_of
 from dlperf_study.selftest.result import SelftestResult, Status
 
 
@@ -36,17 +36,10 @@ def published_sentences(dataset: Dataset) -> Iterator[str]:
     yield unanswered_reason(match for match, is_answered in zip(matches, answered, strict=True) if not is_answered)
     if planned := sum(bool(match.identities) for match in matches) - sum(answered):
         yield f"{planned} of them {'is' if planned == 1 else 'are'} of planned configurations without a completed run."
-
-
-def replication_sentences(dataset: Dataset) -> Iterator[str]:
-    """Yield the question of each original, and what ours says of it."""
-    replications = replications_of(dataset)
-    if not replications:
-        yield NO_QUESTION
-    for replication in replications:
-        yield f"{replication.title} asked: {replication.published.sources[replication.name].question}"
-    for label, verdict in answers(dataset).verdicts:
-        yield f"{label}: {verdict}"
+    for change in changes(dataset):
+        ratios = [value_text(ratio.bounded_factor, "×", decision=1) for ratio in (change.published, change.ours)]
+        where = f"{change.table}, {change.program}, {change.between}"
+        yield f"{where}: throughput changes by {ratios[0]} in print and by {ratios[1]} here."
 
 
 def audit_sentences(dataset: Dataset) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
 from dlperf_study.report.tables.about_tables import about, environments
-from dlperf_study.report.tables.compliance_tables import compliance
 from dlperf_study.report.tables.diagnostic_tables import diagnostics
 from dlperf_study.report.tables.further_measurements import further_measurements
 from dlperf_study.report.tables.page_tables import (
@@ -20,9 +19,9 @@ from dlperf_study.report.tables.page_tables import (
     stability,
     step_times,
     telemetry,
-    timeline,
 )
 from dlperf_study.report.tables.prediction_tables import back_test, not_predicted, predictions
+from dlperf_study.report.tables.rule_table import rules
 from dlperf_study.report.tables.study_tables import (
     comparison,
     differences,
@@ -41,7 +40,6 @@ __all__ = [
     "collectives",
     "communication",
     "comparison",
-    "compliance",
     "data_sources",
     "devices",
     "diagnostics",
@@ -61,11 +59,11 @@ __all__ = [
     "pipeline",
     "predictions",
     "rounds",
+    "rules",
     "runs",
     "scaling",
     "stability",
     "step_times",
     "telemetry",
-    "timeline",
     "unsupported",
 ]

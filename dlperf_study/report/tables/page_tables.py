@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pandas as pd
 
@@ -10,7 +9,6 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS
 from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, summarised
-from dlperf_study.metrics.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.metrics.drift import round_effects
 from dlperf_study.metrics.network import NETWORK_COLUMNS
 from dlperf_study.metrics.pipeline_bubble import BUBBLE_COLUMNS
@@ -24,17 +22,8 @@ from dlperf_study.report.tables.table_builders import defined, table_of_configur
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.exchange import COLLECTIVES, NO_EXCHANGE
 
-#: The columns that come from NCCL's own report, and from the traced run.
-NCCL_COLUMNS, TRACED_COLUMNS = names_from(Source.NCCL_REPORT), names_from(Source.TRACE)
-_NO_COSTS = (
-    "Negotiation and all-reduce run at the same time as the backward pass and as each other, and activities of several "
-    "gradients count once: they are no costs of the step. What it waits for is the exposed communication."
-)
-_TRACE_NOT_REQUESTED = "No configuration was traced: trace_steps in a study requests Horovod's timeline."
-_TRACE_MISSING = (
-    "trace_steps requested a timeline, but there is none: only Horovod writes one, on more than one device, and no "
-    "such run was traced here."
-)
+#: The columns that come from NCCL's own report.
+NCCL_COLUMNS = names_from(Source.NCCL_REPORT)
 _INPUT_RATE = (
     "All ranks take batches at once and nothing trains, so that the data source has the cores to itself. Where the "
     "throughput reaches that rate, the data source limits the training."
@@ -65,7 +54,9 @@ def communication(dataset: Dataset) -> Table:
     columns = (
         *("broken_down_step_seconds", "computation_seconds"),
         *(("input_seconds",) if context.waits_for_batches(dataset) else ()),
-        *("exposed_seconds", "exposed_share", "jitter_seconds", "overlap"),
+        *("exposed_seconds", "exposed_share"),
+        *context.known_columns(dataset.configurations, ("jitter_seconds",)),
+        "overlap",
     )
     further = filter(None, (context.longer_than_alone(dataset), *computation_notes(dataset)))
     notes = (*map(defined, columns[1:]), *further)
@@ -154,24 +145,6 @@ def nccl(dataset: Dataset) -> Table:
     return table_of_configurations(dataset, "nccl", "What NCCL chose", columns, notes, rows, _NO_NCCL)
 
 
-def timeline(dataset: Dataset) -> Table:
-    """Return on what the exchange of a traced step spends its time, where the library traced itself."""
-    diagnostics, rows = dataset.diagnostics, dataset.configurations
-    # Also those of which the trace can't be read.
-    has_diagnostic = rows["identity"].isin(diagnostics.loc[diagnostics["subject"] == "trace", "identity"])
-    traced = rows[has_diagnostic | rows["negotiation_seconds"].notna()]
-    notes = (*map(defined, TRACED_COLUMNS), _NO_COSTS)
-    table = table_of_configurations(dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, notes, traced)
-    page_caption = (
-        f"Means over the {context.levels(traced['trace_steps'])} steps after the warm-up of one additional run of each "
-        "configuration, as rank 0 saw them: one run has no interval. Tracing costs time, so no other number comes from "
-        "that run."
-    )
-    caption = f"{context.conditions(dataset.only(traced))} {page_caption}"
-    empty = _TRACE_MISSING if any(rows["trace_steps"] > 0) else _TRACE_NOT_REQUESTED
-    return replace(table, caption=caption if len(traced) else "", page_caption=page_caption, empty=empty)
-
-
 def computation_notes(dataset: Dataset) -> tuple[str, ...]:
     """Return the notes below a table of computation times."""
     return tuple(filter(None, (context.computation_note(dataset), *context.breakdown_notes(dataset))))
@@ -184,17 +157,14 @@ OF_FIXED_WINDOW = (
     *("fixed_window_throughput", "fixed_window_clock_throughput", "fixed_window_mean_of_rates", "fixed_window"),
 )
 PRINTED = ("printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour")
-_VARIATION = (
-    *("step_variation", "warmup_slowdown", "steadiness"),
-    *("further_steps", "load_balance", "drain_seconds"),
-)
+_VARIATION = ("step_variation", "warmup_slowdown")
 LIMITED = ("used_cores", "throttled_share")
 STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
 _NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
 _EFFECTS = "Mean over {} of the throughput relative to the mean of its configuration over these rounds."
 _ROUNDS = (
-    f"{_EFFECTS} The t interval is that of a mean over configurations; differs: after Holm over the rounds. What is "
-    "common to a round cancels in ratios."
+    f"{_EFFECTS} The t interval is of a mean over configurations, for each round by itself. What is common to a round "
+    "cancels in ratios."
 )
 _FEW_CONFIGURATIONS = f"no interval: it takes {MINIMUM_RUNS} configurations"
 _NO_ROUNDS = "Fewer than two rounds were measured with the same configurations, so they can't be compared."
@@ -229,7 +199,8 @@ def stability(dataset: Dataset) -> Table:
         notes = (*map(defined, columns), context.merging(dataset))
     else:
         limited = LIMITED if dataset.runs[list(LIMITED)].notna().any(axis=None) else ()
-        further = (*_VARIATION, *limited, *_precision_columns(dataset))
+        steadiness = context.known_columns(dataset.runs, ("steadiness",))
+        further = (*_VARIATION, *steadiness, "load_balance", "drain_seconds", *limited, *_precision_columns(dataset))
         columns = ("outcome", *further, "background_cores", "disturbed", "waited_seconds", "run_seconds")
         notes = (*map(defined, further), *computation_notes(dataset))
     return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
@@ -250,16 +221,15 @@ def rounds(dataset: Dataset) -> Table:
     rows = []
     for effect in effects:
         begun = f"{effect.begun:%Y-%m-%d %H:%M}"
-        verdict = "differs" if effect.is_different else NOT_DISTINGUISHABLE
         change = Cell.of(effect.percent_change, _FEW_CONFIGURATIONS, decision=0.0)
-        rows.append((Cell(str(effect.round)), Cell(begun), change, Cell(verdict)))
+        rows.append((Cell(str(effect.round)), Cell(begun), change))
     caption = page_caption = ""
     if effects:
         count_text = counted(effects[0].configurations, "configuration")
         caption = f"{_ROUNDS.format(count_text)}{context.quick_label(dataset)}"
         page_caption = _EFFECTS.format(count_text)
     change_heading = Heading("Change of throughput", "%", numeric=True, interval=True)
-    headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change_heading, Heading("Against the mean"))
+    headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change_heading)
     title = "Drift from round to round"
     return Table("rounds", title, caption, headings, tuple(rows), empty=_NO_ROUNDS, page_caption=page_caption)
 

@@ -11,36 +11,44 @@ from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
 from dlperf_study.metrics.published import STAGES, Stage, of_same_network, stage_obstacle, stage_rows
 from dlperf_study.report import context, formatting
 from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.formatting import is_missing, listed
+from dlperf_study.report.formatting import display_name, is_missing, listed
 from dlperf_study.report.series import configuration_labels, published_of
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import intervals
 
-#: What a source may state of how it measured.
-_CONDITIONS = ("program", "mode", "device_name", "hardware", "software", "link")
+#: What a source may state of how it measured, and the column of our runs with the same fact.
+_CONDITIONS = {
+    **{"program": "framework", "mode": "", "device": "device", "device_name": "device_name"},
+    **{"hardware": "cpu_model", "software": "", "link": "link", "data_source": "data_source"},
+}
+#: Those of which sources and our runs have the same levels.
+_LEVELS = ("device", "data_source")
 
 
 def sources(dataset: Dataset) -> Table:
-    """Return what is known of each source, one below the other: however many there are, they fit a page."""
-    published = published_of(dataset)
+    """Return what is known of each source, one below the other, and the same facts of our runs."""
+    published, ours = published_of(dataset), _facts_of_ours(dataset)
     rows, groups = [], []
     for name, source in published.sources.items():
         for label, fact in _facts(published, name).items():
-            rows.append((Cell(label), Cell(fact)))
+            rows.append((Cell(label), Cell(fact), Cell(ours.get(label, ""))))
             groups.append(source.title)
-    name, caption = "published-sources", "Who published what, where, and how it was measured."
-    headings = (Heading(""), Heading(""))
+    name, caption = "published-sources", f"Who published what, and how it was measured.{context.quick_label(dataset)}"
+    headings = (Heading(""), Heading("Published"), Heading("Ours, of all completed runs"))
     return Table(name, "Published sources", caption, headings, tuple(rows), empty=NO_SOURCES, groups=tuple(groups))
 
 
 def _facts(published: Published, name: str) -> dict[str, str]:
     """Return what a source states and, as the last fact, what it does not."""
     source = published.sources[name]
-    conditions = {
-        COLUMNS[column].label: published_levels(published, name, column) for column in (*_CONDITIONS, "estimator")
-    }
+    conditions = {}
+    for column in (*_CONDITIONS, "estimator"):
+        levels = published_levels(published, name, column)
+        # Other facts are in the words of the source.
+        conditions[COLUMNS[column].label] = _displayed(levels) if column in _LEVELS else levels
     facts = {
+        "Question": source.question,
         "Authors": source.authors,
         "Year": str(source.year or ""),
         "Page": source.url.removeprefix("https://"),
@@ -55,6 +63,17 @@ def _facts(published: Published, name: str) -> dict[str, str]:
     if missing:
         facts["Not stated"] = listed(missing)
     return {label: fact for label, fact in facts.items() if fact}
+
+
+def _displayed(levels: str) -> str:
+    return " / ".join(map(display_name, levels.split(" / "))) if levels else ""
+
+
+def _facts_of_ours(dataset: Dataset) -> dict[str, str]:
+    """Return the conditions of our completed runs that sources may state, by label."""
+    runs = context.completed_runs(dataset)
+    facts = {COLUMNS[fact].label: context.levels(runs[column]) for fact, column in _CONDITIONS.items() if column}
+    return facts | {COLUMNS["software"].label: context.versions(runs)}
 
 
 def _inferred(published: Published, name: str) -> str:
@@ -86,27 +105,6 @@ def comparability_notes(published: Published) -> Iterator[str]:
     for source in published.sources.values():
         if source.differs:
             yield f"{source.title}: {source.differs}"
-
-
-def as_printed(dataset: Dataset) -> Iterator[Table]:
-    """Yield every table of results as its authors printed it."""
-    published = published_of(dataset)
-    for source, table in published.results():
-        headings, rows = printed_grid(published, source, table)
-        name, title = f"printed-{source}-{table}".replace("_", "-"), published.title_of(source, table)
-        yield Table(name, title, "As its authors printed it, cell by cell.", headings, rows)
-
-
-def printed_grid(
-    published: Published, source: str, table: str
-) -> tuple[tuple[Heading, ...], tuple[tuple[Cell, ...], ...]]:
-    """Return the headings and the rows of a table as printed; the first cell of a row is its label."""
-    grid, corner = published.as_printed(source, table), published.sources[source].tables[table].rows
-    headings = (Heading(corner), *(Heading(label, numeric=True) for label in grid.columns))
-    rows = []
-    for label, cells in zip(grid.index, grid.to_numpy(), strict=True):
-        rows.append((Cell(label), *map(Cell, cells)))
-    return headings, tuple(rows)
 
 
 _HOW_STAGES = (

@@ -10,11 +10,10 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.part_search import cached_by_parts
-from dlperf_study.core.wording import guessed
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
-from dlperf_study.metrics.metric import Metric, Shown
+from dlperf_study.metrics.metric import Shown
 from dlperf_study.report import context, formatting
 from dlperf_study.report.formatting import Unit, display_name, is_missing, listed, unit_in, unit_of
 from dlperf_study.report.section import evidence_anchor
@@ -172,8 +171,6 @@ def run_column(runs: pd.DataFrame, name: str, in_unit_of: str = "") -> TableColu
         value = getattr(row, name)
         if is_missing(value):
             return Cell.missing(explain_missing_of_run(row, name))
-        if column.shown is Shown.REQUEST:
-            return _request_cell(row, column)
         footnote = ""
         if column.explained_by and not is_missing(explanation := getattr(row, column.explained_by)):
             footnote = f"{COLUMNS[column.explained_by].words}: {explanation}"
@@ -185,13 +182,6 @@ def run_column(runs: pd.DataFrame, name: str, in_unit_of: str = "") -> TableColu
         return Cell(shown, footnote=footnote)
 
     return TableColumn(Heading(column.label, unit.symbol, numeric=column.is_number), cell)
-
-
-def _request_cell(row: Any, column: Metric) -> Cell:
-    """Return how many more of something a run would need; where that is out of reach, why."""
-    reason = column.missing_of_run(row) if callable(column.missing_of_run) else ""
-    count = getattr(row, column.name)
-    return Cell.missing(reason) if reason else Cell(guessed(count, 2 * count))
 
 
 def _unitless_column(name: str, dataset: Dataset) -> TableColumn:

@@ -10,7 +10,16 @@ from dlperf_study.metrics.comparison import rounds_of
 from dlperf_study.metrics.pipeline_bubble import bubble_seconds
 from dlperf_study.metrics.printed_waterfall import PRINTED_CAUSES, PrintedWaterfall, printed_waterfalls
 from dlperf_study.metrics.statistics import Estimate, Interval
-from dlperf_study.metrics.waterfall import BUBBLE, CAUSES, INPUT, TOGETHER, StepSamples, Waterfall, exposed_of_kinds
+from dlperf_study.metrics.waterfall import (
+    BUBBLE,
+    CAUSES,
+    INPUT,
+    JITTER,
+    TOGETHER,
+    StepSamples,
+    Waterfall,
+    exposed_of_kinds,
+)
 from dlperf_study.report import context
 from dlperf_study.report.formatting import Unit, bounded_value, format_bounded, is_missing, plain, unit_of
 from dlperf_study.report.series import configuration_labels, published_of
@@ -27,8 +36,8 @@ _NOTES = {
     "computation": "Scaling of computation: mean over ranks − that of the baseline, as where devices share memory or "
     "power.",
     "imbalance": "Load imbalance: by how much the slowest rank computes longer than the mean.",
-    "exchange": "Exposed exchange: the exposed communication without the waiting for jitter and the drain, − that of "
-    "the baseline.",
+    "exchange": "Exposed exchange: the exposed communication without the drain, and without a waiting for jitter of 2 "
+    "ms or more, − that of the baseline.",
     TOGETHER: "Not told apart: what no measurement divides, computation, load imbalance, waiting and exchange; a dash "
     "says why.",
     BUBBLE: "Pipeline bubble: what does not grow with the number of micro-batches, exchange of gradients and update "
@@ -108,6 +117,8 @@ def _why_not_apart(dataset: Dataset, identity: str, name: str) -> str:
     column = {BUBBLE: "bubble_share", INPUT: "input_seconds"}.get(name, "computation_seconds")
     if name == TOGETHER:
         return _ALL_APART
+    if name == JITTER and not is_missing(row.computation_seconds):
+        return explain_missing(dataset, row, "jitter_seconds")
     if dataset.plan.ingested_from:
         return _NO_PARTS
     baseline = dataset.configuration_rows[row.baseline_identity]
@@ -161,8 +172,10 @@ def _exchanges_of(row: Any) -> dict[str, str]:
 def _rows_of_exchanges(dataset: Dataset, row: Any, exchanges: Mapping[str, str], unit: Unit) -> list[tuple[Cell, ...]]:
     alone = {column: _interval(row, column) for column in exchanges}
     exposed, jitter = _interval(row, "exposed_seconds"), _interval(row, "jitter_seconds")
-    if exposed and jitter:
-        exposed = Interval(exposed.low - max(0.0, jitter.high), exposed.high)
+    if exposed:
+        # A small one has no interval.
+        largest = jitter.high if jitter else dataset.runs_of(row.identity)["jitter_seconds"].fillna(0.0).max()
+        exposed = Interval(exposed.low - max(0.0, largest), exposed.high)
     measured = {column: interval for column, interval in alone.items() if interval}
     has_bounds = len(measured) == len(exchanges) and (exposed or is_missing(row.exposed_seconds))
     bounds = exposed_of_kinds(exposed, measured) if has_bounds else {}

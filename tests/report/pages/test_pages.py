@@ -25,15 +25,13 @@ from tests.evidence_factory import write_study
 from tests.report.conftest import mixed_entries, write_titled
 from tests.requirements import need
 
-PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS), "history.html", "compliance.html", "runs.html")
+PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS), "history.html", "runs.html")
 CAPTION_LINES = 2
 WITHOUT_FIGURES = {
     *(
-        "compliance.html",
         "runs.html",
         "resources.html",
         "audit.html",
-        "replication.html",
         "published.html",
         "prediction.html",
     ),

@@ -69,8 +69,9 @@ def test_what_waits_for_batches_is_told_from_what_hardly_does(snapshot):
 @pytest.mark.parametrize(
     ("recipe", "included"),
     [
-        (TOGETHER, "jitter"),
-        (replace(TOGETHER, cores=2, exchange_threads=1), "jitter and what shared cores cost"),
+        (TOGETHER, ""),
+        (replace(TOGETHER, noise=0.1), "jitter"),
+        (replace(TOGETHER, noise=0.1, cores=2, exchange_threads=1), "jitter and what shared cores cost"),
         (replace(TOGETHER, exchange="push_pull"), ""),
         (replace(TOGETHER, exchange="push_pull", cores=2), "what shared cores cost"),
     ],

@@ -28,9 +28,8 @@ def test_numbers_in_names_are_no_measurements(said):
     assert mask_numbers(said[0]) != mask_numbers(said[1])
 
 
-def test_diagnostics_about_traces_and_logs_are_next_to_what_was_read():
-    assert belongs("trace", "communication")
-    pages = ["scaling", "comparison", "published", "audit", "quality", "replication"]
+def test_diagnostics_about_logs_are_next_to_what_was_read():
+    pages = ["scaling", "comparison", "published", "audit", "quality"]
     assert [question for question in QUESTIONS if belongs("1n8g/r50_b128_fp32_1.log", question)] == pages
 
 
@@ -43,5 +42,4 @@ def test_every_subject_has_a_page_and_diagnostics_about_rates_have_several():
         "published",
         "audit",
         "quality",
-        "replication",
     ]

@@ -15,7 +15,6 @@ RUN = {
     "outcome": "completed",
     "cpu_limit": 0.0,
     "exchange": "none",
-    "steadiness": "not steady",
     "wall_obstacle": "its lines have no times",
 }
 
@@ -26,7 +25,7 @@ RUN = {
         ("exchange_seconds", "nothing to exchange"),
         ("used_cores", "no CPU limit was set"),
         ("throttled_share", "no CPU limit was set"),
-        ("further_steps", "the window is not steady: more steps are no help"),
+        ("steadiness", "its steps are too few, or vary too much, to tell"),
         ("wall_throughput", "its lines have no times"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The tables of the communication page: the parts of a step, the exchange alone, factors, timelines, data sources."""
+"""The tables of the communication page: the parts of a step, the exchange alone, factors, data sources."""
 
 from dataclasses import replace
 
@@ -6,10 +6,10 @@ import pytest
 
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report import figures, tables
-from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.tables.table import Table
+from dlperf_study.report.formatting import MISSING, is_missing
+from dlperf_study.report.tables.missing import explain_missing
 from tests.evidence_factory import Planned, Recipe, configuration
-from tests.report.conftest import TOGETHER, study
+from tests.report.conftest import ALONE, TOGETHER, study
 from tests.report.tables.cells import cell_of
 
 LATENCY_AND_RATE = ("exchange_latency_seconds", "exchange_bandwidth")
@@ -23,21 +23,6 @@ def test_the_product_of_the_factors_is_the_efficiency(mixed):
     assert (rows.loc[rows["world_size"] > 1, "communication_factor"] < 0.9).all()
     assert cell_of(tables.factors(mixed), "2", COLUMNS["communication_factor"].label, "collective").interval
     assert cell_of(tables.factors(mixed), "1", COLUMNS["communication_factor"].label, "data parallel").text == "1"
-
-
-def traced(changes: dict[str, object], message: str = "") -> Table:
-    """Return the table of the timeline of a study that asked for one of six steps."""
-    dataset = study(*(Planned(configuration(devices_per_node=count, trace_steps=6)) for count in (1, 2)))
-    rows = dataset.configurations.copy()
-    two = rows["world_size"] == 2
-    for name, value in changes.items():
-        rows.loc[two, name] = value
-    diagnostics = dataset.diagnostics.copy()
-    if message:
-        about = {"identity": rows.loc[two, "identity"].iloc[0], "subject": "trace", "message": message}
-        about["severity"] = "error"
-        diagnostics.loc[len(diagnostics), list(about)] = list(about.values())
-    return tables.timeline(replace(dataset, configurations=rows, diagnostics=diagnostics))
 
 
 def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it():
@@ -58,15 +43,24 @@ def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it
     assert parts[parts.index("Computation") + 1] == "Input wait"
 
 
-def test_what_is_not_exchanged_and_what_does_not_vary_say_so(mixed, snapshot):
-    """One device exchanges nothing; ranks that are equally fast in every step make no jitter in any run."""
+def test_what_is_not_exchanged_says_so(mixed):
     exchange = cell_of(tables.exchange(mixed), "1", "Pure communication", "data parallel")
-    constant = study(Planned(configuration(devices_per_node=2), replace(TOGETHER, noise=0.0)))
-    of_constant = tables.communication(constant)
-    labels = [heading.label for heading in of_constant.headings]
-    jitter = of_constant.rows[0][labels.index(COLUMNS["jitter_seconds"].label)]
-    assert [(cell.text, cell.interval) for cell in (exchange, jitter)] == [(MISSING, ""), ("0", "")]
-    assert [exchange.footnote, jitter.footnote] == snapshot
+    assert (exchange.text, exchange.footnote) == (MISSING, "nothing to exchange")
+
+
+@pytest.mark.parametrize(("noise", "is_shown"), [(0.01, False), (0.1, True)])
+def test_waiting_for_jitter_below_two_milliseconds_is_no_number(noise, is_shown):
+    one, two = (configuration(devices_per_node=count) for count in (1, 2))
+    dataset = study(Planned(one, ALONE), Planned(two, replace(TOGETHER, noise=noise)))
+    in_runs = dataset.runs["jitter_seconds"].mean()
+    assert (in_runs >= 0.002, in_runs > 0) == (is_shown, True)
+    row = dataset.configuration_rows[two.identity]
+    assert is_missing(row.jitter_seconds) is not is_shown
+    assert is_missing(row.jitter_seconds_low) is not is_shown
+    labels = [heading.label for heading in tables.communication(dataset).headings]
+    assert ("Waiting for jitter" in labels) is is_shown
+    if not is_shown:
+        assert explain_missing(dataset, row, "jitter_seconds") == "below 2 ms, so it is not reported"
 
 
 def test_only_a_note_on_a_sharded_classifier_counts_its_collectives_as_computation(mixed):
@@ -75,17 +69,6 @@ def test_only_a_note_on_a_sharded_classifier_counts_its_collectives_as_computati
         texts = [*(" ".join(build(dataset).notes) for build in (tables.communication, tables.stability))]
         texts += [next(build(dataset)).caption for build in (figures.communication, figures.stragglers)]
         assert ["sharded classifier" in text for text in texts] == [is_sharded] * 4
-
-
-def test_a_timeline_has_its_own_caption_or_a_reason(snapshot):
-    parts = {"traced_step_seconds": 0.1, "negotiation_seconds": 0.08, "all_reduce_seconds": 0.05}
-    table = traced(parts)
-    assert table.column("Negotiation") == ["80.0"]
-    assert "median" not in table.caption
-    [row] = traced({}, "the traced run is no evidence: killed").rows
-    reasons = [cell.footnote for cell in row if cell.text == MISSING]
-    assert len(reasons) == 3
-    assert [table.caption, *reasons, traced({}).empty] == snapshot
 
 
 def test_tables_without_any_value_are_empty(snapshot):

@@ -172,7 +172,7 @@ def test_ratios_are_shown_only_where_they_say_something(mixed):
 
 def test_what_of_the_training_is_not_the_default_is_in_captions_and_on_the_summary(paths, snapshot):
     unusual = {"gradient_compression": "fp16", "optimizer": "momentum", "memory_format": "nhwc", "image_size": 32}
-    fixed = {"classes": 10, "trace_steps": 6, "seed": 7, "fusion_mib": 16}
+    fixed = {"classes": 10, "seed": 7, "fusion_mib": 16}
     further = {"computation_steps": -1, "max_warmup_seconds": 2.0, "repeats": 1}
     dataset = write_titled(paths, [Planned(configuration(**unusual | fixed | further), ALONE, runs=1)])
     assert tables.measured(dataset).caption == snapshot

@@ -1,4 +1,4 @@
-"""The page on the original: its tables with ours below, what differs, and the answer of today."""
+"""Published tables as printed with ours below, and how much throughputs change in print and here."""
 
 import itertools
 import re
@@ -9,9 +9,11 @@ import pytest
 
 from dlperf_study.audit.published import read_source
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import sentences
+from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.tables import published_sources, replication_tables
-from dlperf_study.report.tables.replication_tables import NO_QUESTION, _published_ratio
+from dlperf_study.report.series import published_of
+from dlperf_study.report.tables import printed_tables, published_sources
 from dlperf_study.report.tables.table import Table
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
@@ -42,12 +44,7 @@ def workers(of_two: Recipe = TOGETHER, runs: int = 3) -> Dataset:
 
 
 def table_of(dataset: Dataset, title: str) -> Table:
-    [found] = [table for table in replication_tables.side_by_side(dataset) if table.title.endswith(title)]
-    return found
-
-
-def answer_to(dataset: Dataset, label: str) -> str:
-    [found] = [verdict for about, verdict in replication_tables.answers(dataset).verdicts if label in about]
+    [found] = [table for table in printed_tables.as_printed(dataset) if table.title.endswith(title)]
     return found
 
 
@@ -56,8 +53,9 @@ def test_ours_are_below_the_rows_that_they_answer_and_every_printed_cell_is_ther
     table = table_of(dataset, "CPU only: Resnet50")
     texts = [[cell.text for cell in row] for row in table.rows]
     assert [row[0] for row in texts] == ["1", "ours", "2", "ours", "4", "8"]
-    [printed] = [each for each in published_sources.as_printed(dataset) if each.title == table.title]
-    assert [row for row in table.rows if row[0].text != "ours"] == list(printed.rows)
+    printed = published_of(dataset).as_printed(WIKI, "cpu_resnet50")
+    rows = [[label, *cells] for label, cells in zip(printed.index, printed.to_numpy().tolist(), strict=True)]
+    assert [row for row in texts if row[0] != "ours"] == rows
     ours = dataset.configurations.set_index("nodes").query("framework == 'tensorflow_mirrored'")
     speed, speedup = texts[3][2], texts[3][3]
     assert float(speed.partition(" ")[0].replace("\u202f", "")) == pytest.approx(ours["throughput"][2], rel=0.01)
@@ -80,48 +78,60 @@ def test_the_stages_of_a_task_are_ours_for_a_task_of_as_many_samples():
     assert ours[3].text == MISSING
 
 
-def test_what_answers_no_number_is_apart():
-    table = replication_tables.apart(workers())
-    assert len(table.rows) == 1
-    assert "ArcFace" in table.groups[0]
-    assert MISSING not in table.column("Throughput")
+def test_a_table_of_which_nothing_was_measured_has_the_reason(snapshot):
+    table = table_of(workers(), "ArcFace: ResNet 50 FP32, batch size = 128")
+    assert "ours" not in table.column(table.headings[0].label)
+    assert table.caption == snapshot
 
 
-def test_a_study_without_an_original_says_so():
-    dataset = study(Planned(configuration(), ALONE), published=(REPORT,))
-    assert NO_QUESTION in replication_tables.answers(dataset)._repr_html_()
-    assert NO_QUESTION in replication_tables.questions(dataset)._repr_html_()
-    assert list(replication_tables.side_by_side(dataset)) == []
+def test_a_study_without_sources_has_no_table_and_no_change():
+    dataset = study(Planned(configuration(), ALONE), published=())
+    assert list(printed_tables.as_printed(dataset)) == []
+    assert NO_SOURCES in printed_tables.changes_table(dataset)._repr_html_()
+    unanswered = study(Planned(configuration(), ALONE), published=(REPORT,))
+    assert printed_tables.changes_table(unanswered).is_empty
 
 
 @pytest.mark.parametrize(("exposed_seconds", "ours"), [(0.024, 1.5), (0.080, 0.99), (0.004, 1.88)])
-def test_the_answer_compares_how_much_both_gain(exposed_seconds, ours):
+def test_a_change_is_the_published_speedup_and_ours(exposed_seconds, ours):
     """Published are 1.54 times as many images a second on two workers."""
-    recipe = replace(TOGETHER, exposed_seconds=exposed_seconds, noise=0.05)
-    sentence = answer_to(workers(recipe), "CPU only: Resnet50")
-    printed, of_ours, relative = (float(match) for match in re.findall(r"(\d+\.?\d*)(?:×| \(without)", sentence)[:3])
-    assert of_ours == pytest.approx(ours, rel=0.03)
-    assert relative == pytest.approx(of_ours / printed, rel=0.02)
+    dataset = workers(replace(TOGETHER, exposed_seconds=exposed_seconds, noise=0.05))
+    [change] = [change for change in printed_tables.changes(dataset) if "CPU only: Resnet50" in change.table]
+    assert change.between == "devices from 1 to 2"
+    assert change.published.factor == pytest.approx(1.54, abs=0.005)
+    assert change.ours.factor == pytest.approx(ours, rel=0.03)
+    table = printed_tables.changes_table(dataset)
+    printed = {label: float(table.column(label)[0]) for label in ("Published", "Ours", "Ours / published")}
+    assert printed["Ours / published"] == pytest.approx(printed["Ours"] / printed["Published"], rel=0.01)
+    assert any("in print and by" in sentence for sentence in sentences.published(dataset).sentences)
+
+
+def test_configurations_on_the_same_devices_are_compared_by_batch():
+    small, large = (configuration(batch_per_device=batch, **SINGLE_THREAD) for batch in (32, 256))
+    planned = [Planned(small, ALONE, baseline=small), Planned(large, ALONE, baseline=large)]
+    dataset = study(*planned, published=(VGG16,))
+    changes = [(change.program, change.between) for change in printed_tables.changes(dataset)]
+    assert ("PaddlePaddle Fluid", "batch per device from 32 to 256") in changes
+
+
+def test_one_run_has_a_change_without_an_interval():
+    row = printed_tables.changes_table(workers(runs=1)).rows[0]
+    assert [cell.interval for cell in row[2:]] == ["", "", ""]
+    assert all(cell.footnote.startswith("no interval") for cell in row[2:])
 
 
 @pytest.mark.parametrize("bounds", [(1.4, 1.6), (None, None)])
-def test_a_published_ratio_and_ours_are_two_dates(bounds):
+def test_a_published_ratio_has_the_printed_interval(bounds):
     first = SimpleNamespace(cell="a", value=100.0)
     last = SimpleNamespace(baseline="a", value=150.0, speedup_low=bounds[0], speedup_high=bounds[1])
-    published = _published_ratio(first, last)
+    published = printed_tables.published_ratio(first, last)
     assert published.factor == pytest.approx(1.5)
     assert published.bounded_factor[1:] == pytest.approx((1.403, 1.604), abs=0.01) if bounds[0] else (None, None)
 
 
-def test_an_answer_says_why_it_is_none(snapshot):
-    """One run, another device, what is planned only, and a table by batch size."""
-    small, large = (configuration(batch_per_device=batch, **SINGLE_THREAD) for batch in (32, 256))
-    planned = [Planned(small, ALONE, baseline=small), Planned(large, ALONE, baseline=large)]
-    by_batch = study(*planned, published=(VGG16,))
-    assert [
-        answer_to(workers(runs=1), "CPU only: Resnet50"),
-        answer_to(workers(), read_source(PLSC).title),
-        answer_to(workers(), read_source(WIKI).title),
-        answer_to(by_batch, "Single Node Single Thread, PaddlePaddle Fluid"),
-        table_of(workers(), "ArcFace: ResNet 50 FP32, batch size = 128").caption,
-    ] == snapshot
+def test_the_sources_have_their_question_and_the_same_facts_of_ours():
+    table = published_sources.sources(workers())
+    rows = [row for group, row in zip(table.groups, table.rows, strict=True) if group == read_source(WIKI).title]
+    wiki = {row[0].text: [cell.text for cell in row[1:]] for row in rows}
+    assert wiki["Question"][0].startswith("How much faster does all-reduce make")
+    assert wiki["Device"] == ["CPU / GPU", "CPU"]
