@@ -39,7 +39,6 @@ from dlperf_study.metrics.statistics import (
     interval_columns,
     is_precise,
     later_half,
-    quotient_interval,
 )
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.parameter import TOKENS
@@ -140,8 +139,6 @@ class _Measurements:
         if columns["runs_completed"]:
             for name in self._metrics:
                 columns |= self.summary(identity, name)
-            parts = (self._runs_of(identity, name) for name in ("computation_seconds", "exposed_seconds"))
-            columns |= _quotient_columns(*parts)
         return columns
 
     def summary(self, identity: str, name: str) -> dict[str, float]:
@@ -199,19 +196,6 @@ def _summary_columns(metric: Metric, values: Floats, later: Floats | None) -> di
 def _cut_off(columns: Mapping[str, float], metric: Metric) -> dict[str, float]:
     """Return an estimate and the bounds of its interval within what the metric can be."""
     return {name: float(np.clip(value, *metric.limits)) for name, value in columns.items()}
-
-
-def _quotient_columns(computation: Floats, exposed: Floats) -> dict[str, float]:
-    """Return computation / exposed communication with its interval, of runs that have both.
-
-    Seconds of each run, NaN where not measured.
-    """
-    has_both = ~np.isnan(computation + exposed)
-    computation, exposed = computation[has_both], exposed[has_both]
-    if not has_both.any() or exposed.mean() <= 0:
-        return {}
-    name, quotient = "computation_to_communication", float(computation.mean() / exposed.mean())
-    return {name: quotient, **interval_columns(name, quotient_interval(computation, exposed))}
 
 
 @dataclass(frozen=True)

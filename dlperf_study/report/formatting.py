@@ -155,17 +155,6 @@ def integer(count: int) -> str:
     return _rounded(count, 0)
 
 
-def ratio(first_to_second: float, low: Any = None, high: Any = None) -> tuple[str, str]:
-    """Format a positive ratio with ten on its left, as ElasticDL's report does, and its interval if it has one.
-
-    ``10 : 3`` and ``10 : [2, 4]``; without an interval two significant digits, and an empty string.
-    """
-    if is_missing(low) or is_missing(high):
-        return f"10 : {float(f'{10 / first_to_second:.2g}'):g}", ""
-    second, interval = format_bounded(10 / first_to_second, 10 / high, 10 / low)
-    return f"10 : {second}", f"10 : {interval}"
-
-
 def percent_at_most(share: float, digits: int = WIDTH_DIGITS) -> str:
     """Format a bound of a share in per cent, with so many significant digits, rounded up so that it stays a bound."""
     unit = 10.0 ** -_decimals(100 * share, digits)

@@ -213,19 +213,6 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
     return TableColumn(Heading(column.label, numeric=column.is_number), cell)
 
 
-def _quotient_column(name: str, dataset: Dataset) -> TableColumn:
-    """Return the column of computation : communication, which is written as a ratio to ten."""
-
-    def cell(row: Any) -> Cell:
-        quotient, low, high = attrgetter(name, *intervals()[name])(row)
-        if is_missing(quotient):
-            return Cell.missing(explain_missing(dataset, row, name))
-        reason = explain_missing_interval(dataset, row, name) if is_missing(low) else ""
-        return Cell(*formatting.ratio(quotient, low, high), reason, reason=reason)
-
-    return TableColumn(Heading(COLUMNS[name].label, numeric=True, interval=True), cell)
-
-
 def verdict_text(word: str, equal_within: float) -> str:
     """Return a verdict; of equality, within what."""
     return f"equal within {formatting.percent_at_most(equal_within)}" if word == EQUAL else word
@@ -251,7 +238,6 @@ def _verdict_column(name: str, dataset: Dataset) -> TableColumn:
 
 _SPECIAL_COLUMNS = {
     Shown.PLAIN: _unitless_column,
-    Shown.QUOTIENT: _quotient_column,
     Shown.VERDICT: _verdict_column,
 }
 
