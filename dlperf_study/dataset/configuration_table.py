@@ -32,7 +32,7 @@ from dlperf_study.metrics.comparison import (
 from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.pace import with_pace
 from dlperf_study.metrics.pipeline_bubble import bubble_columns
-from dlperf_study.metrics.scaling import efficiency_factors, factor_samples, scaling_columns
+from dlperf_study.metrics.scaling import scaling_columns
 from dlperf_study.metrics.statistics import (
     Estimate,
     Sample,
@@ -79,7 +79,6 @@ def configurations_table(
             row |= _as_measured_columns(entry, "baseline", throughputs)
             row |= scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
             row |= _verdict_columns("baseline", decided["baseline"].get(identity))
-            row |= _ratio_columns(parts.factors(entry))
         if relative_throughput := relative_throughputs.logarithms.get(identity):
             verdict = decided["reference"].get(identity)
             row |= _denominator_columns("reference", measurements.summary(str(entry.reference_identity), rate))
@@ -309,26 +308,19 @@ def _as_measured_columns(entry: Entry, role: Denominator, throughputs: Throughpu
 
 
 class _StepParts:
-    """How much longer the parts of a step take than those of the reference, and what they make of an efficiency."""
+    """How much longer the parts of a step take than those of the reference."""
 
     def __init__(
         self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], throughputs: Throughputs
     ) -> None:
         rounds, ended = rounds_of(completed, plan), ended_measuring(plan, throughputs)
         self._seconds = marked(step_samples(completed, rounds), ended, throughputs)
-        self._factors = marked(factor_samples(completed, rounds), ended, throughputs)
         self._runs = completed["identity"].value_counts().to_dict()
         self._entries = plan.by_identity
         self._uneven = uneven
         self._rate = rate_column(completed, plan)
         tokens = completed["token_throughput"].astype(float) * completed["step_seconds"].astype(float)
         self._tokens_of_step: dict[str, float] = tokens.groupby(completed["identity"]).mean().to_dict()
-
-    def factors(self, entry: Entry) -> dict[str, Estimate]:
-        """Return the factors of the efficiency of a configuration; those of a baseline are 1."""
-        identity = entry.configuration.identity
-        factors = efficiency_factors(self._factors, identity, entry.baseline_identity)
-        return dict.fromkeys(factors, of_itself(self._runs[identity])) if entry.is_baseline else factors
 
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
         """Return the differences with their intervals, and which of them explains the verdict."""

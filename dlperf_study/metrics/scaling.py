@@ -1,4 +1,4 @@
-"""Speedup, efficiency and its factors, scaling curves, and diagnostics about curves that rise too fast or fall."""
+"""Speedup, efficiency and scaling curves, and diagnostics about curves that rise too fast or fall."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +13,11 @@ from dlperf_study.core.wording import rounded
 from dlperf_study.metrics.comparison import (
     AT_ONE_PACE,
     RATIO_INTERVAL,
-    Samples,
     as_measured_metric,
     equal_within_metric,
-    samples_of,
     verdict_metric,
 )
-from dlperf_study.metrics.computation import divided_model, trained_alone
-from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Gap, Metric, Shown, no_ratio_to
-from dlperf_study.metrics.pace import with_pace
+from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Metric, Shown, no_ratio_to
 from dlperf_study.metrics.parameters import settings_of, varying
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample, distinguishable, interval_columns, log_ratio
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
@@ -53,57 +49,6 @@ FALLING = (
 def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
     """Return speedup × baseline devices / devices; 1 is linear scaling."""
     return speedup * baseline_devices / devices
-
-
-def factor_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, dict[str, Sample]]:
-    """Return what the efficiency of each completed run grows with, by factor; ``rounds``: see ``samples_of``.
-
-    Only of runs in which computation was measured.
-    """
-    measured = runs.dropna(subset=["computation_seconds", "load_balance"])
-    work = _work_of_device(measured)
-    mean_computation = measured["computation_seconds"] * measured["load_balance"]
-    with_input = measured["computation_seconds"] + measured["input_seconds"]
-    factors = {
-        "computation_factor": work / mean_computation,
-        "balance_factor": measured["load_balance"],
-        "input_factor": measured["computation_seconds"] / with_input,
-        "communication_factor": with_input / measured["step_seconds"],
-        "factored_efficiency": work / measured["step_seconds"],
-    }
-    samples: dict[str, dict[str, Sample]] = {}
-    for name, values in factors.items():
-        # Each with a slope of its own: logarithms are linear in it, so the product stays the efficiency.
-        samples[name] = with_pace(samples_of(values, runs["identity"], rounds), values, runs, rounds)
-    return samples
-
-
-def _work_of_device(runs: pd.DataFrame) -> pd.Series:
-    """Return what a device trains in a step of each run: its batch, or what a program without one counts."""
-    batch = runs["batch_per_device"].astype(float)
-    if (batch > 0).all():
-        return batch
-    rate = runs["throughput"].astype(float).fillna(runs["token_throughput"].astype(float))
-    return batch.where(batch > 0, rate * runs["step_seconds"] / runs["world_size"])
-
-
-def efficiency_factors(factors: Mapping[str, Samples], identity: str, baseline_identity: str) -> dict[str, Estimate]:
-    """Return the logarithms of four factors and of their product, the efficiency, each relative to the baseline.
-
-    ``factors``: from ``factor_samples``.
-    ``computation_factor``: computation per sample and device, mean over ranks, of the baseline / of these runs.
-    ``balance_factor``: mean / slowest rank's computation. ``input_factor``: slowest rank's computation / computation +
-    input wait. ``communication_factor``: computation + input wait / step.
-    Balance and communication are 1 for a baseline on one device without a server. Source: multiplicative factors of
-    the POP Centre of Excellence; here for weak and strong scaling. None of them where the computation of either was
-    not measured.
-    """
-    ratios: dict[str, Estimate] = {}
-    for name, samples in factors.items():
-        if identity not in samples or baseline_identity not in samples:
-            return {}
-        ratios[name] = log_ratio(samples[identity], samples[baseline_identity])
-    return ratios
 
 
 def scaling_columns(speedup: float, interval: Interval | None, devices: int, baseline_devices: int) -> dict[str, float]:
@@ -271,53 +216,6 @@ def _explanations(explanations: tuple[str, ...]) -> str:
     return f"Possible explanations: {', '.join(explanations[:-1])}, or {explanations[-1]}."
 
 
-def _not_measured_of_both(gap: Gap) -> str:
-    if not gap.has("efficiency"):
-        return ""
-    return (
-        trained_alone(gap)
-        or divided_model(gap)
-        or "computation without exchange was not measured of it and of its baseline"
-    )
-
-
-_FACTORED = Metric(
-    "factored_efficiency",
-    "Product of factors",
-    "its four factors multiplied: the efficiency in the rounds that measured the parts of a step",
-    C,
-    interval=RATIO_INTERVAL,
-    missing=(_not_measured_of_both,),
-    compared_with="baseline",
-    of_itself="1",
-    neutral=1.0,
-)
-
-
-def _factor(part: str, definition: str) -> Metric:
-    """Return the metric of one of the four factors of an efficiency."""
-    return Metric(
-        f"{part}_factor",
-        f"{part.capitalize()} factor",
-        f"{definition}; one of four factors of the efficiency",
-        C,
-        interval=RATIO_INTERVAL,
-        missing=(_not_measured_of_both,),
-        compared_with="baseline",
-        of_itself="1",
-        neutral=1.0,
-    )
-
-
-_FACTORS = (
-    _factor("computation", "mean computation per sample and device of the baseline / of this configuration"),
-    _factor("balance", "mean / slowest rank's computation, relative to the baseline's"),
-    _factor("input", "slowest rank's computation / computation + input wait, relative to the baseline's"),
-    _factor("communication", "computation + input wait / step, relative to the baseline's"),
-)
-#: The columns of the factors of an efficiency.
-FACTORS = tuple(metric.name for metric in _FACTORS)
-
 METRICS = (
     Metric(
         "baseline_throughput",
@@ -356,8 +254,6 @@ METRICS = (
         pages=RATIO_PAGES,
     ),
     as_measured_metric("speedup", "Speedup", "baseline"),
-    _FACTORED,
-    *_FACTORS,
     verdict_metric("baseline_verdict", "Against baseline", "baseline"),
     equal_within_metric("speedup", "Speedup", "baseline"),
 )

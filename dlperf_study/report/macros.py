@@ -31,7 +31,6 @@ QUANTITIES = (
     *("speedup", "speedup_as_measured", "efficiency"),
     *("relative_throughput", "relative_throughput_as_measured"),
     *summarised(*MEANS),
-    *("computation_factor", "balance_factor", "input_factor", "communication_factor"),
     *("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds"),
     *("baseline_verdict", "verdict"),
 )

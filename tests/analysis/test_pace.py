@@ -13,7 +13,6 @@ from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.pace import pace_state, piece_seconds
-from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.report.methods import methods
 from dlperf_study.report.sentences.ratio_sentences import speedup_claims
@@ -115,13 +114,6 @@ def test_one_run_without_a_piece_leaves_its_configuration_as_measured(tmp_path):
     assert as_measured.notna().to_dict() == {
         ONE.identity: False, SAME.identity: False, FASTER.identity: True, TWO.identity: True
     }  # fmt: skip
-
-
-def test_the_product_of_the_factors_is_the_efficiency_at_one_pace(tmp_path):
-    configurations = paced_study(tmp_path).configurations.set_index("identity")
-    factors = configurations[list(FACTORS)].prod(axis=1)
-    assert factors[TWO.identity] == pytest.approx(configurations.loc[TWO.identity, "efficiency"])
-    assert configurations.loc[TWO.identity, "speedup"] != configurations.loc[TWO.identity, "speedup_as_measured"]
 
 
 def test_a_selection_is_judged_at_the_pace_of_the_whole_study(tmp_path):

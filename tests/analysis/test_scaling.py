@@ -4,7 +4,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import gmean
 
 from dlperf_study.core.errors import Severity
 from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
@@ -14,8 +13,6 @@ from dlperf_study.metrics.scaling import (
     CurveStep,
     curve_diagnostics,
     efficiency,
-    efficiency_factors,
-    factor_samples,
     scaling_columns,
     series_factors,
     unexplained_steps,
@@ -47,62 +44,6 @@ def test_efficiency_and_its_interval_are_per_device_of_the_baseline():
     assert (columns["efficiency_low"], columns["efficiency_high"]) == (4.0 * 2 / 16, 8.0 * 2 / 16)
     assert (columns["speedup"], columns["speedup_low"], columns["speedup_high"]) == (6.0, 4.0, 8.0)
     assert scaling_columns(6.0, None, 16, 2) == {"speedup": 6.0, "efficiency": 0.75}
-
-
-RUNS = pd.DataFrame(
-    {
-        "batch_per_device": [32, 32, 32, 32],
-        "computation_seconds": [0.10, 0.11, 0.12, np.nan],
-        "input_seconds": [0.01, 0.02, 0.0, np.nan],
-        "load_balance": [0.9, 0.8, 0.7, np.nan],
-        "step_seconds": [0.15, 0.16, 0.14, 9.0],
-    }
-)
-BASELINE_RUNS = pd.DataFrame(
-    {
-        "batch_per_device": [64, 64, 64],
-        "computation_seconds": [0.18, 0.19, 0.21],
-        "input_seconds": [0.005, 0.0, 0.0],
-        "load_balance": [1.0, 0.98, 0.99],
-        "step_seconds": [0.19, 0.21, 0.22],
-    }
-)
-
-
-def factors_of(runs, baseline_runs):
-    """Return the factors of runs relative to those of a baseline, all of them independent."""
-    sides = [runs.assign(identity="measured"), baseline_runs.assign(identity="baseline")]
-    return efficiency_factors(factor_samples(pd.concat(sides, ignore_index=True), None), "measured", "baseline")
-
-
-def test_the_product_of_the_factors_is_the_ratio_of_the_rates_per_device():
-    """Of the runs in which computation was measured."""
-    factors = factors_of(RUNS, BASELINE_RUNS)
-    efficiency = factors.pop("factored_efficiency")
-    product = math.prod(estimate.factor for estimate in factors.values())
-    assert product == pytest.approx(efficiency.factor)
-    measured_runs = RUNS[:3]
-    rates, baseline_rates = (runs["batch_per_device"] / runs["step_seconds"] for runs in (measured_runs, BASELINE_RUNS))
-    assert product == pytest.approx(gmean(rates) / gmean(baseline_rates))
-    balance = gmean(measured_runs["load_balance"]) / gmean(BASELINE_RUNS["load_balance"])
-    assert factors["balance_factor"].factor == pytest.approx(balance)
-    measured_shares, baseline_shares = shares_of(measured_runs), shares_of(BASELINE_RUNS)
-    for name in ("input_factor", "communication_factor"):
-        assert factors[name].factor == pytest.approx(measured_shares[name] / baseline_shares[name])
-
-
-def shares_of(runs):
-    """Return the mean share of the computation in computation and input wait, and that of these two in the step."""
-    with_input = runs["computation_seconds"] + runs["input_seconds"]
-    return {
-        "input_factor": gmean(runs["computation_seconds"] / with_input),
-        "communication_factor": gmean(with_input / runs["step_seconds"]),
-    }
-
-
-def test_without_a_measured_computation_of_either_there_are_no_factors():
-    assert factors_of(RUNS[3:], BASELINE_RUNS) == {}
-    assert factors_of(BASELINE_RUNS, RUNS[3:]) == {}
 
 
 def test_a_point_above_linear_is_diagnosed(paths, snapshot):
@@ -238,17 +179,6 @@ def test_a_curve_that_falls_in_common_rounds_is_not_said_to_go_up():
     }
     [diagnostic] = curve_diagnostics(table, samples, "weak")
     assert diagnostic.message.startswith("falls: from 1 to 2 devices it is 0.97 times as high, in common rounds")
-
-
-def test_a_program_without_a_batch_has_the_factors_of_what_it_counts():
-    counted = RUNS.assign(
-        batch_per_device=0, throughput=np.nan, token_throughput=64 / RUNS["step_seconds"], world_size=2
-    )
-    identities = pd.Series("one", RUNS.index)
-    factors = factor_samples(counted.assign(identity=identities), None)
-    expected = factor_samples(RUNS.assign(identity=identities), None)
-    for name, samples in factors.items():
-        assert samples["one"].values == pytest.approx(expected[name]["one"].values)
 
 
 def test_curves_are_in_the_order_of_the_table_and_only_more_devices_are_steps():

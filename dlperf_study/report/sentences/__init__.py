@@ -48,8 +48,6 @@ def summary(dataset: Dataset) -> PageSentences:
     if nothing := quality_sentences.no_conclusion_reason(dataset):
         return PageSentences.of(dataset, [*opening, nothing, *_course(dataset)], is_first=True)
     answering = {name: _SENTENCES[name] for name in dataset.plan.questions if name in _SENTENCES}
-    if "scaling" in answering:
-        answering["scaling"] = _speedups
     if {"scaling", "communication"} <= answering.keys():
         # How long a step waits for gradients is in the sentences on speedups.
         answering["communication"] = step_sentences.batch_sentences
@@ -63,12 +61,12 @@ def summary(dataset: Dataset) -> PageSentences:
 
 
 def scaling(dataset: Dataset) -> PageSentences:
-    """Return how much faster the most devices of each series are than its baseline, and what that loses."""
-    return _page(dataset, _scaling(dataset))
+    """Return how much faster the most devices of each series are than its baseline."""
+    return _page(dataset, _speedups(dataset))
 
 
 def communication(dataset: Dataset) -> PageSentences:
-    """Return how long steps wait for gradients and for batches, and what most of an efficiency is lost to."""
+    """Return how long steps wait for gradients and for batches."""
     return _page(dataset, _communication(dataset))
 
 
@@ -140,16 +138,10 @@ def _speedups(dataset: Dataset) -> Texts:
     yield from claim_sentences(claims)
 
 
-def _scaling(dataset: Dataset) -> Texts:
-    yield from _speedups(dataset)
-    yield from step_sentences.loss_sentences(dataset)
-
-
 def _communication(dataset: Dataset) -> Texts:
     exchanges, batches = step_sentences.gradient_sentences(dataset), step_sentences.batch_sentences(dataset)
     is_alone = (context.measured(dataset)["exposed_seconds"].fillna(0) == 0).all()
     yield from (*batches, *exchanges) if is_alone else (*exchanges, *batches)
-    yield from step_sentences.loss_sentences(dataset)
 
 
 def _comparison(dataset: Dataset) -> Texts:
@@ -207,7 +199,7 @@ def _throughputs(dataset: Dataset) -> Texts:
 
 
 _SENTENCES: dict[str, Callable[[Dataset], Texts]] = {
-    "scaling": _scaling,
+    "scaling": _speedups,
     "communication": _communication,
     COMPARISON: _comparison,
     PUBLISHED: source_sentences.published_sentences,

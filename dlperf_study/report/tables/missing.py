@@ -13,7 +13,6 @@ from dlperf_study.metrics.columns import COLUMNS, Source
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE
 from dlperf_study.metrics.metric import not_measured_by_program, not_measured_in_run, only_in_tokens
 from dlperf_study.metrics.outcome import completed_of
-from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
@@ -108,7 +107,7 @@ def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominato
     if denominator is None:
         return _explain_missing_interval_of_mean(_of_completed_runs(dataset, row.identity, column))
     identities = row.identity, getattr(row, f"{denominator}_identity")
-    is_of_parts = column in FACTORS or column.endswith("_difference_seconds")
+    is_of_parts = column.endswith("_difference_seconds")
     if is_of_parts and not dataset.plan.ingested_from and len(_rounds_with_parts(dataset, identities)) < MINIMUM_RUNS:
         return _TOO_FEW_PARTS.format(denominator)
     rounds, of_denominator = (_of_completed_runs(dataset, identity, "round") for identity in identities)

@@ -81,8 +81,7 @@ def series(*seconds_together: float) -> Dataset:
 
 #: Studies of which something, or nothing, can be concluded: the page, and the study.
 PAGES: dict[str, tuple[str, Callable[[], Dataset]]] = {
-    "a part explains the efficiency": ("scaling", two_devices),
-    "no part explains it": ("scaling", lambda: two_devices(Recipe(computation_seconds=0.1, exposed_seconds=0.025))),
+    "one series": ("scaling", two_devices),
     "an impossible speedup": ("scaling", lambda: two_devices(Recipe(computation_seconds=0.01, exposed_seconds=0.001))),
     "many, one of them impossible": ("scaling", lambda: series(0.08, 0.08, 0.09, 0.1, 0.01)),
     "no run": ("summary", lambda: study(Planned(ONE, Recipe(outcome="failed", reason="exit 1"), runs=1))),
