@@ -1,7 +1,7 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -31,7 +31,7 @@ from dlperf_study.metrics.comparison import (
 )
 from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.pace import with_pace
-from dlperf_study.metrics.pipeline_bubble import bubble_columns
+from dlperf_study.metrics.pipeline_bubble import Bubble, bubbles
 from dlperf_study.metrics.scaling import scaling_columns
 from dlperf_study.metrics.statistics import (
     Estimate,
@@ -68,7 +68,7 @@ def configurations_table(
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
     decided = _verdicts(plan, {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms})
     parts = _StepParts(plan, completed, uneven, throughputs)
-    bubbles = bubble_columns(plan.entries, completed, rounds_of(completed, plan))
+    bubble_of = bubbles(plan.entries, completed, rounds_of(completed, plan))
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.columns(identity)
@@ -86,8 +86,17 @@ def configurations_table(
             row |= _ratio_columns({"relative_throughput": relative_throughput})
             row |= _verdict_columns("reference", verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
-        table.add(row | bubbles.get(identity, {}) | separate.get(identity, {}))
-    return table.frame, [*speedups.diagnostics, *relative_throughputs.diagnostics]
+        if bubble := bubble_of.get(identity):
+            row |= bubble.columns
+        table.add(row | separate.get(identity, {}))
+    return table.frame, [*speedups.diagnostics, *relative_throughputs.diagnostics, *_without_interval(bubble_of)]
+
+
+def _without_interval(bubble_of: Mapping[str, Bubble]) -> Iterator[Diagnostic]:
+    """Yield why bubbles of pipelines have no interval."""
+    for identity, bubble in bubble_of.items():
+        if bubble.no_interval:
+            yield Diagnostic("bubble_share", bubble.no_interval, Severity.NOTE, identity)
 
 
 def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:

@@ -127,7 +127,7 @@ def test_the_table_and_the_figure_have_every_cause():
 _MICRO_BATCH, _BUBBLES = 0.05, 1.5
 
 
-def _pipelines() -> Dataset:
+def _pipelines(order: str = "rounds") -> Dataset:
     """Return a study of pipelines with three numbers of micro-batches, and of the whole model on one device."""
     one = configuration(devices_per_node=1, batch_per_device=2)
     planned = [Planned(one, Recipe(exposed_seconds=0.0, noise=0.002))]
@@ -137,7 +137,7 @@ def _pipelines() -> Dataset:
             **{"micro_batches": count, "batch_per_device": 4 * count, "exchange_steps": 0},
         )
         seconds = _MICRO_BATCH * (count + _BUBBLES)
-        recipe = Recipe(computation_seconds=seconds, exposed_seconds=0.0, noise=0.002, exchange="collectives")
+        recipe = Recipe(seconds, exposed_seconds=0.0, noise=0.002, exchange="collectives", order=order)
         planned.append(Planned(stages, recipe, baseline=one))
     return study(*planned)
 
@@ -150,7 +150,7 @@ def test_of_a_pipeline_the_bubble_is_told_apart_from_the_rest_of_a_step():
         row = dataset.configuration_rows[identity]
         assert set(steps.causes) == {"together", "bubble"}
         assert steps.causes["bubble"].mean == pytest.approx(_MICRO_BATCH * _BUBBLES, rel=0.1)
-        # The table of the bubble has the same number, of the regression over all runs.
+        # The table of the bubble has the same number.
         assert steps.causes["bubble"].mean / row.step_seconds == pytest.approx(row.bubble_share, abs=0.001)
         interval = steps.causes["bubble"].interval()
         assert interval.low < _MICRO_BATCH * _BUBBLES < interval.high
@@ -160,6 +160,16 @@ def test_of_a_pipeline_the_bubble_is_told_apart_from_the_rest_of_a_step():
         # A device has 2 samples of each micro-batch of 4, as the baseline has in a step of 0.08 s.
         expected = row.micro_batches * (_MICRO_BATCH - 0.08)
         assert steps.causes["together"].mean == pytest.approx(expected, abs=0.01)
+
+
+def test_a_bubble_without_common_rounds_has_a_value_and_says_why_it_has_no_interval():
+    table = tables.pipeline(_pipelines("blocks"))
+    position = [heading.label for heading in table.headings].index("Pipeline bubble")
+    for row in table.rows:
+        assert row[position].text != MISSING
+        assert row[position].interval == ""
+        reason = "no interval: 0 rounds have a run of each number of micro-batches, and an interval needs 3"
+        assert row[position].footnote == reason
 
 
 def test_what_is_not_told_apart_says_why():

@@ -100,6 +100,9 @@ def explain_unmeasured(dataset: Dataset, row: Any, with_messages: bool = True) -
 
 def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominator: Denominator | None = None) -> str:
     """Return why the value in a column, or its ratio to a baseline or reference, has no interval."""
+    if denominator is None and column not in dataset.runs:
+        # It is computed from several configurations: a diagnostic has the reason.
+        return "; ".join(_Gap(dataset, row).messages(column))
     if denominator is not None and dataset.plan.order == BLOCKS:
         return "a study in blocks has no interval of a ratio, however many runs it has"
     if row.runs_completed < MINIMUM_RUNS:

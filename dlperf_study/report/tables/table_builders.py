@@ -121,7 +121,7 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     printed, interval = formatting.format_column(row, name, unit.size)
     if name in intervals() and not interval:
         reason = explain_missing_interval(dataset, row, name, denominator)
-        footnote = "; ".join([reason, *diagnostics])
+        footnote = "; ".join(dict.fromkeys([reason, *diagnostics]))
     return Cell(printed, interval if name in intervals() else "", footnote, reason=reason)
 
 
