@@ -12,7 +12,7 @@ from dlperf_study.core.paths import PROJECT
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.printed_waterfall import printed_waterfalls
 from dlperf_study.metrics.statistics import Interval, Sample
-from dlperf_study.metrics.waterfall import _common, exposed_of_kinds
+from dlperf_study.metrics.waterfall import _common, contradicts, exposed_of_kinds
 from dlperf_study.report import figures, tables
 from dlperf_study.report.figures.style import COLUMN, PAGE
 from dlperf_study.report.figures.waterfall_figure import printed_waterfall
@@ -46,7 +46,7 @@ def test_a_run_in_no_round_is_in_neither_end():
     ],
 )
 def test_what_a_recipe_adds_is_found_under_its_cause(recipe, cause, seconds):
-    [steps] = waterfalls(lossy(recipe)).values()
+    [steps] = waterfalls(lossy(recipe)).shown.values()
     assert steps.causes[cause].mean == pytest.approx(seconds, abs=0.002)
     interval = steps.causes[cause].interval()
     assert interval.low < seconds < interval.high or abs(steps.causes[cause].mean - seconds) < 0.001
@@ -60,7 +60,7 @@ def test_where_precise_rates_ended_measuring_the_later_half_of_the_runs_tells_th
     one, two = (configuration(devices_per_node=count) for count in (1, 2))
     planned = [Planned(one, _ALONE, 8), Planned(two, Recipe(exposed_seconds=0.01, noise=0.002), 8, baseline=one)]
     dataset = study(*planned, precision=precision)
-    [steps] = waterfalls(dataset).values()
+    [steps] = waterfalls(dataset).shown.values()
     assert {estimate.freedom for estimate in steps.causes.values() if estimate.error} == {freedom}
     assert steps.measured.freedom == freedom
     assert [wait.share.freedom for wait in waits(dataset, "exposed_seconds")] == [freedom]
@@ -80,7 +80,7 @@ def test_a_difference_without_an_interval_says_which_rounds_it_lacks(precision, 
 
 
 def test_an_uneven_rank_is_load_imbalance_and_not_scaling_of_computation():
-    [steps] = waterfalls(lossy(Recipe(exposed_seconds=0.0, rank_advantage=0.2, noise=0.002))).values()
+    [steps] = waterfalls(lossy(Recipe(exposed_seconds=0.0, rank_advantage=0.2, noise=0.002))).shown.values()
     assert steps.causes["imbalance"].mean > 0.004
     assert steps.causes["computation"].mean < 0.0
 
@@ -94,7 +94,7 @@ def test_an_uneven_rank_is_load_imbalance_and_not_scaling_of_computation():
 )
 def test_the_ideal_step_and_all_causes_add_up_to_the_measured_step(recipe):
     dataset = lossy(recipe)
-    [(identity, steps)] = waterfalls(dataset).items()
+    [(identity, steps)] = waterfalls(dataset).shown.items()
     assert steps.ideal.mean + sum(cause.mean for cause in steps.causes.values()) == pytest.approx(steps.measured.mean)
     row = dataset.configuration_rows[identity]
     assert steps.measured.mean == pytest.approx(row.broken_down_step_seconds)
@@ -102,7 +102,7 @@ def test_the_ideal_step_and_all_causes_add_up_to_the_measured_step(recipe):
 
 
 def test_the_ideal_step_is_for_as_much_work_of_a_device():
-    [steps] = waterfalls(lossy(_ALONE, batch_per_device=16)).values()
+    [steps] = waterfalls(lossy(_ALONE, batch_per_device=16)).shown.values()
     baseline = configuration(devices_per_node=1).batch_per_device
     assert steps.ideal.mean == pytest.approx(0.08 * 16 / baseline, rel=0.02)
 
@@ -121,6 +121,40 @@ def test_the_table_and_the_figure_have_every_cause():
     alone = study(Planned(configuration(devices_per_node=1), _ALONE))
     assert tables.causes(alone).is_empty
     assert next(figures.waterfall(alone)).is_empty
+
+
+@pytest.mark.parametrize(
+    ("seconds", "by_throughput", "expected"),
+    [
+        (0.104, (0.100, 0.095, 0.105), False),
+        (0.106, (0.100, 0.095, 0.105), True),
+        (0.115, (0.100, 0.050, 0.200), True),
+        (0.109, (0.100, None, None), False),
+        (0.111, (0.100, None, None), True),
+    ],
+)
+def test_a_step_outside_the_interval_or_a_tenth_away_contradicts_the_throughput(seconds, by_throughput, expected):
+    assert contradicts(seconds, by_throughput) is expected
+
+
+@pytest.mark.parametrize(("devices", "whose"), [(2, "it"), (1, "its baseline")])
+def test_a_breakdown_that_contradicts_the_throughput_is_not_shown(devices, whose):
+    """The runs that measured the parts were faster than the others, as on a machine that was busy before."""
+    dataset = lossy(Recipe(exposed_seconds=0.01, noise=0.002))
+    rows, is_slower = dataset.configurations.copy(), dataset.configurations["world_size"] == devices
+    for column in ("throughput", "throughput_low", "throughput_high"):
+        rows.loc[is_slower, column] *= 0.8
+    contradicted = replace(dataset, configurations=rows)
+    breakdowns = waterfalls(contradicted)
+    [reason] = breakdowns.hidden.values()
+    assert breakdowns.shown == {}
+    assert reason.startswith(f"not shown: a step of {whose} takes ")
+    [row] = causes(contradicted).rows
+    assert [cell.text for cell in row[1:]] == [MISSING] * 2
+    assert {cell.footnote for cell in row[1:]} == {reason}
+    [figure] = figures.waterfall(contradicted)
+    assert figure.is_empty
+    assert figure.empty == "1 breakdown contradicts the throughput and is not shown; the table has the numbers."
 
 
 #: A micro-batch takes a device of the pipeline so many seconds, and its step has 1.5 of them as a bubble.
@@ -144,7 +178,7 @@ def _pipelines(order: str = "rounds") -> Dataset:
 
 def test_of_a_pipeline_the_bubble_is_told_apart_from_the_rest_of_a_step():
     dataset = _pipelines()
-    steps_of = waterfalls(dataset)
+    steps_of = waterfalls(dataset).shown
     assert len(steps_of) == 3
     for identity, steps in steps_of.items():
         row = dataset.configuration_rows[identity]
