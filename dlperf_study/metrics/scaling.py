@@ -1,7 +1,7 @@
 """Speedup, efficiency and scaling curves, and diagnostics about curves that rise too fast or fall."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -9,7 +9,7 @@ from operator import itemgetter
 import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.core.wording import rounded
+from dlperf_study.core.wording import counted, rounded
 from dlperf_study.metrics.comparison import (
     AT_ONE_PACE,
     RATIO_INTERVAL,
@@ -23,8 +23,8 @@ from dlperf_study.metrics.statistics import Estimate, Interval, Sample, distingu
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
 from dlperf_study.study.study import BATCH_OF_SCALING
 
-#: A rise of more than this many times linear is not explained by a cache, input workers or a busy machine.
-IMPOSSIBLE_GAIN = 2.0
+#: A speedup of more than this many times linear makes the batch of one of both doubtful.
+MAX_TIMES_LINEAR = 1.3
 #: By how much of linear a rate may exceed it before that is said of rates without intervals.
 LARGEST_EXCESS_WITHOUT_INTERVAL = 0.03
 #: Parameters that may change along a scaling curve; one that varies at the same number of devices splits the curve.
@@ -110,6 +110,25 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
     return differences
 
 
+def doubtful_speedups(configurations: pd.DataFrame, scaling: str) -> Iterator[Diagnostic]:
+    """Yield an error for each speedup above 1.3 × linear that chance does not explain.
+
+    Only over baselines with fewer devices that differ in nothing else.
+    """
+    differences, rows = differences_from_baseline(configurations, scaling), configurations.set_index("identity")
+    for identity, speedup in rows[rows["efficiency"] > MAX_TIMES_LINEAR].iterrows():
+        devices, baseline_devices = speedup["world_size"], rows["world_size"][speedup["baseline_identity"]]
+        is_chance = speedup["efficiency_low"] <= 1
+        if differences[str(identity)] or devices <= baseline_devices or is_chance:
+            continue
+        sizes = f"on {devices} devices, over {counted(baseline_devices, 'device')}"
+        message = (
+            f"the speedup is {speedup['efficiency']:.3g} times linear {sizes}. Is the batch size right, and is each "
+            "sample of a step counted once?"
+        )
+        yield Diagnostic("speedup", message, Severity.ERROR, identity=str(identity))
+
+
 @dataclass(frozen=True)
 class CurvePoint:
     """One point of a scaling curve: its devices, and its rate, in samples/s or in tokens/s."""
@@ -151,13 +170,18 @@ def unexplained_steps(steps: Sequence[CurveStep]) -> list[bool]:
 
 
 def curve_diagnostics(
-    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str, rate: str = "throughput"
+    configurations: pd.DataFrame,
+    throughputs: Mapping[str, Sample],
+    scaling: str,
+    rate: str = "throughput",
+    doubtful: Collection[str | None] = (),
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for every step of a curve that rises faster than its devices, or falls.
 
-    ``rate``: the column of the rate that ``throughputs`` are of.
+    ``rate``: the column of the rate that ``throughputs`` are of. ``doubtful``: the identities of speedups that are
+    errors, which no cache explains.
     """
-    steps = list(_curve_steps(configurations, throughputs, scaling, rate))
+    steps = [step for step in _curve_steps(configurations, throughputs, scaling, rate) if step[0] not in doubtful]
     unexplained = unexplained_steps([step for _, step in steps])
     for (identity, step), is_unexplained in zip(steps, unexplained, strict=True):
         yield from _step_diagnostics(identity, step, is_unexplained, rate)
@@ -184,10 +208,7 @@ def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate
     is_other_ratio = not math.isclose(step.log_ratio.factor, of_means, rel_tol=SAME_RATIO)
     gain = step.log_ratio.factor / step.devices_ratio if is_other_ratio else step.gain
     change = _change_text(step, rate, is_other_ratio)
-    if gain > IMPOSSIBLE_GAIN:
-        message = f"{gain:.3g} times linear: {change}. No cache explains that: one of the two rates is wrong"
-        yield Diagnostic("speedup", message, Severity.ERROR, identity=identity)
-    elif is_unexplained and step.log_ratio.mean > 0:
+    if is_unexplained and step.log_ratio.mean > 0:
         yield Diagnostic("speedup", f"above linear: {change}. {_explanations(ABOVE_LINEAR)}", identity=identity)
     elif step.log_ratio.error is None and gain > 1 + LARGEST_EXCESS_WITHOUT_INTERVAL:
         message = (

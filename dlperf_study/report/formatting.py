@@ -23,6 +23,8 @@ from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.job import Outcome
 
 MISSING = "–"
+#: The mark before a number that a serious diagnostic is about.
+DOUBTFUL = "(!)"
 #: How many configurations or changes a sentence or a cell names.
 MOST_NAMED = 3
 #: Between groups of three digits; LaTeX gets its own.
@@ -153,6 +155,11 @@ def rate(value: float) -> str:
 def integer(count: int) -> str:
     """Format a count with all its digits."""
     return _rounded(count, 0)
+
+
+def marked(text: str, is_doubtful: bool) -> str:
+    """Return a printed number, with the mark of one that a serious diagnostic is about."""
+    return f"{DOUBTFUL} {text}" if is_doubtful else text
 
 
 def percent_at_most(share: float, digits: int = WIDTH_DIGITS) -> str:

@@ -128,8 +128,8 @@ def has_numbers(table: Table) -> bool:
 
 
 def _without_diagnostics(cell: Cell) -> Cell:
-    """Return a cell with the reason why something is missing, and no other footnote."""
-    return cell if cell.text == MISSING else replace(cell, footnote=cell.reason, further=())
+    """Return a cell with the reason why something is missing or doubtful, and no other footnote."""
+    return cell if cell.text == MISSING or cell.is_doubtful else replace(cell, footnote=cell.reason, further=())
 
 
 def _says_something(table: Table, position: int) -> bool:

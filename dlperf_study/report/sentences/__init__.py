@@ -12,6 +12,7 @@ from dlperf_study.report.formatting import listed
 from dlperf_study.report.sentences import prediction_sentences, quality_sentences, source_sentences, step_sentences
 from dlperf_study.report.sentences.names import MOST_OF_FIRST, MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims, speedup_claims
+from dlperf_study.report.sentences.serious_sentences import serious_sentences
 from dlperf_study.report.series import all_groups
 from dlperf_study.report.tables.answers import nothing_compared
 from dlperf_study.report.tables.compliance_tables import compliance_counts
@@ -42,9 +43,11 @@ Texts = Iterator[str]
 def summary(dataset: Dataset) -> PageSentences:
     """Return the answers to the questions of the study, in its order: several of the first, then one of each other.
 
-    Before them, that the study is a quick one, and what to do where its runs were disturbed or tell too little.
+    Before them, which numbers are doubtful, that the study is a quick one, and what to do where its runs were disturbed
+    or tell too little.
     """
-    opening = [*filter(None, (quality_sentences.quick_sentence(dataset), quality_sentences.remedy_sentence(dataset)))]
+    course = (quality_sentences.quick_sentence(dataset), quality_sentences.remedy_sentence(dataset))
+    opening = [*serious_sentences(dataset), *filter(None, course)]
     if nothing := quality_sentences.no_conclusion_reason(dataset):
         return PageSentences.of(dataset, [*opening, nothing, *_course(dataset)], is_first=True)
     answering = {name: _SENTENCES[name] for name in dataset.plan.questions if name in _SENTENCES}
@@ -126,9 +129,12 @@ def selftest(result: SelftestResult) -> PageSentences:
 
 
 def _page(dataset: Dataset, sentences: Iterable[str]) -> PageSentences:
-    """Return the findings of a page; of a study in which nothing can be concluded only that, and why."""
+    """Return the findings of a page, the serious ones first.
+
+    Of a study in which nothing else can be concluded only that, and why.
+    """
     nothing = quality_sentences.no_conclusion_reason(dataset)
-    return PageSentences.of(dataset, [nothing] if nothing else sentences)
+    return PageSentences.of(dataset, [*serious_sentences(dataset), *([nothing] if nothing else sentences)])
 
 
 def _speedups(dataset: Dataset) -> Texts:

@@ -122,13 +122,16 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     if name in intervals() and not interval:
         reason = explain_missing_interval(dataset, row, name, denominator)
         footnote = "; ".join(dict.fromkeys([reason, *diagnostics]))
-    return Cell(printed, interval if name in intervals() else "", footnote, reason=reason)
+    is_doubtful = (row.identity, name) in dataset.doubtful_numbers
+    interval = interval if name in intervals() else ""
+    return Cell(printed, interval, footnote, reason=reason, is_doubtful=is_doubtful)
 
 
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
     """Yield the diagnostics about one number, those of several runs together and with their numbers."""
     diagnostics = _diagnostics_that_count(dataset).get(row.identity, [])
-    subjects, similar = {name, *COLUMNS[name].related}, defaultdict(list)
+    serious_subjects = dataset.doubtful_numbers.get((row.identity, name), [])
+    subjects, similar = {name, *COLUMNS[name].related, *serious_subjects}, defaultdict(list)
     for diagnostic in diagnostics:
         if diagnostic.subject in subjects:
             similar[mask_numbers(diagnostic.message)].append(diagnostic)

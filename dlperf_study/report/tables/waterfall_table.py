@@ -93,8 +93,8 @@ def waterfalls(dataset: Dataset) -> Waterfalls:
         contradicted = [name for name in ends if name in compared and contradicts(ends[name], by_throughput[name])]
         if contradicted:
             name = contradicted[0]
-            whose = "it" if name == identity else "its baseline"
-            hidden[identity] = _contradiction(dataset, whose, ends[name], by_throughput[name])
+            side = "it" if name == identity else "its baseline"
+            hidden[identity] = _contradiction(dataset, side, ends[name], by_throughput[name])
         else:
             shown[identity] = steps
     return Waterfalls(shown, hidden)
@@ -114,13 +114,13 @@ def _steps_by_throughput(dataset: Dataset) -> dict[str, Bounded]:
     return steps
 
 
-def _contradiction(dataset: Dataset, whose: str, seconds: float, by_throughput: Bounded) -> str:
+def _contradiction(dataset: Dataset, side: str, seconds: float, by_throughput: Bounded) -> str:
     """Return the reason why a breakdown is not shown."""
     unit = step_unit(dataset)
     expected = " ".join(filter(None, format_bounded(*by_throughput, size=unit.size)))
     step = f"{plain(seconds / unit.size)} {unit.symbol}"
     return (
-        f"not shown: a step of {whose} takes {step} in the runs that measured its parts, and {expected} {unit.symbol} "
+        f"not shown: a step of {side} takes {step} in the runs that measured its parts, and {expected} {unit.symbol} "
         "by the throughput of all runs"
     )
 

@@ -120,7 +120,7 @@ def test_a_selection_without_its_reference_says_so_and_not_that_none_is_declared
     assert sentences.comparison(two_devices()).sentences == (comparison(two_devices()).empty,)
 
 
-def test_what_is_not_to_be_believed_says_so_whatever_its_verdict():
+def test_a_doubtful_ratio_refers_to_its_diagnostic_whatever_its_verdict():
     dataset = two_devices(Recipe(computation_seconds=0.01, exposed_seconds=0.001))
     for word in (EQUAL, NOT_DISTINGUISHABLE, FASTER):
         rows = dataset.configurations
@@ -128,8 +128,12 @@ def test_what_is_not_to_be_believed_says_so_whatever_its_verdict():
             baseline_verdict=rows["baseline_verdict"].mask(rows["baseline_verdict"].notna(), word),
             speedup_equal_within=0.1,
         )
-        first = sentences.scaling(replace(dataset, configurations=rows)).sentences[0]
-        assert "; not to be believed: 7.28 times linear" in first
+        serious, ratio = sentences.scaling(replace(dataset, configurations=rows)).sentences[:2]
+        assert serious.startswith(
+            "The speedup is 7.28 times linear on 2 devices, over 1 device. Is the batch size right"
+        )
+        assert serious.endswith("Do not trust the speedup and efficiency of ResNet-50 on 2 devices.")
+        assert ratio.endswith("; (!) see above.")
 
 
 @pytest.mark.parametrize("page", ["summary", "scaling", "communication", "comparison"])

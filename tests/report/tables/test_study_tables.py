@@ -132,7 +132,7 @@ def test_a_study_without_references_or_breakdown_gives_the_reason(snapshot):
 
 @pytest.mark.parametrize("counts", [(1, 2), (2, 1)])
 def test_a_diagnostic_is_a_footnote_of_its_number_also_of_a_baseline(counts):
-    recipes = {1: TOGETHER, 2: Recipe(computation_seconds=0.01)}
+    recipes = {1: TOGETHER, 2: Recipe(computation_seconds=0.065)}
     dataset = study(*(Planned(configuration(devices_per_node=count), recipes[count]) for count in counts))
     cells = [cell for row in tables.scaling(dataset).rows for cell in row]
     flagged = {cell.text for cell in cells if "linear: from 1 to 2 devices" in cell.footnote}
