@@ -41,10 +41,7 @@ STEPS = {"computation_before": 25, "training": 50, "computation_after": 25}
 #: Standard deviation of a step of a rank and of a whole run, as shares; by how much rank 0 may be slower.
 STEP_NOISE, RUN_NOISE, SLOWDOWN = 0.03, 0.01, 0.10
 RANKS, CORRELATIONS, ROUNDS = (2, 8, 32), (0.0, 0.7), (3, 6)
-COLUMNS = (
-    *("computation_seconds", "load_balance", "jitter_seconds", "exposed_seconds"),
-    *("balance_factor", "computation_factor", "communication_factor", "efficiency"),
-)
+COLUMNS = ("computation_seconds", "load_balance", "jitter_seconds", "exposed_seconds", "efficiency")
 #: What coverage must be, and by how many standard errors a simulation may miss it by chance.
 COVERAGE_LIMITS, ERRORS = (0.93, 0.97), 2.5
 #: In which share of runs of equal ranks a straggler may be named: that of a study has 5 % with 50 runs.
@@ -95,9 +92,8 @@ def truth_of(machine: Machine) -> dict[str, float]:
     """Return the true value of each column."""
     mean, slowest, jitter = machine.rank_seconds.mean(), machine.rank_seconds.max(), jitter_of(machine)
     step = slowest + jitter + EXPOSED
-    values = (slowest, mean / slowest, jitter, EXPOSED + jitter)
-    factors = (mean / slowest, COMPUTATION / mean, slowest / step, COMPUTATION / step)
-    return dict(zip(COLUMNS, map(float, (*values, *factors)), strict=True))
+    values = (slowest, mean / slowest, jitter, EXPOSED + jitter, COMPUTATION / step)
+    return dict(zip(COLUMNS, map(float, values), strict=True))
 
 
 def template(paths: StudyPaths, asked: Configuration) -> Run:
@@ -123,7 +119,7 @@ def measured(run: Run, repetition: int, windows: dict[str, Floats]) -> Run:
 class Simulation:
     """Configurations of one machine that differ in their seed, each with a baseline on one device of its own.
 
-    With one baseline for all of them the luck of its few runs would be in every factor.
+    With one baseline for all of them the luck of its few runs would be in every efficiency.
     """
 
     def __init__(self, machine: Machine, rounds: int, count: int, folder: Path) -> None:

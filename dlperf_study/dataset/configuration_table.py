@@ -1,7 +1,7 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -30,12 +30,11 @@ from dlperf_study.metrics.comparison import (
     widest_equality,
 )
 from dlperf_study.metrics.outcome import completed_of, counted_of, disturbed_configurations
-from dlperf_study.metrics.pipeline_bubble import bubble_columns
-from dlperf_study.metrics.scaling import efficiency_factors, factor_samples, scaling_columns
+from dlperf_study.metrics.pipeline_bubble import Bubble, bubbles
+from dlperf_study.metrics.scaling import scaling_columns
 from dlperf_study.metrics.statistics import (
     Estimate,
     interval_columns,
-    quotient_interval,
 )
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.parameter import TOKENS
@@ -70,7 +69,7 @@ def configurations_table(
         disturbed_configurations(runs),
     )
     parts = _StepParts(plan, counted, uneven, looks)
-    bubbles = bubble_columns(plan.entries, counted, rounds_of(counted, plan))
+    bubble_of = bubbles(plan.entries, counted, rounds_of(counted, plan))
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.columns(identity)
@@ -80,15 +79,23 @@ def configurations_table(
             row |= _denominator_columns("baseline", measurements.summary(entry.baseline_identity, rate))
             row |= scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
             row |= _verdict_columns("baseline", decided["baseline"].get(identity))
-            row |= _ratio_columns(parts.factors(entry))
         if relative_throughput := relative_throughputs.logarithms.get(identity):
             verdict = decided["reference"].get(identity)
             row |= _denominator_columns("reference", measurements.summary(str(entry.reference_identity), rate))
             row |= _ratio_columns({"relative_throughput": relative_throughput})
             row |= _verdict_columns("reference", verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
-        table.add(row | bubbles.get(identity, {}) | separate.get(identity, {}))
-    return table.frame, [*speedups.diagnostics, *relative_throughputs.diagnostics]
+        if bubble := bubble_of.get(identity):
+            row |= bubble.columns
+        table.add(row | separate.get(identity, {}))
+    return table.frame, [*speedups.diagnostics, *relative_throughputs.diagnostics, *_without_interval(bubble_of)]
+
+
+def _without_interval(bubble_of: Mapping[str, Bubble]) -> Iterator[Diagnostic]:
+    """Yield why bubbles of pipelines have no interval."""
+    for identity, bubble in bubble_of.items():
+        if bubble.no_interval:
+            yield Diagnostic("bubble_share", bubble.no_interval, Severity.NOTE, identity)
 
 
 def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
@@ -142,8 +149,6 @@ class _Measurements:
         if columns["runs_counted"]:
             for name in self._metrics:
                 columns |= self.summary(identity, name)
-            parts = (self._runs_of(identity, name) for name in ("computation_seconds", "exposed_seconds"))
-            columns |= _quotient_columns(*parts)
         return columns
 
     def summary(self, identity: str, name: str) -> dict[str, float]:
@@ -194,19 +199,6 @@ def _summary_columns(metric: Metric, values: Floats, looks: int) -> dict[str, fl
 def _cut_off(columns: Mapping[str, float], metric: Metric) -> dict[str, float]:
     """Return an estimate and the bounds of its interval within what the metric can be."""
     return {name: float(np.clip(value, *metric.limits)) for name, value in columns.items()}
-
-
-def _quotient_columns(computation: Floats, exposed: Floats) -> dict[str, float]:
-    """Return computation / exposed communication with its interval, of runs that have both.
-
-    Seconds of each run, NaN where not measured.
-    """
-    has_both = ~np.isnan(computation + exposed)
-    computation, exposed = computation[has_both], exposed[has_both]
-    if not has_both.any() or exposed.mean() <= 0:
-        return {}
-    name, quotient = "computation_to_communication", float(computation.mean() / exposed.mean())
-    return {name: quotient, **interval_columns(name, quotient_interval(computation, exposed))}
 
 
 @dataclass(frozen=True)
@@ -290,24 +282,17 @@ def _ratio_columns(log_ratios: Mapping[str, Estimate]) -> dict[str, Any]:
 
 
 class _StepParts:
-    """How much longer the parts of a step take than those of the reference, and what they make of an efficiency."""
+    """How much longer the parts of a step take than those of the reference."""
 
     def __init__(self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], looks: int) -> None:
         rounds = rounds_of(completed, plan)
         self._seconds = step_samples(completed, rounds, looks)
-        self._factors = factor_samples(completed, rounds)
         self._runs = completed["identity"].value_counts().to_dict()
         self._entries = plan.by_identity
         self._uneven = uneven
         self._rate = rate_column(completed, plan)
         tokens = completed["token_throughput"].astype(float) * completed["step_seconds"].astype(float)
         self._tokens_of_step: dict[str, float] = tokens.groupby(completed["identity"]).mean().to_dict()
-
-    def factors(self, entry: Entry) -> dict[str, Estimate]:
-        """Return the factors of the efficiency of a configuration; those of a baseline are 1."""
-        identity = entry.configuration.identity
-        factors = efficiency_factors(self._factors, identity, entry.baseline_identity)
-        return dict.fromkeys(factors, of_itself(self._runs[identity])) if entry.is_baseline else factors
 
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
         """Return the differences with their intervals, and which of them explains the verdict."""

@@ -26,6 +26,7 @@ from dlperf_study.dataset.run_table import (
     steadiness_of,
     step_rows,
 )
+from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_diagnostics, with_problems
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
 from dlperf_study.dataset.target_precision import precision_diagnostics
 from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batches, read_nccl_reports
@@ -33,7 +34,7 @@ from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
 from dlperf_study.metrics.computation import UNEVEN
-from dlperf_study.metrics.scaling import curve_diagnostics
+from dlperf_study.metrics.scaling import curve_diagnostics, doubtful_speedups
 from dlperf_study.metrics.steady_state import steadiness_tolerance
 from dlperf_study.study.configuration import DEFAULTS, PARAMETERS
 from dlperf_study.study.plan import Plan
@@ -86,6 +87,20 @@ class Dataset:
     def looks(self) -> int:
         """How many looks the intervals are corrected for: see ``Estimate``."""
         return max((sample.looks for sample in self.throughputs.values()), default=1)
+
+    @cached_property
+    def serious_diagnostics(self) -> list[SeriousDiagnostic]:
+        """The errors that make numbers doubtful, the most serious first."""
+        return serious_diagnostics(self.configurations, (self.whole or self).runs, self.diagnostics)
+
+    @cached_property
+    def doubtful_numbers(self) -> Mapping[tuple[str, str], list[str]]:
+        """The subjects of the serious diagnostics about a number, by identity and column."""
+        subjects: dict[tuple[str, str], list[str]] = {}
+        for diagnostic in self.serious_diagnostics:
+            for column in diagnostic.columns:
+                subjects.setdefault((diagnostic.identity, column), []).append(diagnostic.subject)
+        return subjects
 
     @cached_property
     def rate(self) -> str:
@@ -239,7 +254,8 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
     uncounted = (batches, read_nccl_reports(plan, paths))
     separate = _columns_of_uncounted_runs(plan, uncounted)
     configurations, ratio_diagnostics = configurations_table(plan, runs, separate, evidence.uneven)
-    throughputs = throughputs_of(runs, plan)
+    throughputs, rate = throughputs_of(runs, plan), rate_column(configurations, plan)
+    doubtful = list(doubtful_speedups(configurations, plan.scaling))
     diagnostics = [
         *evidence.diagnostics,
         *_unplanned_configurations(paths, plan, batches.identities),
@@ -249,10 +265,13 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
         *ratio_diagnostics,
         *network_diagnostics(configurations),
         *longer_than_the_exchange(configurations),
-        *curve_diagnostics(configurations, throughputs, plan.scaling, rate_column(configurations, plan)),
+        *doubtful,
+        *curve_diagnostics(configurations, throughputs, plan.scaling, rate, {each.identity for each in doubtful}),
         *precision_diagnostics(plan, runs, throughputs),
     ]
-    return Dataset(plan, paths.dataset, runs, configurations, diagnostics_table(diagnostics))
+    table = diagnostics_table(diagnostics)
+    serious = serious_diagnostics(configurations, runs, table)
+    return Dataset(plan, paths.dataset, runs, with_problems(configurations, serious), table)
 
 
 def _columns_of_uncounted_runs(plan: Plan, uncounted: Iterable[UncountedRuns]) -> dict[str, dict[str, Any]]:

@@ -249,7 +249,7 @@ def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
         is_sharded = any(log.facts.get("sharded") for log in logs)
         compared = logs[:1] if is_sharded else logs
         for message in contradictory_parameters(compared, Layout(data=len(compared))):
-            yield Diagnostic(PROGRAM, message)
+            yield Diagnostic(PROGRAM, message, Severity.ERROR)
     else:
         yield Diagnostic(PROGRAM, "that parameters changed was not checked: its program does not measure them")
     has_one_log = len(logs) == 1 and logs[0].facts["world_size"] > 1

@@ -31,10 +31,8 @@ from dlperf_study.metrics.computation import (
 from dlperf_study.metrics.metric import (
     COMMUNICATION,
     RC,
-    C,
     Gap,
     Metric,
-    Shown,
     Summary,
     not_measured_by_program,
     once_per_run,
@@ -255,10 +253,6 @@ def _hidden_in_cores(gap: Gap) -> str:
     return "threads that compute and threads that exchange share cores: what one hides slows the other"
 
 
-def _exposed_not_measured(gap: Gap) -> str:
-    return "" if gap.has("exposed_seconds") else not_measured_by_program(gap)
-
-
 def _is_small(gap: Gap) -> str:
     is_measured = gap.runs["jitter_seconds"].notna().any()
     return f"below {1e3 * MIN_JITTER_SECONDS:g} ms, so it is not reported" if is_measured else ""
@@ -293,7 +287,7 @@ METRICS = (
         limits=(-math.inf, 1.0),
         missing=(nothing_to_exchange, trained_alone, divided_model),
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(COMMUNICATION, PUBLISHED),
     ),
     Metric(
         "jitter_seconds",
@@ -351,23 +345,6 @@ METRICS = (
         part_of="bus_bandwidth",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
-    ),
-    Metric(
-        "computation_to_communication",
-        "Computation : communication",
-        "computation / exposed communication; missing where none is exposed",
-        C,
-        interval="of the quotient of the two means, after Fieller; missing where the exposed communication can't be "
-        "told from 0",
-        missing=(
-            nothing_to_exchange,
-            trained_alone,
-            divided_model,
-            _exposed_not_measured,
-            "no communication was exposed",
-        ),
-        shown=Shown.QUOTIENT,
-        pages=(COMMUNICATION, PUBLISHED),
     ),
     Metric(
         "overlap",

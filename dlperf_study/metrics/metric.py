@@ -100,14 +100,13 @@ class Shown(Enum):
 
     NUMBER: in the unit that fits the column, with its interval. DENOMINATOR: the same without its interval, which is in
     the row of the denominator. PLAIN: a count or text, with neither. SENTENCE: as it is, with names of files in it.
-    QUOTIENT: as a ratio to ten. VERDICT: a word, of equality within what.
+    VERDICT: a word, of equality within what.
     """
 
     NUMBER = auto()
     DENOMINATOR = auto()
     PLAIN = auto()
     SENTENCE = auto()
-    QUOTIENT = auto()
     VERDICT = auto()
 
 

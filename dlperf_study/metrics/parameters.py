@@ -146,6 +146,13 @@ METRICS = (
         dtype=MAYBE_INT,
         shown=Shown.PLAIN,
     ),
+    Metric(
+        "problem",
+        "Problem",
+        "what makes a number of this configuration doubtful: errors among the diagnostics; missing without any",
+        C,
+        dtype=STRING,
+    ),
     Metric("subject", "Subject", "what the diagnostic is about: a column, a file or a window", D, dtype=STRING),
     Metric(
         "severity",

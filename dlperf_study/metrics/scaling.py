@@ -1,7 +1,7 @@
-"""Speedup, efficiency and its factors, scaling curves, and diagnostics about curves that rise too fast or fall."""
+"""Speedup, efficiency and scaling curves, and diagnostics about curves that rise too fast or fall."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -9,24 +9,21 @@ from operator import itemgetter
 import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.core.wording import rounded
+from dlperf_study.core.wording import counted, rounded
 from dlperf_study.metrics.comparison import (
     RATIO_INTERVAL,
-    Samples,
     equal_within_metric,
     rounds_missing_metric,
-    samples_of,
     verdict_metric,
 )
-from dlperf_study.metrics.computation import divided_model, trained_alone
-from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Gap, Metric, Shown, no_ratio_to
+from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Metric, Shown, no_ratio_to
 from dlperf_study.metrics.parameters import settings_of, varying
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample, interval_columns, log_ratio, significant
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
 from dlperf_study.study.study import BATCH_OF_SCALING
 
-#: A rise of more than this many times linear is not explained by a cache, input workers or a busy machine.
-IMPOSSIBLE_GAIN = 2.0
+#: A speedup of more than this many times linear makes the batch of one of both doubtful.
+MAX_TIMES_LINEAR = 1.3
 #: By how much of linear a rate may exceed it before that is said of rates without intervals.
 LARGEST_EXCESS_WITHOUT_INTERVAL = 0.03
 #: Parameters that may change along a scaling curve; one that varies at the same number of devices splits the curve.
@@ -49,56 +46,6 @@ FALLING = (
 def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
     """Return speedup × baseline devices / devices; 1 is linear scaling."""
     return speedup * baseline_devices / devices
-
-
-def factor_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, dict[str, Sample]]:
-    """Return what the efficiency of each completed run grows with, by factor; ``rounds``: see ``samples_of``.
-
-    Only of runs in which computation was measured.
-    """
-    measured = runs.dropna(subset=["computation_seconds", "load_balance"])
-    work = _work_of_device(measured)
-    mean_computation = measured["computation_seconds"] * measured["load_balance"]
-    with_input = measured["computation_seconds"] + measured["input_seconds"]
-    factors = {
-        "computation_factor": work / mean_computation,
-        "balance_factor": measured["load_balance"],
-        "input_factor": measured["computation_seconds"] / with_input,
-        "communication_factor": with_input / measured["step_seconds"],
-        "factored_efficiency": work / measured["step_seconds"],
-    }
-    samples: dict[str, dict[str, Sample]] = {}
-    for name, values in factors.items():
-        samples[name] = samples_of(values, runs["identity"], rounds)
-    return samples
-
-
-def _work_of_device(runs: pd.DataFrame) -> pd.Series:
-    """Return what a device trains in a step of each run: its batch, or what a program without one counts."""
-    batch = runs["batch_per_device"].astype(float)
-    if (batch > 0).all():
-        return batch
-    rate = runs["throughput"].astype(float).fillna(runs["token_throughput"].astype(float))
-    return batch.where(batch > 0, rate * runs["step_seconds"] / runs["world_size"])
-
-
-def efficiency_factors(factors: Mapping[str, Samples], identity: str, baseline_identity: str) -> dict[str, Estimate]:
-    """Return the logarithms of four factors and of their product, the efficiency, each relative to the baseline.
-
-    ``factors``: from ``factor_samples``.
-    ``computation_factor``: computation per sample and device, mean over ranks, of the baseline / of these runs.
-    ``balance_factor``: mean / slowest rank's computation. ``input_factor``: slowest rank's computation / computation +
-    input wait. ``communication_factor``: computation + input wait / step.
-    Balance and communication are 1 for a baseline on one device without a server. Source: multiplicative factors of
-    the POP Centre of Excellence; here for weak and strong scaling. None of them where the computation of either was
-    not measured.
-    """
-    ratios: dict[str, Estimate] = {}
-    for name, samples in factors.items():
-        if identity not in samples or baseline_identity not in samples:
-            return {}
-        ratios[name] = log_ratio(samples[identity], samples[baseline_identity])
-    return ratios
 
 
 def scaling_columns(speedup: float, interval: Interval | None, devices: int, baseline_devices: int) -> dict[str, float]:
@@ -160,6 +107,25 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
     return differences
 
 
+def doubtful_speedups(configurations: pd.DataFrame, scaling: str) -> Iterator[Diagnostic]:
+    """Yield an error for each speedup above 1.3 × linear that chance does not explain.
+
+    Only over baselines with fewer devices that differ in nothing else.
+    """
+    differences, rows = differences_from_baseline(configurations, scaling), configurations.set_index("identity")
+    for identity, speedup in rows[rows["efficiency"] > MAX_TIMES_LINEAR].iterrows():
+        devices, baseline_devices = speedup["world_size"], rows["world_size"][speedup["baseline_identity"]]
+        is_chance = speedup["efficiency_low"] <= 1
+        if differences[str(identity)] or devices <= baseline_devices or is_chance:
+            continue
+        sizes = f"on {devices} devices, over {counted(baseline_devices, 'device')}"
+        message = (
+            f"the speedup is {speedup['efficiency']:.3g} times linear {sizes}. Is the batch size right, and is each "
+            "sample of a step counted once?"
+        )
+        yield Diagnostic("speedup", message, Severity.ERROR, identity=str(identity))
+
+
 @dataclass(frozen=True)
 class CurvePoint:
     """One point of a scaling curve: its devices, and its rate, in samples/s or in tokens/s."""
@@ -201,13 +167,18 @@ def unexplained_steps(steps: Sequence[CurveStep]) -> list[bool]:
 
 
 def curve_diagnostics(
-    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str, rate: str = "throughput"
+    configurations: pd.DataFrame,
+    throughputs: Mapping[str, Sample],
+    scaling: str,
+    rate: str = "throughput",
+    doubtful: Collection[str | None] = (),
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for every step of a curve that rises faster than its devices, or falls.
 
-    ``rate``: the column of the rate that ``throughputs`` are of.
+    ``rate``: the column of the rate that ``throughputs`` are of. ``doubtful``: the identities of speedups that are
+    errors, which no cache explains.
     """
-    steps = list(_curve_steps(configurations, throughputs, scaling, rate))
+    steps = [step for step in _curve_steps(configurations, throughputs, scaling, rate) if step[0] not in doubtful]
     unexplained = unexplained_steps([step for _, step in steps])
     for (identity, step), is_unexplained in zip(steps, unexplained, strict=True):
         yield from _step_diagnostics(identity, step, is_unexplained, rate)
@@ -231,10 +202,7 @@ def _curve_steps(
 
 def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate: str) -> Iterator[Diagnostic]:
     gain, change = step.gain, _change_text(step, rate)
-    if gain > IMPOSSIBLE_GAIN:
-        message = f"{gain:.3g} times linear: {change}. No cache explains that: one of the two rates is wrong"
-        yield Diagnostic("speedup", message, Severity.ERROR, identity=identity)
-    elif is_unexplained and step.log_ratio.mean > 0:
+    if is_unexplained and step.log_ratio.mean > 0:
         yield Diagnostic("speedup", f"above linear: {change}. {_explanations(ABOVE_LINEAR)}", identity=identity)
     elif step.log_ratio.error is None and gain > 1 + LARGEST_EXCESS_WITHOUT_INTERVAL:
         message = (
@@ -256,53 +224,6 @@ def _change_text(step: CurveStep, rate: str) -> str:
 def _explanations(explanations: tuple[str, ...]) -> str:
     return f"Possible explanations: {', '.join(explanations[:-1])}, or {explanations[-1]}."
 
-
-def _not_measured_of_both(gap: Gap) -> str:
-    if not gap.has("efficiency"):
-        return ""
-    return (
-        trained_alone(gap)
-        or divided_model(gap)
-        or "computation without exchange was not measured of it and of its baseline"
-    )
-
-
-_FACTORED = Metric(
-    "factored_efficiency",
-    "Product of factors",
-    "its four factors multiplied: the efficiency in the rounds that measured the parts of a step",
-    C,
-    interval=RATIO_INTERVAL,
-    missing=(_not_measured_of_both,),
-    compared_with="baseline",
-    of_itself="1",
-    neutral=1.0,
-)
-
-
-def _factor(part: str, definition: str) -> Metric:
-    """Return the metric of one of the four factors of an efficiency."""
-    return Metric(
-        f"{part}_factor",
-        f"{part.capitalize()} factor",
-        f"{definition}; one of four factors of the efficiency",
-        C,
-        interval=RATIO_INTERVAL,
-        missing=(_not_measured_of_both,),
-        compared_with="baseline",
-        of_itself="1",
-        neutral=1.0,
-    )
-
-
-_FACTORS = (
-    _factor("computation", "mean computation per sample and device of the baseline / of this configuration"),
-    _factor("balance", "mean / slowest rank's computation, relative to the baseline's"),
-    _factor("input", "slowest rank's computation / computation + input wait, relative to the baseline's"),
-    _factor("communication", "computation + input wait / step, relative to the baseline's"),
-)
-#: The columns of the factors of an efficiency.
-FACTORS = tuple(metric.name for metric in _FACTORS)
 
 METRICS = (
     Metric(
@@ -341,8 +262,6 @@ METRICS = (
         neutral=1.0,
         pages=RATIO_PAGES,
     ),
-    _FACTORED,
-    *_FACTORS,
     verdict_metric("baseline_verdict", "Against baseline", "baseline"),
     equal_within_metric("speedup", "Speedup", "baseline"),
     rounds_missing_metric("speedup", "Speedup"),

@@ -4,8 +4,8 @@ A run is one value; the steps of a run are none, because they resemble each othe
 are estimated on their natural logarithms, times and other signed quantities as they are. Sources: Hoefler and Belli,
 "Scientific benchmarking of parallel computing systems" (SC'15); Welch, "The generalization of Student's problem when
 several different population variances are involved" (1947); Holm, "A simple sequentially rejective multiple test
-procedure" (1979); Schuirmann, "A comparison of the two one-sided tests procedure" (1987); Fieller, "Some problems in
-interval estimation" (1954); Tukey, "Bias and confidence in not quite large samples" (1958).
+procedure" (1979); Schuirmann, "A comparison of the two one-sided tests procedure" (1987); Tukey, "Bias and confidence
+in not quite large samples" (1958).
 """
 
 import math
@@ -266,25 +266,6 @@ def significant(estimates: Sequence[Estimate], nulls: Sequence[float] | None = N
 def are_equal(values: Floats) -> bool:
     """Return whether values differ by no more than arithmetic makes of equal ones."""
     return bool(np.ptp(values) <= EQUALITY * max(1.0, float(np.abs(values).max())))
-
-
-def quotient_interval(numerators: Floats, denominators: Floats) -> Interval | None:
-    """Return the 95 % interval of mean(numerators) / mean(denominators), two values of each run, after Fieller.
-
-    It holds the quotients q for which a t test of the mean of numerator − q × denominator finds no difference from 0.
-    None with fewer than 3 runs, and where such quotients have no bound: the interval of the denominators holds 0.
-    """
-    runs = numerators.size
-    if runs < MINIMUM_RUNS or (are_equal(numerators) and are_equal(denominators)):
-        return None
-    means = np.array([numerators.mean(), denominators.mean()])
-    covariances = np.cov(numerators, denominators) / runs
-    (top, both), (_, bottom) = np.outer(means, means) - t_quantile((1 + CONFIDENCE) / 2, runs - 1) ** 2 * covariances
-    if bottom <= 0:
-        return None
-    # The roots of bottom q² − 2 both q + top; the quotient of the means is between them.
-    half_width = math.sqrt(both**2 - bottom * top) / bottom
-    return Interval(float(both / bottom - half_width), float(both / bottom + half_width))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""From the ideal step to the measured one: how much each cause adds, in parts that add up.
+"""The scaling-loss breakdown: what each cause adds to the ideal step, in parts that add up.
 
 The ideal step is that of the baseline, for as much work of a device. What a configuration adds is the difference of
 each part of a step: the mean computation of its ranks, by how much the slowest rank's is longer, the waiting for
@@ -15,7 +15,7 @@ import pandas as pd
 
 from dlperf_study.metrics.communication import MIN_JITTER_SECONDS
 from dlperf_study.metrics.comparison import Samples, samples_of
-from dlperf_study.metrics.statistics import Estimate, Interval, Sample
+from dlperf_study.metrics.statistics import Bounded, Estimate, Interval, Sample
 
 STEP, TOGETHER, INPUT, BUBBLE, JITTER = "step", "together", "input", "bubble", "jitter"
 #: The causes in the order of a waterfall, with what pages call them.
@@ -29,6 +29,8 @@ CAUSES = {
     BUBBLE: "Pipeline bubble",
     "drain": "Drain",
 }
+#: A breakdown whose step differs from the throughput by more than this share is not shown.
+MAX_DEPARTURE = 0.10
 #: The causes of a step of which all parts were measured.
 _OF_WHOLE = ("computation", "imbalance", JITTER, "exchange", INPUT, "drain")
 #: The causes that are left out where neither step has them.
@@ -136,6 +138,17 @@ def _waterfall(parts: Mapping[str, Samples], identity: str, baseline: str, work:
     measured, ideal = parts[STEP][identity], _scaled(parts[STEP][baseline], work)
     # Of the rounds that both have, as the differences are.
     return Waterfall(_common(ideal, measured), causes, _common(measured, ideal))
+
+
+def contradicts(seconds: float, by_throughput: Bounded) -> bool:
+    """Return whether a step of the breakdown contradicts the throughput of all runs.
+
+    The step is outside the interval or more than 10 % away. ``by_throughput``: seconds of a step, with their interval.
+    """
+    expected, low, high = by_throughput
+    if low is not None and high is not None and not low <= seconds <= high:
+        return True
+    return abs(seconds / expected - 1) > MAX_DEPARTURE
 
 
 def _scaled(sample: Sample, factor: float) -> Sample:

@@ -23,6 +23,8 @@ from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.job import Outcome
 
 MISSING = "–"
+#: The mark before a number that a serious diagnostic is about.
+DOUBTFUL = "(!)"
 #: How many configurations or changes a sentence or a cell names.
 MOST_NAMED = 3
 #: Between groups of three digits; LaTeX gets its own.
@@ -154,15 +156,9 @@ def integer(count: int) -> str:
     return _rounded(count, 0)
 
 
-def ratio(first_to_second: float, low: Any = None, high: Any = None) -> tuple[str, str]:
-    """Format a positive ratio with ten on its left, as ElasticDL's report does, and its interval if it has one.
-
-    ``10 : 3`` and ``10 : [2, 4]``; without an interval two significant digits, and an empty string.
-    """
-    if is_missing(low) or is_missing(high):
-        return f"10 : {float(f'{10 / first_to_second:.2g}'):g}", ""
-    second, interval = format_bounded(10 / first_to_second, 10 / high, 10 / low)
-    return f"10 : {second}", f"10 : {interval}"
+def marked(text: str, is_doubtful: bool) -> str:
+    """Return a printed number, with the mark of one that a serious diagnostic is about."""
+    return f"{DOUBTFUL} {text}" if is_doubtful else text
 
 
 def percent_at_most(share: float, digits: int = WIDTH_DIGITS) -> str:

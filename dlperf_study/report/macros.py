@@ -13,7 +13,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import Summary, column_named, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import context
-from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.formatting import DOUBTFUL, MISSING
 from dlperf_study.report.series import (
     SEPARATOR,
     configuration_labels,
@@ -31,7 +31,6 @@ QUANTITIES = (
     *("speedup", "efficiency"),
     "relative_throughput",
     *summarised(*MEANS),
-    *("computation_factor", "balance_factor", "input_factor", "communication_factor"),
     *("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds"),
     *("baseline_verdict", "verdict"),
 )
@@ -141,7 +140,8 @@ def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]
             # Apart from its number, the sign of times would be read as that of a product.
             space = "" if column.heading.unit == "×" else "~"
             with_unit = space.join(filter(None, (value, unit)))
-            printed = "~".join(filter(None, (with_unit, latex_escaped(cell.interval))))
+            mark = DOUBTFUL if cell.is_doubtful else ""
+            printed = "~".join(filter(None, (mark, with_unit, latex_escaped(cell.interval))))
             yield _macro(path, printed) + f" % {column_named(name).label}"
             yield _macro(f"{path}/value", value) + _ends(path, cell.interval)
 

@@ -34,7 +34,7 @@ TEMPLATES = Path(__file__).parent / "templates" / "paper"
 #: What belongs into a paper about each question; what is empty in a study is left out.
 TABLES: dict[str, tuple[Callable[[Dataset], Table], ...]] = {
     "": (tables.measured,),
-    "scaling": (tables.scaling, tables.factors),
+    "scaling": (tables.scaling,),
     "communication": (tables.communication,),
     "comparison": (tables.comparison, tables.differences),
 }
@@ -48,14 +48,6 @@ FIGURES: dict[str, Callable[[Dataset], Iterator[Figure]]] = {
 _EXPLANATIONS = {
     "Speedup": "Speedup: throughput over that of the baseline.",
     "Efficiency": "Efficiency: the speedup as a share of the ideal one.",
-    "Computation factor": "Computation factor: computation per sample and device, baseline over configuration.",
-    "Balance factor": "Balance factor: the mean of the ranks' computation over that of the slowest.",
-    "Input factor": "Input factor: computation over computation and input wait.",
-    "Communication factor": (
-        "Communication factor: computation and input wait over the step. These three are relative to the baseline's. "
-        "A factor below 1 is what a configuration loses by one cause. Factors are of the runs that measured the parts "
-        "of a step: their product may differ from the efficiency, which is of all runs."
-    ),
     "Exposed communication": "Exposed communication: what a step takes longer than its computation and input wait.",
     "Pure communication": "Pure communication: the same exchange alone.",
     "Waiting for jitter": (
@@ -132,8 +124,8 @@ def has_numbers(table: Table) -> bool:
 
 
 def _without_diagnostics(cell: Cell) -> Cell:
-    """Return a cell with the reason why something is missing, and no other footnote."""
-    return cell if cell.text == MISSING else replace(cell, footnote=cell.reason, further=())
+    """Return a cell with the reason why something is missing or doubtful, and no other footnote."""
+    return cell if cell.text == MISSING or cell.is_doubtful else replace(cell, footnote=cell.reason, further=())
 
 
 def _says_something(table: Table, position: int) -> bool:

@@ -18,6 +18,7 @@ from dlperf_study.report.sentences.ratio_sentences import (
     speedup_claims,
     undecided_sentences,
 )
+from dlperf_study.report.sentences.serious_sentences import serious_sentences
 from dlperf_study.report.tables.latex import latex_escaped
 
 _CLAIMS = {"scaling": speedup_claims, "comparison": reference_claims}
@@ -36,6 +37,7 @@ def results(dataset: Dataset) -> str:
 
 
 def _answers(dataset: Dataset) -> Iterator[str]:
+    yield from _plain(serious_sentences(dataset))
     if nothing := no_conclusion_reason(dataset):
         yield from _plain([nothing])
     claims_of = [_CLAIMS[question](dataset) for question in dataset.plan.questions if question in _CLAIMS]
@@ -82,8 +84,8 @@ class _Macros:
         return f"\\{kind}{{{self._dataset.plan.study}}}{{{self._names[row.identity]}}}{{{column}}}"
 
     def sentence(self, claim: Claim) -> str:
-        """Return what may be said of a ratio; one that can't be right has the words of the report."""
-        if claim.error_message:
+        """Return what may be said of a ratio; a doubtful one has the words of the report."""
+        if claim.is_doubtful:
             [sentence] = _plain([claim.sentence])
             return sentence
         name, comparison = latex_escaped(claim.name), latex_escaped(claim.comparison)

@@ -9,7 +9,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import RATIOS
 from dlperf_study.report import context, sentences
-from dlperf_study.report.formatting import format_column, is_missing, unit_in
+from dlperf_study.report.formatting import DOUBTFUL, format_column, is_missing, marked, unit_in
 from dlperf_study.report.sentences.names import Names
 from dlperf_study.report.sentences.quality_sentences import without_number
 from dlperf_study.report.tables.table_builders import labelled_series
@@ -38,9 +38,15 @@ class Rates:
 
     @property
     def notes(self) -> list[str]:
-        """What is left out, and what the bars show where they have intervals."""
+        """What is left out, what the mark means, and what the bars show where they have intervals."""
         legend = _LEGEND if any(UNCERTAIN in bar for bar in self.bars) else ""
-        return [*filter(None, (self.left_out, legend))]
+        return [*filter(None, (self.left_out, self.mark_note, legend))]
+
+    @property
+    def mark_note(self) -> str:
+        """What the mark of doubtful numbers means; empty without such numbers."""
+        is_marked = any(DOUBTFUL in cell for row in self.rows for cell in row)
+        return f"{DOUBTFUL} do not trust this number: see above" if is_marked else ""
 
     def in_terminal(self) -> str:
         """Return the table as lines of text; empty where no configuration has a rate."""
@@ -71,7 +77,10 @@ def in_markdown(dataset: Dataset) -> str:
     if rates.rows:
         alignments = ["---", *["--:"] * (len(rates.headings) - 1)]
         table = [rates.headings, alignments, *(list(map(_escaped, row)) for row in rates.rows)]
-        lines += ["", *(f"| {' | '.join(row)} |" for row in table), *filter(None, ("", rates.left_out))]
+        lines += ["", *(f"| {' | '.join(row)} |" for row in table)]
+        # Without an empty line a note would be a row of the table.
+        for note in filter(None, (rates.left_out, rates.mark_note)):
+            lines += ["", _escaped(note)]
     return "\n".join(lines) + "\n"
 
 
@@ -88,7 +97,7 @@ def rates_of(dataset: Dataset) -> Rates:
     headings = ["", unit.symbol, *(unit_in(dataset.configurations, name).label for name in ratios)]
     cells = []
     for row in rows[:MOST_ROWS]:
-        printed = [_printed(row, dataset.rate, unit.size), *(_printed(row, name) for name in ratios)]
+        printed = [_printed(dataset, row, dataset.rate, unit.size), *(_printed(dataset, row, name) for name in ratios)]
         cells.append([names.of_configuration(row), *printed])
     further = len(rows) - MOST_ROWS
     left_out = f"{counted(further, 'further configuration')}: see the report" if further > 0 else ""
@@ -102,10 +111,12 @@ def _measured_rows(dataset: Dataset) -> list[Any]:
     return [dataset.configuration_rows[identity] for identity in identities if identity in measured]
 
 
-def _printed(row: Any, name: str, size: float = 1.0) -> str:
+def _printed(dataset: Dataset, row: Any, name: str, size: float = 1.0) -> str:
     if is_missing(getattr(row, name)):
         return "–"
-    return " ".join(filter(None, format_column(row, name, size)))
+    value, interval = format_column(row, name, size)
+    is_doubtful = (row.identity, name) in dataset.doubtful_numbers
+    return " ".join(filter(None, (marked(value, is_doubtful), interval)))
 
 
 def _bars(rows: Sequence[Any], name: str) -> list[str]:

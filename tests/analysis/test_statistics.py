@@ -22,7 +22,6 @@ from dlperf_study.metrics.statistics import (
     log_ratio,
     median_deviation,
     median_error,
-    quotient_interval,
     rounds_needed,
     significant,
 )
@@ -88,35 +87,6 @@ def test_intervals_of_rounded_runs_cover_as_often_as_they_claim(spread):
         interval = Estimate.of(runs, resolution=1.0).interval()
         covered += interval.low <= truth <= interval.high
     assert covered / studies > 0.93
-
-
-COMPUTATION, EXPOSED = np.array([0.80, 0.81, 0.79, 0.82]), np.array([0.10, 0.13, 0.11, 0.12])
-
-
-@pytest.mark.parametrize("runs", [3, COMPUTATION.size])
-def test_the_bounds_of_a_quotient_are_those_of_a_t_test(runs):
-    computation, exposed = COMPUTATION[:runs], EXPOSED[:runs]
-    interval = quotient_interval(computation, exposed)
-    assert interval.low < computation.mean() / exposed.mean() < interval.high
-    for bound in (interval.low, interval.high):
-        assert stats.ttest_1samp(computation - bound * exposed, 0.0).pvalue == pytest.approx(0.05)
-
-
-def test_a_quotient_has_no_interval_where_its_denominator_may_be_0_or_nothing_varies():
-    assert quotient_interval(COMPUTATION, EXPOSED - EXPOSED.mean() + 0.01) is None
-    assert quotient_interval(COMPUTATION, np.zeros_like(EXPOSED)) is None
-    assert quotient_interval(COMPUTATION[:2], EXPOSED[:2]) is None
-    assert quotient_interval(np.full(3, 0.8), np.full(3, 0.1)) is None
-
-
-def test_intervals_of_quotients_cover_as_often_as_they_claim():
-    generator = np.random.default_rng(2)
-    studies, covered = 1000, 0
-    for _ in range(studies):
-        common = generator.normal(0.0, 0.02, 4)
-        interval = quotient_interval(0.8 + common, 0.2 - common / 2 + generator.normal(0.0, 0.02, 4))
-        covered += interval is None or interval.low <= 4.0 <= interval.high
-    assert covered / studies == pytest.approx(0.95, abs=0.02)
 
 
 def test_a_rate_is_the_geometric_mean_and_its_interval_that_of_the_logarithms():

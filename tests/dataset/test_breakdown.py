@@ -8,7 +8,6 @@ from scipy import stats
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
-from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.report import context
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_of_run
 from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
@@ -64,7 +63,7 @@ def test_rates_are_of_all_runs_and_parts_of_those_that_measured_them(dataset):
     assert parts.sum() == pytest.approx(row["broken_down_step_seconds"])
 
 
-def test_differences_and_factors_add_up_over_their_rounds(dataset):
+def test_differences_add_up_over_their_rounds(dataset):
     row = row_of(dataset, TWO)
     names = ("computation", "input", "exposed")
     assert sum(row[f"{name}_difference_seconds"] for name in names) == pytest.approx(
@@ -91,7 +90,7 @@ def test_a_dash_says_that_the_run_trained_alone(dataset):
 def test_an_interrupted_study_says_from_which_run_on_parts_are_measured(tmp_path, snapshot):
     dataset = study_of(tmp_path, runs=3)
     row = dataset.configuration_rows[TWO.identity]
-    reasons = {explain_missing(dataset, row, column) for column in (*PARTS, "overlap", *FACTORS)}
+    reasons = {explain_missing(dataset, row, column) for column in (*PARTS, "overlap")}
     assert reasons == snapshot
     assert explain_missing(dataset, dataset.configuration_rows[ONE.identity], "exposed_seconds_low")
 

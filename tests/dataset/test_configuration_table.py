@@ -142,14 +142,6 @@ def test_a_speedup_has_its_baseline(dataset):
     assert not found.is_baseline
 
 
-def test_computation_to_communication_is_a_ratio_of_means(dataset):
-    summary = row(dataset, FOUR)
-    assert summary.computation_to_communication == pytest.approx(summary.computation_seconds / summary.exposed_seconds)
-    assert summary.computation_to_communication_low < summary.computation_to_communication
-    assert summary.computation_to_communication < summary.computation_to_communication_high
-    assert row(dataset, ONE)[["computation_to_communication"]].isna().all()
-
-
 def test_an_unsupported_configuration_has_a_reason_and_no_number(dataset, snapshot):
     summary = row(dataset, configuration(precision="fp16"))
     assert summary.unsupported_reason == snapshot

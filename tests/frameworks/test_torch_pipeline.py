@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dlperf_study.evidence.run_agreement import (
@@ -13,7 +14,7 @@ from dlperf_study.evidence.run_agreement import (
     different_beginnings,
     different_losses,
 )
-from dlperf_study.metrics.pipeline_bubble import bubbles, even_share
+from dlperf_study.metrics.pipeline_bubble import Line, even_share
 from dlperf_study.programs import models
 from dlperf_study.programs.frameworks.torch_pipeline import schedule_obstacles, undivided_layers
 from dlperf_study.study.configuration import Configuration
@@ -132,9 +133,11 @@ def test_the_measured_bubble_of_sleeping_stages_is_that_of_even_ones(tmp_path, s
     requested = divided("gpt_tiny", schedule, stages, stages)
     results = tell(requested, tmp_path, script=SLEEPING)
     # Of several steps the shortest: a busy machine wakes sleepers late.
-    seconds = {int(count): np.array([min(results[0][count])]) for count in results[0]}
-    for count, bubble in bubbles(seconds).items():
-        assert bubble.share == pytest.approx(even_share(stages, count, requested.virtual_stages), abs=0.05)
+    seconds = {int(count): min(results[0][count]) for count in results[0]}
+    line = Line(pd.Series({count: count for count in seconds}), pd.DataFrame([seconds]))
+    for count in seconds:
+        expected = even_share(stages, count, requested.virtual_stages)
+        assert line.shares(count) == pytest.approx(expected, abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dlperf_study.metrics.columns import Summary, summarised
 from dlperf_study.metrics.metric import WITH_INTERVAL
 
 #: Tables with a row for each configuration: in files, on a page and in a paper.
-TABLES = {"measured": "summary", "scaling": "scaling", "factors": "communication", "communication": "communication"}
+TABLES = {"measured": "summary", "scaling": "scaling", "communication": "communication"}
 #: Of what is 1 or 0 by definition tables print nothing else, and pages have the marks of footnotes.
 _MARKS = re.compile(r"(?<![a-z])(?<![a-z] )[a-z]{1,2}(?:,[a-z]{1,2})*$")
 #: The limits of what may be negative.

@@ -73,17 +73,8 @@ def test_the_rate_of_a_run_has_the_decimals_of_published_tables(value, written):
     assert formatting.rate(value) == written
 
 
-def test_counts_keep_their_digits_and_ratios_the_interval_of_their_right_side():
+def test_counts_keep_their_digits():
     assert formatting.integer(23_528_522) == "23\u202f528\u202f522"
-    assert formatting.ratio(3.3, 2.5, 5.0) == ("10 : 3.0", "10 : [2.0, 4.0]")
-
-
-@pytest.mark.parametrize(
-    ("value", "written"), [(10 / 3, "10 : 3"), (100.0, "10 : 0.1"), (0.5, "10 : 20"), (0.04, "10 : 250")]
-)
-def test_ratios_have_ten_on_the_left(value, written):
-    assert formatting.ratio(value) == (written, "")
-    assert formatting.ratio(value, math.nan, math.nan) == (written, "")
 
 
 @pytest.mark.parametrize("value", [None, math.nan, pd.NA, "", math.inf])

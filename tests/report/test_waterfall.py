@@ -12,12 +12,12 @@ from dlperf_study.core.paths import PROJECT
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.printed_waterfall import printed_waterfalls
 from dlperf_study.metrics.statistics import Interval, Sample
-from dlperf_study.metrics.waterfall import _common, exposed_of_kinds
+from dlperf_study.metrics.waterfall import _common, contradicts, exposed_of_kinds
 from dlperf_study.report import figures, tables
 from dlperf_study.report.figures.style import COLUMN, PAGE
 from dlperf_study.report.figures.waterfall_figure import printed_waterfall
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.tables.waterfall_table import printed_causes, waterfalls
+from dlperf_study.report.tables.waterfall_table import causes, printed_causes, waterfalls
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import study
 
@@ -45,7 +45,7 @@ def test_a_run_in_no_round_is_in_neither_end():
     ],
 )
 def test_what_a_recipe_adds_is_found_under_its_cause(recipe, cause, seconds):
-    [steps] = waterfalls(lossy(recipe)).values()
+    [steps] = waterfalls(lossy(recipe)).shown.values()
     assert steps.causes[cause].mean == pytest.approx(seconds, abs=0.002)
     interval = steps.causes[cause].interval()
     assert interval.low < seconds < interval.high or abs(steps.causes[cause].mean - seconds) < 0.001
@@ -55,7 +55,7 @@ def test_what_a_recipe_adds_is_found_under_its_cause(recipe, cause, seconds):
 
 
 def test_an_uneven_rank_is_load_imbalance_and_not_scaling_of_computation():
-    [steps] = waterfalls(lossy(Recipe(exposed_seconds=0.0, rank_advantage=0.2, noise=0.002))).values()
+    [steps] = waterfalls(lossy(Recipe(exposed_seconds=0.0, rank_advantage=0.2, noise=0.002))).shown.values()
     assert steps.causes["imbalance"].mean > 0.004
     assert steps.causes["computation"].mean < 0.0
 
@@ -69,7 +69,7 @@ def test_an_uneven_rank_is_load_imbalance_and_not_scaling_of_computation():
 )
 def test_the_ideal_step_and_all_causes_add_up_to_the_measured_step(recipe):
     dataset = lossy(recipe)
-    [(identity, steps)] = waterfalls(dataset).items()
+    [(identity, steps)] = waterfalls(dataset).shown.items()
     assert steps.ideal.mean + sum(cause.mean for cause in steps.causes.values()) == pytest.approx(steps.measured.mean)
     row = dataset.configuration_rows[identity]
     assert steps.measured.mean == pytest.approx(row.broken_down_step_seconds)
@@ -77,7 +77,7 @@ def test_the_ideal_step_and_all_causes_add_up_to_the_measured_step(recipe):
 
 
 def test_the_ideal_step_is_for_as_much_work_of_a_device():
-    [steps] = waterfalls(lossy(_ALONE, batch_per_device=16)).values()
+    [steps] = waterfalls(lossy(_ALONE, batch_per_device=16)).shown.values()
     baseline = configuration(devices_per_node=1).batch_per_device
     assert steps.ideal.mean == pytest.approx(0.08 * 16 / baseline, rel=0.02)
 
@@ -100,11 +100,45 @@ def test_the_table_and_the_figure_have_every_cause(noise, has_jitter):
     assert next(figures.waterfall(alone)).is_empty
 
 
+@pytest.mark.parametrize(
+    ("seconds", "by_throughput", "expected"),
+    [
+        (0.104, (0.100, 0.095, 0.105), False),
+        (0.106, (0.100, 0.095, 0.105), True),
+        (0.115, (0.100, 0.050, 0.200), True),
+        (0.109, (0.100, None, None), False),
+        (0.111, (0.100, None, None), True),
+    ],
+)
+def test_a_step_outside_the_interval_or_a_tenth_away_contradicts_the_throughput(seconds, by_throughput, expected):
+    assert contradicts(seconds, by_throughput) is expected
+
+
+@pytest.mark.parametrize(("devices", "whose"), [(2, "it"), (1, "its baseline")])
+def test_a_breakdown_that_contradicts_the_throughput_is_not_shown(devices, whose):
+    """The runs that measured the parts were faster than the others, as on a machine that was busy before."""
+    dataset = lossy(Recipe(exposed_seconds=0.01, noise=0.002))
+    rows, is_slower = dataset.configurations.copy(), dataset.configurations["world_size"] == devices
+    for column in ("throughput", "throughput_low", "throughput_high"):
+        rows.loc[is_slower, column] *= 0.8
+    contradicted = replace(dataset, configurations=rows)
+    breakdowns = waterfalls(contradicted)
+    [reason] = breakdowns.hidden.values()
+    assert breakdowns.shown == {}
+    assert reason.startswith(f"not shown: a step of {whose} takes ")
+    [row] = causes(contradicted).rows
+    assert [cell.text for cell in row[1:]] == [MISSING] * 2
+    assert {cell.footnote for cell in row[1:]} == {reason}
+    [figure] = figures.waterfall(contradicted)
+    assert figure.is_empty
+    assert figure.empty == "1 breakdown contradicts the throughput and is not shown; the table has the numbers."
+
+
 #: A micro-batch takes a device of the pipeline so many seconds, and its step has 1.5 of them as a bubble.
 _MICRO_BATCH, _BUBBLES = 0.05, 1.5
 
 
-def _pipelines() -> Dataset:
+def _pipelines(order: str = "rounds") -> Dataset:
     """Return a study of pipelines with three numbers of micro-batches, and of the whole model on one device."""
     one = configuration(devices_per_node=1, batch_per_device=2)
     planned = [Planned(one, Recipe(exposed_seconds=0.0, noise=0.002))]
@@ -114,20 +148,20 @@ def _pipelines() -> Dataset:
             **{"micro_batches": count, "batch_per_device": 4 * count, "exchange_steps": 0},
         )
         seconds = _MICRO_BATCH * (count + _BUBBLES)
-        recipe = Recipe(computation_seconds=seconds, exposed_seconds=0.0, noise=0.002, exchange="collectives")
+        recipe = Recipe(seconds, exposed_seconds=0.0, noise=0.002, exchange="collectives", order=order)
         planned.append(Planned(stages, recipe, baseline=one))
     return study(*planned)
 
 
 def test_of_a_pipeline_the_bubble_is_told_apart_from_the_rest_of_a_step():
     dataset = _pipelines()
-    steps_of = waterfalls(dataset)
+    steps_of = waterfalls(dataset).shown
     assert len(steps_of) == 3
     for identity, steps in steps_of.items():
         row = dataset.configuration_rows[identity]
         assert set(steps.causes) == {"together", "bubble"}
         assert steps.causes["bubble"].mean == pytest.approx(_MICRO_BATCH * _BUBBLES, rel=0.1)
-        # The table of the bubble has the same number, of the regression over all runs.
+        # The table of the bubble has the same number.
         assert steps.causes["bubble"].mean / row.step_seconds == pytest.approx(row.bubble_share, abs=0.001)
         interval = steps.causes["bubble"].interval()
         assert interval.low < _MICRO_BATCH * _BUBBLES < interval.high
@@ -137,6 +171,16 @@ def test_of_a_pipeline_the_bubble_is_told_apart_from_the_rest_of_a_step():
         # A device has 2 samples of each micro-batch of 4, as the baseline has in a step of 0.08 s.
         expected = row.micro_batches * (_MICRO_BATCH - 0.08)
         assert steps.causes["together"].mean == pytest.approx(expected, abs=0.01)
+
+
+def test_a_bubble_without_common_rounds_has_a_value_and_says_why_it_has_no_interval():
+    table = tables.pipeline(_pipelines("blocks"))
+    position = [heading.label for heading in table.headings].index("Pipeline bubble")
+    for row in table.rows:
+        assert row[position].text != MISSING
+        assert row[position].interval == ""
+        reason = "no interval: 0 rounds have a run of each number of micro-batches, and an interval needs 3"
+        assert row[position].footnote == reason
 
 
 def test_what_is_not_told_apart_says_why():

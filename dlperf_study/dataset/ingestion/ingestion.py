@@ -15,9 +15,10 @@ from dlperf_study.dataset.dataset import diagnostics_table
 from dlperf_study.dataset.ingestion.copies import DuplicateLogs, copies_of_other_configurations
 from dlperf_study.dataset.ingestion.ingested_rows import run_diagnostics, run_row, step_rows
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun, RunToRead, check_runs, read_runs
+from dlperf_study.dataset.serious_diagnostics import serious_diagnostics, with_problems
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.metrics.columns import TableName
-from dlperf_study.metrics.scaling import curve_diagnostics
+from dlperf_study.metrics.scaling import curve_diagnostics, doubtful_speedups
 from dlperf_study.readers.log_files import LogFile
 from dlperf_study.readers.metadata import UNSTATED, Extras, LogMetadata, StudyMetadata
 from dlperf_study.study.configuration import shared_batch
@@ -207,13 +208,18 @@ def _write(
     """Write the tables except steps, and the plan last: without it there is no study."""
     runs = tables.frame_of_rows(TableName.RUNS, ingested.runs)
     configurations, configuration_diagnostics = configurations_table(plan, runs, declared_columns)
+    rate, doubtful = rate_column(configurations, plan), list(doubtful_speedups(configurations, plan.scaling))
+    identities = {each.identity for each in doubtful}
     diagnostics = [
         *ingested.diagnostics,
         *study_diagnostics(plan, runs),
         *configuration_diagnostics,
-        *curve_diagnostics(configurations, throughputs_of(runs, plan), plan.scaling, rate_column(configurations, plan)),
+        *doubtful,
+        *curve_diagnostics(configurations, throughputs_of(runs, plan), plan.scaling, rate, identities),
     ]
+    table = diagnostics_table(diagnostics)
+    serious = serious_diagnostics(configurations, runs, table)
     tables.write(TableName.RUNS, runs, paths.dataset)
-    tables.write(TableName.CONFIGURATIONS, configurations, paths.dataset)
-    tables.write(TableName.DIAGNOSTICS, diagnostics_table(diagnostics), paths.dataset)
+    tables.write(TableName.CONFIGURATIONS, with_problems(configurations, serious), paths.dataset)
+    tables.write(TableName.DIAGNOSTICS, table, paths.dataset)
     plan.write(paths.plan_file)

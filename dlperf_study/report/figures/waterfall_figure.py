@@ -8,6 +8,7 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
+from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.printed_waterfall import PRINTED_CAUSES, printed_waterfalls
 from dlperf_study.metrics.waterfall import CAUSES, TOGETHER, Waterfall
@@ -68,18 +69,31 @@ def waterfall(dataset: Dataset) -> Iterator[Figure]:
 
     Only of those of which more than one cause is told apart: else it has no more than their efficiency.
     """
-    steps = {identity: steps for identity, steps in waterfalls(dataset).items() if steps.has_several_causes}
+    breakdowns = waterfalls(dataset)
+    steps = {identity: steps for identity, steps in breakdowns.shown.items() if steps.has_several_causes}
     lost = sorted(steps, key=lambda identity: steps[identity].ideal.mean / steps[identity].measured.mean)
     drawn = [identity for identity in steps if identity in lost[:MOST_DRAWN]]
     omission = f" The {MOST_DRAWN} of {len(steps)} that lose most are shown." if len(steps) > MOST_DRAWN else ""
+    hidden = _hidden_note(len(breakdowns.hidden))
     unit, labels = step_unit(dataset), configuration_labels(dataset)
     panels = [_Panel(labels[identity], steps[identity], unit.size, f"Step ({unit.symbol})") for identity in drawn]
     draw = partial(_draw, dataset, panels, (IDEAL, CAUSES, MEASURED)) if drawn else None
     has_rest = any(TOGETHER in steps[identity].causes for identity in drawn)
     has_lines = any(steps[identity].has_intervals for identity in drawn)
-    caption = f"{_CAPTION}{_LINES * has_lines}{_TOGETHER * has_rest}{omission}"
+    caption = f"{_CAPTION}{_LINES * has_lines}{_TOGETHER * has_rest}{omission}{hidden}"
     alt = alt_text_of_table(TITLE, causes(dataset))
-    yield Figure("waterfall", TITLE, f"{caption} {context.conditions(dataset)}", draw, _NOTHING, caption, alt)
+    yield Figure(
+        "waterfall", TITLE, f"{caption} {context.conditions(dataset)}", draw, hidden.strip() or _NOTHING, caption, alt
+    )
+
+
+def _hidden_note(count: int) -> str:
+    """Return how many breakdowns contradict the throughput; empty if none does."""
+    if not count:
+        return ""
+    contradict, are = ("contradicts", "is") if count == 1 else ("contradict", "are")
+    breakdowns = counted(count, "breakdown")
+    return f" {breakdowns} {contradict} the throughput and {are} not shown; the table has the numbers."
 
 
 def printed_waterfall(dataset: Dataset) -> Figure:

@@ -9,6 +9,7 @@ from dlperf_study.report import context
 from dlperf_study.report.sentences import prediction_sentences, quality_sentences, source_sentences, step_sentences
 from dlperf_study.report.sentences.names import MOST_OF_FIRST, MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims, speedup_claims
+from dlperf_study.report.sentences.serious_sentences import serious_sentences
 from dlperf_study.report.series import all_groups
 from dlperf_study.report.tables.answers import nothing_compared
 from dlperf_study.report.tables.history_tables import change_sentences
@@ -36,14 +37,14 @@ Texts = Iterator[str]
 def summary(dataset: Dataset) -> PageSentences:
     """Return the answers to the questions of the study, in its order: several of the first, then one of each other.
 
-    Before them, that the study is a quick one, and what to do where its runs were disturbed or tell too little.
+    Before them, which numbers are doubtful, that the study is a quick one, and what to do where its runs were disturbed
+    or tell too little.
     """
-    opening = [*filter(None, (quality_sentences.quick_sentence(dataset), quality_sentences.remedy_sentence(dataset)))]
+    course = (quality_sentences.quick_sentence(dataset), quality_sentences.remedy_sentence(dataset))
+    opening = [*serious_sentences(dataset), *filter(None, course)]
     if nothing := quality_sentences.no_conclusion_reason(dataset):
         return PageSentences.of(dataset, [*opening, nothing, *_course(dataset)], is_first=True)
     answering = {name: _SENTENCES[name] for name in dataset.plan.questions if name in _SENTENCES}
-    if "scaling" in answering:
-        answering["scaling"] = _speedups
     if {"scaling", "communication"} <= answering.keys():
         # How long a step waits for gradients is in the sentences on speedups.
         answering["communication"] = step_sentences.batch_sentences
@@ -57,12 +58,12 @@ def summary(dataset: Dataset) -> PageSentences:
 
 
 def scaling(dataset: Dataset) -> PageSentences:
-    """Return how much faster the most devices of each series are than its baseline, and what that loses."""
-    return _page(dataset, _scaling(dataset))
+    """Return how much faster the most devices of each series are than its baseline."""
+    return _page(dataset, _speedups(dataset))
 
 
 def communication(dataset: Dataset) -> PageSentences:
-    """Return how long steps wait for gradients and for batches, and what most of an efficiency is lost to."""
+    """Return how long steps wait for gradients and for batches."""
     return _page(dataset, _communication(dataset))
 
 
@@ -112,9 +113,12 @@ def selftest(result: SelftestResult) -> PageSentences:
 
 
 def _page(dataset: Dataset, sentences: Iterable[str]) -> PageSentences:
-    """Return the findings of a page; of a study in which nothing can be concluded only that, and why."""
+    """Return the findings of a page, the serious ones first.
+
+    Of a study in which nothing else can be concluded only that, and why.
+    """
     nothing = quality_sentences.no_conclusion_reason(dataset)
-    return PageSentences.of(dataset, [nothing] if nothing else sentences)
+    return PageSentences.of(dataset, [*serious_sentences(dataset), *([nothing] if nothing else sentences)])
 
 
 def _speedups(dataset: Dataset) -> Texts:
@@ -124,16 +128,10 @@ def _speedups(dataset: Dataset) -> Texts:
     yield from claim_sentences(claims)
 
 
-def _scaling(dataset: Dataset) -> Texts:
-    yield from _speedups(dataset)
-    yield from step_sentences.loss_sentences(dataset)
-
-
 def _communication(dataset: Dataset) -> Texts:
     exchanges, batches = step_sentences.gradient_sentences(dataset), step_sentences.batch_sentences(dataset)
     is_alone = (context.measured(dataset)["exposed_seconds"].fillna(0) == 0).all()
     yield from (*batches, *exchanges) if is_alone else (*exchanges, *batches)
-    yield from step_sentences.loss_sentences(dataset)
 
 
 def _comparison(dataset: Dataset) -> Texts:
@@ -184,7 +182,7 @@ def _throughputs(dataset: Dataset) -> Texts:
 
 
 _SENTENCES: dict[str, Callable[[Dataset], Texts]] = {
-    "scaling": _scaling,
+    "scaling": _speedups,
     "communication": _communication,
     COMPARISON: _comparison,
     PUBLISHED: source_sentences.published_sentences,

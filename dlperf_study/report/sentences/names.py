@@ -10,10 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.core.errors import Severity
 from dlperf_study.core.paths import is_building_report
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
-from dlperf_study.metrics.comparison import RATIOS
 from dlperf_study.metrics.statistics import CONFIDENCE, Estimate, Interval, bounded
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
@@ -38,7 +36,6 @@ from dlperf_study.report.series import (
     usual_levels,
     varying_factors,
 )
-from dlperf_study.study.grid import Denominator
 
 #: How many sentences a reader who opens a page reads before the figure, and how many of them answer its first question.
 MOST_SENTENCES, MOST_OF_FIRST = 5, 3
@@ -235,13 +232,6 @@ def is_vague_column(row: Any, name: str) -> bool:
     """Return whether the interval of a column of a row is so wide; one without an interval is not."""
     _, low, high = bounded_value(row, name)
     return low is not None and high is not None and not is_missing(low) and is_vague(Interval(low, high))
-
-
-def ratio_error(dataset: Dataset, identity: str, role: Denominator) -> str:
-    """Return why the ratio of a configuration to its baseline or reference can't be right; empty if it may be."""
-    diagnostics = dataset.diagnostics_of(identity)
-    is_error = (diagnostics["severity"] == Severity.ERROR) & (diagnostics["subject"] == RATIOS[role])
-    return next(iter(diagnostics.loc[is_error, "message"]), "")
 
 
 def range_text(

@@ -24,6 +24,7 @@ from dlperf_study.metrics.comparison import (
 )
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.report.formatting import (
+    DOUBTFUL,
     MOST_NAMED,
     THIN_SPACE,
     column_text,
@@ -37,7 +38,6 @@ from dlperf_study.report.sentences.names import (
     Names,
     answer,
     is_vague_column,
-    ratio_error,
     two_rates,
 )
 from dlperf_study.report.sentences.step_sentences import waiting_for_gradients
@@ -51,6 +51,8 @@ from dlperf_study.study.plan import Entry
 #: So many claims have a sentence each; of more, those with the same verdict share one.
 MOST_CLAIMS = 4
 _SUBJECTS: dict[Denominator, str] = {"baseline": "scaling", "reference": "what is faster"}
+#: What refers to the sentence on a serious diagnostic.
+SEE_ABOVE = f"{DOUBTFUL} see above"
 _UNKNOWN_AMOUNT = ", by how much these runs can't tell"
 _COMPARED = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
 
@@ -177,14 +179,14 @@ class Claim:
         return two_rates(self.row, self.other, self.dataset.rate)
 
     @property
-    def error_message(self) -> str:
-        """Why the ratio can't be right, as its first error says; empty if it has none."""
-        return ratio_error(self.dataset, self.row.identity, self.role)
+    def is_doubtful(self) -> bool:
+        """Whether a serious diagnostic is about the ratio."""
+        return (self.row.identity, RATIOS[self.role]) in self.dataset.doubtful_numbers
 
     @property
     def _disbelief(self) -> str:
-        """That the ratio is not to be believed, and why; empty if nothing is wrong with it."""
-        return f"; {answer('not to be believed')}: {self.error_message}" if self.error_message else ""
+        """The reference to the sentence on a serious diagnostic; empty without one."""
+        return f"; {answer(SEE_ABOVE)}" if self.is_doubtful else ""
 
     @property
     def _explanation(self) -> str:
@@ -244,7 +246,7 @@ def claim_sentences(claims: Sequence[Claim], most_named: int = MOST_NAMED) -> It
     """Yield a sentence for each claim, or of many claims one for each verdict; then why others have no verdict.
 
     Each holds in 95 % of cases: of one claim by its verdict; of several, because these are judged together. Of many, a
-    ratio that can't be right is in none of their counts, and has its own sentence. ``most_named``: so many
+    doubtful ratio is in none of their counts, and has its own sentence. ``most_named``: so many
     configurations of which a sentence says the same are named.
     """
     decided = [claim for claim in claims if claim.word]
@@ -282,14 +284,14 @@ def _named(claims: Sequence[Claim], most_named: int) -> str:
 
 
 def _counted_sentences(claims: Sequence[Claim], most_named: int) -> Iterator[str]:
-    believed = [claim for claim in claims if not claim.error_message]
+    believed = [claim for claim in claims if not claim.is_doubtful]
     for word in (FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_RUNS, BACKGROUND_LOAD):
         of_word = [claim for claim in believed if claim.word == word]
         if of_word:
             yield _counted_sentence(of_word, len(claims), word, most_named)
-    disbelieved = [f"{claim.configuration} ({claim.error_message})" for claim in claims if claim.error_message]
-    if disbelieved:
-        yield f"{answer('Not to be believed')}, and not counted: {first_of(disbelieved, most_named, '; ')}."
+    doubtful = [claim.configuration for claim in claims if claim.is_doubtful]
+    if doubtful:
+        yield f"Not counted, {SEE_ABOVE}: {first_of(doubtful, most_named, '; ')}."
     if claims[0].role == "reference":
         yield from _not_counted(claims[0].dataset)
 

@@ -1,17 +1,15 @@
-"""Sentences on what a step waits for, gradients or its batch, and on what costs the most of an efficiency."""
+"""Sentences on what a step waits for, gradients or its batch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.comparison import rounds_of, samples_of
-from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import CONFIDENCE, Estimate, Interval
 from dlperf_study.report import context
-from dlperf_study.report.formatting import MOST_NAMED, THIN_SPACE, column_text, format_bounded, is_missing, listed
+from dlperf_study.report.formatting import MOST_NAMED, THIN_SPACE, format_bounded, is_missing, listed
 from dlperf_study.report.sentences.names import (
     NOTHING,
     PERCENT,
@@ -19,14 +17,11 @@ from dlperf_study.report.sentences.names import (
     answer,
     intervals_together,
     is_vague,
-    is_vague_column,
     percent_text,
     quantity_text,
     range_text,
-    ratio_error,
     together,
 )
-from dlperf_study.report.series import all_series
 
 #: The column of the share of a step, by that of its seconds.
 _SHARES = {"exposed_seconds": "exposed_share", "input_seconds": "input_share"}
@@ -99,13 +94,6 @@ def _shares(dataset: Dataset, column: str) -> dict[str, Estimate]:
 MOST_WAITS = 3
 #: Less than this share of a step is nothing that a reader would act on.
 MATERIAL = 0.01
-#: What is lost to each factor of an efficiency.
-_LOST_TO = {
-    "computation_factor": "computation that takes longer",
-    "balance_factor": "ranks that compute unevenly",
-    "input_factor": "waiting for batches",
-    "communication_factor": "waiting for gradients",
-}
 
 
 def gradient_sentences(dataset: Dataset) -> Iterator[str]:
@@ -209,39 +197,3 @@ def _wait(count: int) -> str:
 
 def _named(all_waits: Sequence[Wait]) -> str:
     return first_of([wait.name for wait in all_waits], MOST_NAMED, "; ")
-
-
-def loss_sentences(dataset: Dataset) -> Iterator[str]:
-    """Yield to what more of the efficiency of each series is lost than to anything else: a factor below all others."""
-    names = Names(dataset)
-    for line in all_series(dataset):
-        rows = [dataset.configuration_rows[identity] for identity in line.measured_identities]
-        if not rows or rows[-1].is_baseline or is_missing(rows[-1].efficiency_low):
-            continue
-        if ratio_error(dataset, rows[-1].identity, "baseline"):
-            continue
-        if (factor := dominant_factor(rows[-1])) is not None:
-            efficiency, lost = (column_text(rows[-1], name) for name in ("efficiency", factor))
-            name, cause = names.of_configuration(rows[-1]), _LOST_TO[factor]
-            if is_vague_column(rows[-1], "efficiency") or is_vague_column(rows[-1], factor):
-                yield f"{name} loses more to {cause} than to anything else; how much these runs can't tell."
-            else:
-                more = f"more is lost to {cause} (factor {lost}) than to anything else"
-                yield f"{name} reaches an efficiency of {efficiency}; {more}."
-
-
-def dominant_factor(row: Any) -> str | None:
-    """Return the factor of an efficiency whose interval is below 1 and below the intervals of all others, or None."""
-    values = dict(zip(FACTORS, attrgetter(*FACTORS)(row), strict=True))
-    if any(map(is_missing, values.values())):
-        return None
-    smallest = min(values, key=values.__getitem__)
-    high = getattr(row, f"{smallest}_high")
-    if is_missing(high) or high >= 1:
-        return None
-    for name, value in values.items():
-        low = getattr(row, f"{name}_low")
-        # A factor without an interval is the same in all runs: exact, as that of input where nothing is read.
-        if name != smallest and (value if is_missing(low) else low) <= high:
-            return None
-    return smallest

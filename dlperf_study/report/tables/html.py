@@ -190,7 +190,7 @@ def _marks(table: "Table", cell: "Cell") -> str:
 def _html_cell(cell: "Cell", heading: "Heading", mark: str, padding: str, is_saved: bool) -> str:
     kind = ' class="number"' if heading.numeric else ""
     anchor = f' id="{escape(cell.anchor)}"' if cell.anchor else ""
-    escaped = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), html_text(cell.text))
+    escaped = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), html_text(cell.marked))
     value = f"<code>{escaped}</code>" if cell.code else escaped
     if cell.evidence and is_saved:
         value = evidence_link(cell.evidence, value)

@@ -227,8 +227,8 @@ def _body_width(table: "Table", position: int, size: _Type, stacked: bool) -> fl
         return width(text) + _MARK * width(table.marks(cell))
 
     if not table.headings[position].interval:
-        return max((marked(cell.text, cell) for cell in cells), default=0.0)
-    values = max((width(cell.text) for cell in cells), default=0.0)
+        return max((marked(cell.marked, cell) for cell in cells), default=0.0)
+    values = max((width(cell.marked) for cell in cells), default=0.0)
     intervals = max((marked(cell.interval, cell) for cell in cells), default=0.0)
     return max(values, intervals) if stacked else values + _INTERVAL_SEPARATION + intervals
 
@@ -330,7 +330,7 @@ def _line(table: "Table", latex: str, text: str, layout: _Layout) -> str:
 
 def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, position: int) -> str:
     mark = _superscript(marks)
-    value = _breakable(cell.text) if position in layout.wrapped else latex_escaped(cell.text)
+    value = _breakable(cell.marked) if position in layout.wrapped else latex_escaped(cell.marked)
     if not heading.interval:
         return _text(cell, value, marks)
     # A bracket that opens a cell after \\ would be read as that command's optional argument.

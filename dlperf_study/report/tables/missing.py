@@ -11,9 +11,8 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, Source
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE
-from dlperf_study.metrics.metric import Shown, not_measured_by_program, not_measured_in_run, only_in_tokens
+from dlperf_study.metrics.metric import not_measured_by_program, not_measured_in_run, only_in_tokens
 from dlperf_study.metrics.outcome import completed_of
-from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
@@ -101,16 +100,17 @@ def explain_unmeasured(dataset: Dataset, row: Any, with_messages: bool = True) -
 
 def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominator: Denominator | None = None) -> str:
     """Return why the value in a column, or its ratio to a baseline or reference, has no interval."""
+    if denominator is None and column not in dataset.runs:
+        # It is computed from several configurations: a diagnostic has the reason.
+        return "; ".join(_Gap(dataset, row).messages(column))
     if denominator is not None and dataset.plan.order == BLOCKS:
         return "a study in blocks has no interval of a ratio, however many runs it has"
     if row.runs_completed < MINIMUM_RUNS:
         return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
     if denominator is None:
-        is_quotient = COLUMNS[column].shown is Shown.QUOTIENT
-        values = _of_completed_runs(dataset, row.identity, "exposed_seconds" if is_quotient else column)
-        return _explain_missing_interval_of_mean(values, is_quotient)
+        return _explain_missing_interval_of_mean(_of_completed_runs(dataset, row.identity, column))
     identities = row.identity, getattr(row, f"{denominator}_identity")
-    is_of_parts = column in FACTORS or column.endswith("_difference_seconds")
+    is_of_parts = column.endswith("_difference_seconds")
     if is_of_parts and not dataset.plan.ingested_from and len(_rounds_with_parts(dataset, identities)) < MINIMUM_RUNS:
         return _TOO_FEW_PARTS.format(denominator)
     rounds, of_denominator = (_of_completed_runs(dataset, identity, "round") for identity in identities)
@@ -156,12 +156,10 @@ def _completed_positions(dataset: Dataset) -> Mapping[Any, list[int]]:
     return positions
 
 
-def _explain_missing_interval_of_mean(values: pd.Series, is_quotient: bool) -> str:
-    """Return why the mean of the values of some runs has no interval; that of a quotient, of its denominator."""
+def _explain_missing_interval_of_mean(values: pd.Series) -> str:
+    """Return why the mean of the values of some runs has no interval."""
     if values.count() < MINIMUM_RUNS:
         return f"fewer than {MINIMUM_RUNS} of its runs have this value: no interval"
-    if is_quotient:
-        return "its exposed communication can't be told from 0, so there is no upper bound: no interval"
     return "all its runs have this very value: no interval"
 
 

@@ -12,7 +12,6 @@ from dlperf_study.metrics.columns import COLUMNS, Source, Summary, names_from, s
 from dlperf_study.metrics.drift import round_effects
 from dlperf_study.metrics.network import NETWORK_COLUMNS
 from dlperf_study.metrics.pipeline_bubble import BUBBLE_COLUMNS
-from dlperf_study.metrics.scaling import FACTORS
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report import context
 from dlperf_study.report.formatting import listed
@@ -40,13 +39,6 @@ _OF_EVEN_STAGES = (
     "bubble larger than that of even stages, and so do processes that share cores."
 )
 _NO_COLLECTIVES = "No step has collectives of several kinds or groups."
-_ONLY_BASELINES = "Every configuration is its own baseline."
-_PRODUCT = (
-    "Their product is that efficiency: more is lost to the smallest factor than to any other. Below 1, the computation "
-    "factor says that a device takes longer for a sample, as where devices share memory or have smaller batches; the "
-    "balance factor, that one rank computes longer than others; the input factor, that steps wait for batches; the "
-    "communication factor, that more of a step is exposed."
-)
 
 
 def communication(dataset: Dataset) -> Table:
@@ -123,16 +115,6 @@ def _by_exchange(dataset: Dataset, of_kinds: bool) -> pd.DataFrame:
     """Return the configurations whose steps have collectives of several kinds, or the others."""
     rows = dataset.configurations
     return rows[rows[list(COLLECTIVE_COLUMNS)].notna().any(axis="columns") == of_kinds]
-
-
-def factors(dataset: Dataset) -> Table:
-    """Return why a configuration is not as efficient as its baseline: four factors whose product is the efficiency."""
-    columns = ("factored_efficiency", *FACTORS)
-    notes = (*map(defined, columns), _PRODUCT, *context.breakdown_notes(dataset))
-    rows = dataset.configurations
-    # A baseline has no other efficiency than 1.
-    selected = rows if not rows["is_baseline"].all() else rows.iloc[:0]
-    return table_of_configurations(dataset, "factors", "Why not ideal", columns, notes, selected, _ONLY_BASELINES)
 
 
 def nccl(dataset: Dataset) -> Table:

@@ -128,7 +128,7 @@ WITHOUT_RUNS = {
     "not stated": "no interval: one value printed, and how it was obtained is not stated",
 }
 #: The columns of ours that also say what differs although the question is the same.
-_WITH_DIFFERENCES = ("throughput", "computation_to_communication")
+_WITH_DIFFERENCES = ("throughput", "exposed_share")
 _NO_BASELINE = "its source prints no single device of this line"
 _COMPARED = "Different programs on different machines: compare how they scale, not how fast they are."
 _APART = (
@@ -160,11 +160,11 @@ def next_to_ours(dataset: Dataset) -> Table:
 
 
 def communication(dataset: Dataset) -> Table:
-    """Return what sources print of the time of exchange, next to our computation and exposed communication."""
+    """Return what sources print of the time of exchange, next to our exposed share."""
     published = published_of(dataset)
     points = _matched(dataset, exchange_points(published.cells))
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
-    ours = _our_column(dataset, "computation_to_communication", points["match"])
+    ours = _our_column(dataset, "exposed_share", points["match"])
     columns = [*_keys(points), _link_to_audit(printed, AuditLinks.of(dataset)), ours]
     caption = (
         f"{_APART} {hardware_sentence(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"

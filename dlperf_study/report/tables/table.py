@@ -12,7 +12,7 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.writing import disarmed, write_atomically
 from dlperf_study.metrics.statistics import Bounded
-from dlperf_study.report.formatting import MISSING, format_bounded
+from dlperf_study.report.formatting import MISSING, format_bounded, marked
 from dlperf_study.report.tables.html import html_on_page, html_table, is_long, script_of_rows
 from dlperf_study.report.tables.latex import latex_table
 
@@ -52,7 +52,7 @@ class Cell:
     ``footnote`` and ``further`` ones are shown below the table. ``code``: the value is the name of a file, and is set
     as such. ``anchor``: the name by which other pages lead to the cell. ``evidence``: the anchor of the runs that the
     value was computed from. ``reason``: the part of the footnote that says why there is no interval; the rest is
-    diagnostics.
+    diagnostics. ``is_doubtful``: a serious diagnostic is about it.
     """
 
     text: str
@@ -63,11 +63,17 @@ class Cell:
     anchor: str = ""
     evidence: str = ""
     reason: str = ""
+    is_doubtful: bool = False
+
+    @property
+    def marked(self) -> str:
+        """The value, with a mark if a serious diagnostic is about it."""
+        return marked(self.text, self.is_doubtful)
 
     @property
     def printed(self) -> str:
         """The value with its interval."""
-        return " ".join(filter(None, (self.text, self.interval)))
+        return " ".join(filter(None, (self.marked, self.interval)))
 
     @property
     def footnotes(self) -> tuple[Footnote, ...]:

@@ -120,14 +120,17 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     printed, interval = formatting.format_column(row, name, unit.size)
     if name in intervals() and not interval:
         reason = explain_missing_interval(dataset, row, name, denominator)
-        footnote = "; ".join([reason, *diagnostics])
-    return Cell(printed, interval if name in intervals() else "", footnote, reason=reason)
+        footnote = "; ".join(dict.fromkeys([reason, *diagnostics]))
+    is_doubtful = (row.identity, name) in dataset.doubtful_numbers
+    interval = interval if name in intervals() else ""
+    return Cell(printed, interval, footnote, reason=reason, is_doubtful=is_doubtful)
 
 
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
     """Yield the diagnostics about one number, those of several runs together and with their numbers."""
     diagnostics = _diagnostics_that_count(dataset).get(row.identity, [])
-    subjects, similar = {name, *COLUMNS[name].related}, defaultdict(list)
+    serious_subjects = dataset.doubtful_numbers.get((row.identity, name), [])
+    subjects, similar = {name, *COLUMNS[name].related, *serious_subjects}, defaultdict(list)
     for diagnostic in diagnostics:
         if diagnostic.subject in subjects:
             similar[mask_numbers(diagnostic.message)].append(diagnostic)
@@ -203,19 +206,6 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
     return TableColumn(Heading(column.label, numeric=column.is_number), cell)
 
 
-def _quotient_column(name: str, dataset: Dataset) -> TableColumn:
-    """Return the column of computation : communication, which is written as a ratio to ten."""
-
-    def cell(row: Any) -> Cell:
-        quotient, low, high = attrgetter(name, *intervals()[name])(row)
-        if is_missing(quotient):
-            return Cell.missing(explain_missing(dataset, row, name))
-        reason = explain_missing_interval(dataset, row, name) if is_missing(low) else ""
-        return Cell(*formatting.ratio(quotient, low, high), reason, reason=reason)
-
-    return TableColumn(Heading(COLUMNS[name].label, numeric=True, interval=True), cell)
-
-
 def verdict_text(word: str, equal_within: float) -> str:
     """Return a verdict; of equality, within what."""
     return f"equal within {formatting.percent_at_most(equal_within)}" if word == EQUAL else word
@@ -241,7 +231,6 @@ def _verdict_column(name: str, dataset: Dataset) -> TableColumn:
 
 _SPECIAL_COLUMNS = {
     Shown.PLAIN: _unitless_column,
-    Shown.QUOTIENT: _quotient_column,
     Shown.VERDICT: _verdict_column,
 }
 

@@ -1,6 +1,7 @@
 """Why configurations are slower than ideal: what each cause adds to a step, and where a published study lost speed."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dlperf_study.audit.published.points import Published
@@ -9,7 +10,7 @@ from dlperf_study.metrics.collectives import SECONDS_OF_GROUPS, SECONDS_OF_KINDS
 from dlperf_study.metrics.comparison import rounds_of
 from dlperf_study.metrics.pipeline_bubble import bubble_seconds
 from dlperf_study.metrics.printed_waterfall import PRINTED_CAUSES, PrintedWaterfall, printed_waterfalls
-from dlperf_study.metrics.statistics import Estimate, Interval
+from dlperf_study.metrics.statistics import Bounded, Estimate, Interval
 from dlperf_study.metrics.waterfall import (
     BUBBLE,
     CAUSES,
@@ -18,6 +19,7 @@ from dlperf_study.metrics.waterfall import (
     TOGETHER,
     StepSamples,
     Waterfall,
+    contradicts,
     exposed_of_kinds,
 )
 from dlperf_study.report import context
@@ -26,7 +28,7 @@ from dlperf_study.report.series import configuration_labels, published_of
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
-TITLE = "From ideal to measured"
+TITLE = "Scaling-loss breakdown"
 #: What the first and the last row of a waterfall are called.
 IDEAL, MEASURED = "Ideal step", "Measured step"
 _CAPTION = "The ideal step and what each cause adds to it, with 95 % intervals; together they are the measured step."
@@ -52,21 +54,69 @@ _NO_PARTS = "logs print rates, and no part of a step"
 _ONLY_RATES = " Logs print rates: they do not say which part of a step makes it longer."
 
 
+@dataclass(frozen=True)
+class Waterfalls:
+    """The breakdowns of the configurations that are no baseline, by identity, in the order of the plan.
+
+    ``hidden``: why some are not shown.
+    """
+
+    shown: Mapping[str, Waterfall]
+    hidden: Mapping[str, str]
+
+
 @kept_with_dataset
-def waterfalls(dataset: Dataset) -> Mapping[str, Waterfall]:
-    """Return the waterfall of each configuration that is no baseline, by identity, in the order of the plan."""
+def waterfalls(dataset: Dataset) -> Waterfalls:
+    """Return the breakdowns, and why those that contradict the throughput are not shown."""
     runs = context.counted_runs(dataset)
     rounds = rounds_of(runs, dataset.plan)
     samples = StepSamples.of(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds), dataset.looks)
-    rows, results = dataset.configuration_rows, {}
+    rows, by_throughput = dataset.configuration_rows, _steps_by_throughput(dataset)
+    shown, hidden = {}, {}
     for identity in dataset.configurations["identity"]:
         row = rows[identity]
         baseline = rows.get(row.baseline_identity)
         if row.is_baseline or baseline is None or not _work(baseline):
             continue
-        if steps := samples.waterfall(identity, row.baseline_identity, _work(row) / _work(baseline)):
-            results[identity] = steps
-    return results
+        work = _work(row) / _work(baseline)
+        steps = samples.waterfall(identity, row.baseline_identity, work)
+        if steps is None:
+            continue
+        ends = {identity: steps.measured.mean, row.baseline_identity: steps.ideal.mean / work}
+        compared = by_throughput.keys() & ends.keys()
+        contradicted = [name for name in ends if name in compared and contradicts(ends[name], by_throughput[name])]
+        if contradicted:
+            name = contradicted[0]
+            side = "it" if name == identity else "its baseline"
+            hidden[identity] = _contradiction(dataset, side, ends[name], by_throughput[name])
+        else:
+            shown[identity] = steps
+    return Waterfalls(shown, hidden)
+
+
+def _steps_by_throughput(dataset: Dataset) -> dict[str, Bounded]:
+    """Return the seconds of a step that the throughput of all runs gives, with their interval, by identity."""
+    runs, rate = context.completed_runs(dataset.whole or dataset), dataset.rate
+    work = (runs[rate].astype(float) * runs["step_seconds"].astype(float)).groupby(runs["identity"]).mean()
+    steps: dict[str, Bounded] = {}
+    for identity, amount in work.dropna().items():
+        throughput, low, high = bounded_value(dataset.configuration_rows[str(identity)], rate)
+        if low is None or high is None or is_missing(low):
+            steps[str(identity)] = (amount / throughput, None, None)
+        else:
+            steps[str(identity)] = (amount / throughput, amount / high, amount / low)
+    return steps
+
+
+def _contradiction(dataset: Dataset, side: str, seconds: float, by_throughput: Bounded) -> str:
+    """Return the reason why a breakdown is not shown."""
+    unit = step_unit(dataset)
+    expected = " ".join(filter(None, format_bounded(*by_throughput, size=unit.size)))
+    step = f"{plain(seconds / unit.size)} {unit.symbol}"
+    return (
+        f"not shown: a step of {side} takes {step} in the runs that measured its parts, and {expected} {unit.symbol} "
+        "by the throughput of all runs"
+    )
 
 
 def _work(row: Any) -> float:
@@ -76,12 +126,17 @@ def _work(row: Any) -> float:
 
 def causes(dataset: Dataset) -> Table:
     """Return the ideal and the measured step of each configuration, with what each cause adds."""
-    unit, labels, steps_of = step_unit(dataset), configuration_labels(dataset), waterfalls(dataset)
-    names = [name for name in CAUSES if any(name in steps.causes for steps in steps_of.values())]
+    unit, labels, breakdowns = step_unit(dataset), configuration_labels(dataset), waterfalls(dataset)
+    names = [name for name in CAUSES if any(name in steps.causes for steps in breakdowns.shown.values())]
     step_names = (IDEAL, *(CAUSES[name] for name in names), MEASURED)
     headings = [Heading(name, unit.symbol, numeric=True, interval=True) for name in step_names]
     rows = []
-    for identity, steps in steps_of.items():
+    for identity in dataset.configurations["identity"]:
+        if identity in breakdowns.hidden:
+            rows.append((Cell(labels[identity]), *[Cell.missing(breakdowns.hidden[identity])] * len(headings)))
+        if identity not in breakdowns.shown:
+            continue
+        steps = breakdowns.shown[identity]
         no_interval = _no_interval(dataset, identity)
         of_steps = (steps.ideal, steps.measured)
         ideal, measured = (_cell(step, step.positive_interval(), unit, no_interval) for step in of_steps)
@@ -197,7 +252,7 @@ def _interval(row: Any, column: str) -> Interval | None:
     return None if low is None or high is None or is_missing(low) else Interval(low, high)
 
 
-PRINTED_TITLE = "From ideal to measured, as printed"
+PRINTED_TITLE = "Scaling-loss breakdown, as printed"
 #: What the first and the last number of a printed waterfall are called.
 ONE_WORKER, SEVERAL_WORKERS = "One worker", "Measured"
 _COMMUNICATION, _WAIT = "Exchange and copy as printed", "Of it wait for the device"

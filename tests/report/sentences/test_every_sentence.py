@@ -48,7 +48,7 @@ def made(dataset: Dataset) -> str:
 
 @pytest.mark.parametrize(
     "endings",
-    [NO_INTERVAL, NO_RATIO, ("_seconds",), ("_factor",), ("energy_per_sample",), ("step_seconds", "energy_of")],
+    [NO_INTERVAL, NO_RATIO, ("_seconds",), ("energy_per_sample",), ("step_seconds", "energy_of")],
 )
 def test_no_sentence_has_a_hole_where_numbers_are_missing(mixed, endings):
     text = made(without(mixed, endings))
@@ -80,7 +80,7 @@ def test_sentences_menus_and_macros_print_a_number_alike():
     text = " ".join((*sentences.scaling(dataset).sentences, *sentences.communication(dataset).sentences))
     with_interval = re.findall(r"([\d.]+)(?: times| ms)? (\[[^\]]+\])", text)
     rates = re.findall(r"([\d.]+) instead of ([\d.]+) samples/s", text)
-    assert len(with_interval) > 4
+    assert len(with_interval) > 2
     assert {" ".join(pair) for pair in with_interval} <= pairs
     assert rates
     assert {*rates[0]} <= {pair.partition(" ")[0] for pair in pairs}

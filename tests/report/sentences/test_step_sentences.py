@@ -9,7 +9,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.sentences.names import percent_text
-from dlperf_study.report.sentences.step_sentences import Wait, _counted, dominant_factor
+from dlperf_study.report.sentences.step_sentences import Wait, _counted
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
 
@@ -93,12 +93,6 @@ def test_no_share_of_a_step_is_more_than_the_whole(mean, error):
     highs = [number for text in printed for number in re.findall(r"\[.*, (\S+)\]", text)]
     assert highs
     assert all(0 < float(high) <= 100 for high in highs)
-
-
-def test_a_factor_without_an_interval_explains_nothing():
-    dataset = study(Planned(ONE, ALONE), Planned(TWO, TOGETHER, runs=2))
-    rows = list(dataset.configurations.itertuples())
-    assert [dominant_factor(row) for row in rows] == [None, None]
 
 
 def test_runs_that_failed_and_configurations_without_a_number_are_counted(mixed, snapshot):

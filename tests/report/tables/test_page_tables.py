@@ -1,4 +1,4 @@
-"""The tables of the communication page: the parts of a step, the exchange alone, factors, data sources."""
+"""The tables of the communication page: the parts of a step, the exchange alone, data sources."""
 
 from dataclasses import replace
 
@@ -13,16 +13,6 @@ from tests.report.conftest import ALONE, TOGETHER, study
 from tests.report.tables.cells import cell_of
 
 LATENCY_AND_RATE = ("exchange_latency_seconds", "exchange_bandwidth")
-
-
-def test_the_product_of_the_factors_is_the_efficiency(mixed):
-    rows = mixed.configurations.dropna(subset=["computation_factor"])
-    assert len(rows)
-    product = rows["computation_factor"] * rows["balance_factor"] * rows["communication_factor"]
-    assert product.tolist() == pytest.approx(rows["efficiency"].tolist(), rel=1e-9)
-    assert (rows.loc[rows["world_size"] > 1, "communication_factor"] < 0.9).all()
-    assert cell_of(tables.factors(mixed), "2", COLUMNS["communication_factor"].label, "collective").interval
-    assert cell_of(tables.factors(mixed), "1", COLUMNS["communication_factor"].label, "data parallel").text == "1"
 
 
 def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it():
@@ -72,11 +62,11 @@ def test_only_a_note_on_a_sharded_classifier_counts_its_collectives_as_computati
 
 
 def test_tables_without_any_value_are_empty(snapshot):
-    """Of configurations on one device nothing is exchanged, and each is its own baseline."""
+    """Nothing is exchanged on one device."""
     planned = [configuration(batch_per_device=batch) for batch in (4, 8)]
     dataset = study(*(Planned(each, baseline=each) for each in planned))
-    empty = [tables.exchange(dataset), tables.factors(dataset), tables.data_sources(dataset)]
-    assert [table.is_empty for table in empty] == [True] * 3
+    empty = [tables.exchange(dataset), tables.data_sources(dataset)]
+    assert [table.is_empty for table in empty] == [True] * 2
     assert [table.empty for table in empty] == snapshot
 
 

@@ -1,0 +1,62 @@
+"""The errors among the diagnostics that make a ratio of a configuration wrong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from dlperf_study.core.errors import Severity
+from dlperf_study.evidence.rank_agreement import PROGRAM
+from dlperf_study.metrics.outcome import completed_of
+
+_RATIOS = ("speedup", "efficiency", "relative_throughput")
+#: The columns that an error makes doubtful, by its subject; the most serious subject first.
+DOUBTFUL_COLUMNS: dict[str, tuple[str, ...]] = {
+    PROGRAM: ("throughput", "token_throughput", *_RATIOS),
+    "speedup": ("speedup", "efficiency"),
+    "relative_throughput": ("relative_throughput",),
+}
+
+
+@dataclass(frozen=True)
+class SeriousDiagnostic:
+    """An error about a configuration; ``columns``: those of its doubtful numbers."""
+
+    identity: str
+    subject: str
+    message: str
+    columns: tuple[str, ...]
+
+
+def serious_diagnostics(
+    configurations: pd.DataFrame, runs: pd.DataFrame, diagnostics: pd.DataFrame
+) -> list[SeriousDiagnostic]:
+    """Return one for each configuration and subject, the most serious subject first.
+
+    Errors about runs that do not count, and about numbers that are missing, are left out.
+    """
+    is_serious = (diagnostics["severity"] == Severity.ERROR) & diagnostics["subject"].isin(list(DOUBTFUL_COLUMNS))
+    completed = set(completed_of(runs)[["identity", "repetition"]].itertuples(index=False, name=None))
+    rows = configurations.set_index("identity")
+    serious: dict[tuple[str, str], SeriousDiagnostic] = {}
+    for error in diagnostics[is_serious].itertuples():
+        counts = pd.isna(error.repetition) or (error.identity, error.repetition) in completed
+        if not counts or error.identity not in rows.index:
+            continue
+        subject, identity = str(error.subject), str(error.identity)
+        columns = tuple(rows.loc[identity, list(DOUBTFUL_COLUMNS[subject])].dropna().index)
+        if columns:
+            first = SeriousDiagnostic(identity, subject, str(error.message), columns)
+            serious.setdefault((subject, identity), first)
+    subjects = list(DOUBTFUL_COLUMNS)
+    return sorted(serious.values(), key=lambda diagnostic: subjects.index(diagnostic.subject))
+
+
+def with_problems(configurations: pd.DataFrame, serious: Sequence[SeriousDiagnostic]) -> pd.DataFrame:
+    """Return the table of configurations with the messages about each as its problem."""
+    problems: dict[str, str] = {}
+    for diagnostic in serious:
+        earlier = problems.get(diagnostic.identity)
+        problems[diagnostic.identity] = f"{earlier}; {diagnostic.message}" if earlier else diagnostic.message
+    problem_of_row = configurations["identity"].map(problems).astype(configurations["problem"].dtype)
+    return configurations.assign(problem=problem_of_row)

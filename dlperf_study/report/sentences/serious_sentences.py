@@ -1,0 +1,24 @@
+"""The sentences on serious diagnostics, which every surface shows before all others."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from dlperf_study.core.wording import first_of
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.report.formatting import MOST_NAMED, listed
+from dlperf_study.report.sentences.names import Names, answer
+
+
+def serious_sentences(dataset: Dataset) -> Iterator[str]:
+    """Yield what is wrong and which numbers of which configurations are doubtful, for each message."""
+    names, rows_by_message = Names(dataset), defaultdict[tuple[str, ...], list[Any]](list)
+    for diagnostic in dataset.serious_diagnostics:
+        row = dataset.configuration_rows[diagnostic.identity]
+        rows_by_message[diagnostic.message, *diagnostic.columns].append(row)
+    for (message, *columns), rows in rows_by_message.items():
+        configurations = first_of([names.of_configuration(row) for row in rows], MOST_NAMED, "; ")
+        problem = f"{message[0].upper()}{message[1:].rstrip('.')}{'' if message.endswith('?') else '.'}"
+        doubtful = listed([COLUMNS[column].words for column in columns])
+        yield f"{problem} {answer(f'Do not trust the {doubtful}')} of {configurations}."
