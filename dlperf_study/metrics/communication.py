@@ -20,6 +20,7 @@ from dlperf_study.metrics.computation import (
     excess_of_slowest,
     exchange_kind,
     half_means,
+    half_medians,
     halves_of_computation,
     input_seconds,
     mean_error,
@@ -98,10 +99,10 @@ def jitter_seconds(run: Run) -> float | None:
     halves = halves_of_computation(run, lambda window: window.step_seconds)
     if not halves or run.configuration.classifier == "sharded":
         return None
-    means = half_means(halves)
+    mean = half_means(halves).mean()
     of_steps = [np.stack(half).max(axis=0).mean() for half in zip(*halves, strict=True)]
     # The same slowest rank as of the computation: what is exposed without jitter holds nothing of how it was chosen.
-    return float(np.mean(of_steps) - means.mean()) - excess_of_slowest(means, run)
+    return float(np.mean(of_steps) - mean) - excess_of_slowest(half_medians(halves), run)
 
 
 def overlap(run: Run) -> float | None:
