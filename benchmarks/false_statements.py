@@ -22,7 +22,7 @@ from benchmarks.coverage import RATE, RUN_SPREAD, SPREAD_OF_SPREADS, false_limit
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement
-from dlperf_study.dataset.measurement_comparison import MeasurementComparison, compare_measurements
+from dlperf_study.dataset.measurement_comparison import HIGHER, LOWER, MeasurementComparison, compare_measurements
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import FASTER, SLOWER, verdicts
@@ -83,7 +83,7 @@ def verdict_rows(studies: int) -> Iterator[tuple[str, float]]:
 
 
 #: The spread between dates, of each configuration, and how many dates there are before the last.
-DATE_SPREADS, EARLIER_DATES = (0.0, 0.03, 0.1), (1, 2, 3, 8)
+DATE_SPREADS, EARLIER_DATES = (0.0, 0.03, 0.1), (4, 5, 8)
 OF_DATES = Setting(6)
 
 
@@ -119,7 +119,7 @@ def date_rows(studies: int) -> Iterator[tuple[str, float]]:
 
 def _has_word(comparison: MeasurementComparison) -> bool:
     changes = (*comparison.throughputs, *comparison.speedups)
-    return any(change.verdict.word in (FASTER, SLOWER) for change in changes)
+    return any(change.verdict.word in (FASTER, SLOWER, HIGHER, LOWER) for change in changes)
 
 
 def _would_have_word(comparison: MeasurementComparison) -> bool:
