@@ -8,7 +8,15 @@ import pandas as pd
 
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
 from dlperf_study.metrics.metric import STRING, C, Metric, Shown, no_ratio_to
-from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate, Sample, distinguishable, equal_within, log_ratio
+from dlperf_study.metrics.statistics import (
+    MINIMUM_RUNS,
+    Estimate,
+    NoInterval,
+    Sample,
+    distinguishable,
+    equal_within,
+    log_ratio,
+)
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.study.study import COMPARISON as COMPARISON_PAGE
@@ -62,7 +70,9 @@ def ratio_as_measured(entry: Entry, role: Denominator, throughputs: Throughputs)
 
 def of_itself(runs: int) -> Estimate:
     """Return what a configuration differs from itself: nothing, whatever its runs were; below 3 without an interval."""
-    return Estimate(0.0, 0.0, runs - 1) if runs >= MINIMUM_RUNS else Estimate(0.0)
+    if runs < MINIMUM_RUNS:
+        return Estimate(0.0, reason=NoInterval.FEW_VALUES)
+    return Estimate(0.0, 0.0, runs - 1)
 
 
 def widest_equality(plan: Plan) -> float:

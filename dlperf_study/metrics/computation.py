@@ -298,11 +298,14 @@ def run_trained_alone(row: Any) -> str:
     return f"this run trained alone: measured from run {first} on" if is_alone else ""
 
 
-#: Why a configuration has no input wait.
-_NO_INPUT_WAIT = (
-    *(not_measured_by_program, trained_alone, divided_model),
-    "computation without exchange was not measured",
-)
+def computation_obstacle(gap: Gap) -> str:
+    """Return why no run measured its computation without exchange, as its diagnostics say if they do."""
+    return "; ".join(dict.fromkeys(gap.messages("computation_seconds"))) or NO_COMPUTATION
+
+
+NO_COMPUTATION = "computation without exchange was not measured"
+#: Why a configuration has no parts of a step.
+NO_PARTS = (trained_alone, divided_model, not_measured_by_program, computation_obstacle)
 METRICS = (
     Metric(
         "broken_down_step_seconds",
@@ -312,7 +315,7 @@ METRICS = (
         unit="s",
         value=broken_down_step_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone, divided_model),
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
     ),
@@ -326,7 +329,7 @@ METRICS = (
         unit="s",
         value=computation_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone, divided_model),
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
@@ -343,7 +346,7 @@ METRICS = (
         value=input_seconds,
         summary=Summary.MEAN,
         limits=(0.0, math.inf),
-        missing=_NO_INPUT_WAIT,
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
@@ -356,7 +359,7 @@ METRICS = (
         value=input_share,
         summary=Summary.SHARE,
         limits=(0.0, 1.0),
-        missing=_NO_INPUT_WAIT,
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         pages=(COMMUNICATION,),
     ),
@@ -369,7 +372,11 @@ METRICS = (
         unit="samples/s",
         value=input_rate,
         summary=Summary.GEOMETRIC,
-        missing=(not_measured_by_program, trained_alone, "no step waits for its batch"),
+        missing=(
+            not_measured_by_program,
+            trained_alone,
+            "no step waits for its batch, or the data source alone was not measured",
+        ),
         missing_of_run=run_trained_alone,
         part_of="throughput",
         pages=(COMMUNICATION,),
@@ -381,7 +388,7 @@ METRICS = (
         RC,
         value=load_balance,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone, divided_model),
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         pages=(COMMUNICATION,),
         diagnose=stragglers,

@@ -10,7 +10,8 @@ interval estimation" (1954).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import cache
 from typing import Any, Protocol
 
@@ -37,6 +38,18 @@ Values = Sequence[float] | Floats
 Bounded = tuple[float, float | None, float | None]
 
 
+class NoInterval(Enum):
+    """Why an estimate has no error, and so no interval.
+
+    FEW_VALUES: below MINIMUM_RUNS of them. EQUAL_VALUES: they, or their differences within rounds, are equal.
+    FEW_ROUNDS: two samples have runs in fewer than MINIMUM_RUNS common rounds.
+    """
+
+    FEW_VALUES = auto()
+    EQUAL_VALUES = auto()
+    FEW_ROUNDS = auto()
+
+
 @dataclass(frozen=True)
 class Interval:
     """The two bounds of a 95 % interval."""
@@ -56,12 +69,13 @@ class Estimate:
     """A mean over runs, its standard error and its degrees of freedom; without an error nothing is known but the mean.
 
     An error of 0 is that of what is exact by definition. That of a rate or a ratio is the mean of logarithms:
-    ``factor`` and ``factor_interval`` are what it is of.
+    ``factor`` and ``factor_interval`` are what it is of. ``reason``: why runs give no error.
     """
 
     mean: float
     error: float | None = None
     freedom: float = MANY
+    reason: NoInterval | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, values: Values, resolution: float = 0.0) -> "Estimate":
@@ -74,10 +88,10 @@ class Estimate:
         runs = np.asarray(values, dtype=np.float64)
         mean, count = float(runs.mean()), runs.size
         if count < MINIMUM_RUNS:
-            return cls(mean)
+            return cls(mean, reason=NoInterval.FEW_VALUES)
         deviation = 0.0 if are_equal(runs) else float(runs.std(ddof=1))
         error = max(deviation / math.sqrt(count), resolution * ROUNDING_DEVIATION)
-        return cls(mean, error, count - 1) if error else cls(mean)
+        return cls(mean, error, count - 1) if error else cls(mean, reason=NoInterval.EQUAL_VALUES)
 
     @classmethod
     def of_later_half(cls, values: Values, later: Values | None = None) -> "Estimate":
@@ -92,7 +106,7 @@ class Estimate:
         # None at all is there of what is measured in the first rounds only.
         estimate, mean = cls.of(later) if later.size else None, float(runs.mean())
         if estimate is None or estimate.error is None:
-            return cls(mean)
+            return cls(mean, reason=estimate.reason if estimate else NoInterval.FEW_VALUES)
         return cls(mean, estimate.error * math.sqrt(later.size / runs.size), estimate.freedom)
 
     @classmethod
@@ -165,7 +179,7 @@ class Estimate:
         """Return the difference of two independent means, with the degrees of freedom of Welch and Satterthwaite."""
         mean = self.mean - other.mean
         if self.error is None or other.error is None:
-            return Estimate(mean)
+            return Estimate(mean, reason=self.reason or other.reason)
         first, second = self.error**2, other.error**2
         weights = first**2 / self.freedom + second**2 / other.freedom
         freedom = (first + second) ** 2 / weights if weights else min(self.freedom, other.freedom)
@@ -278,7 +292,8 @@ class Sample:
             return self.estimate.minus(other.estimate)
         differences = self.within_rounds(other)
         if differences.size < MINIMUM_RUNS:
-            return Estimate(float(self.values.mean() - other.values.mean()))
+            mean = float(self.values.mean() - other.values.mean())
+            return Estimate(mean, reason=NoInterval.FEW_ROUNDS)
         resolution = math.hypot(self.resolution, other.resolution)
         return self._estimate(differences, resolution, is_later=self._is_later(other))
 
