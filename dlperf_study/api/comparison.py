@@ -31,14 +31,14 @@ class StudyComparison:
         """Throughput after / before, by ``identity``.
 
         Columns: ``configuration``; ``change`` with ``change_low`` and ``change_high``, its interval within these two
-        dates; ``departure`` from the mean of all earlier dates, with the interval of one further date, and ``verdict``
-        of it. Both are missing with fewer than three earlier dates.
+        sessions; ``departure`` from the mean of all earlier sessions, with the interval of one further session, and
+        ``verdict`` of it. Both are missing with fewer than five earlier sessions.
         """
         return self._frame(self._changes.throughputs)
 
     @cached_property
     def speedups(self) -> pd.DataFrame:
-        """Speedup after / before, with the columns of ``throughputs``."""
+        """Speedup after / before, with the columns of ``throughputs``; its verdict is higher or lower."""
         return self._frame(self._changes.speedups)
 
     @cached_property

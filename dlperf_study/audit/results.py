@@ -258,14 +258,6 @@ class Results:
                 runs.setdefault((summary.get("source"), summary.metric, *summary.configuration), self.runs[summary.key])
         return runs
 
-    def run_lists(self) -> Iterator[list[ResultCell]]:
-        """Yield the repetitions of each configuration, also of those whose summary is in no table."""
-        runs = (cell for cell in self.cells if cell.is_run)
-        lists = grouped(runs, lambda run: (run.get("runs_of") or run.table, run.metric, *run.point))
-        for run_list in lists.values():
-            if len(run_list) > 1:
-                yield run_list
-
     def grouped_by_columns(self, *names: str) -> Iterator[list[ResultCell]]:
         """Yield the cells of each table that print the same numbers in some columns, if the table prints them all."""
         cells = (cell for cell in self.cells if None not in map(cell.get, names) and not {*names} & {*cell.inferred})

@@ -59,7 +59,7 @@ def configurations_table(
     counted = counted_of(runs)
     throughputs, rate = throughputs_of(runs, plan), rate_column(counted, plan)
     looks = max((sample.looks for sample in throughputs.values()), default=1)
-    measurements = _Measurements(completed_of(runs), counted, looks)
+    measurements = Measurements(completed_of(runs), counted, looks)
     kinds_of_device = _kinds_of_device(runs)
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
@@ -68,7 +68,7 @@ def configurations_table(
         {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms},
         disturbed_configurations(runs),
     )
-    parts = _StepParts(plan, counted, uneven, looks)
+    parts = StepParts(plan, counted, uneven, looks)
     bubble_of = bubbles(plan.entries, counted, rounds_of(counted, plan))
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
@@ -125,7 +125,7 @@ def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     return {identity: replace(sample, looks=looks) for identity, sample in samples.items()}
 
 
-class _Measurements:
+class Measurements:
     """The metrics of configurations over their completed runs, each with its interval.
 
     They are summarised where they are asked for: those of 25,000 configurations at once take a gigabyte.
@@ -157,14 +157,30 @@ class _Measurements:
         A mean of some runs is none where those without a value would change it: runs without an overlap are those that
         hid the most.
         """
-        metric, values = self._metrics[name], self._runs_of(identity, name)
-        measured = values[~np.isnan(values)]
-        all_of = self._runs_of(identity, metric.only_if_all) if metric.only_if_all else measured
-        if not measured.size or measured.size < np.count_nonzero(~np.isnan(all_of)):
+        metric, measured = self._metrics[name], self.values(identity, name)
+        all_of = self.values(identity, metric.only_if_all) if metric.only_if_all else measured
+        if not measured.size or measured.size < all_of.size:
             return {}
+        if metric.summary is Summary.FACT:
+            return {name: round(float(np.median(measured)), metric.decimals)}
+        if metric.summary is Summary.LARGEST:
+            return {name: int(measured.max())}
         if measured.mean() < metric.smallest:
             return {}
-        return _summary_columns(metric, measured, self._looks)
+        return _estimate_columns(metric, self.estimate(identity, name))
+
+    def estimate(self, identity: str, name: str) -> Estimate:
+        """Return the mean of a metric over the runs that measured it; of a rate, that of its logarithm."""
+        measured = self.values(identity, name)
+        if self._metrics[name].summary is Summary.GEOMETRIC:
+            measured = np.log(measured)
+        return Estimate.of(measured, looks=self._looks)
+
+    def values(self, identity: str, name: str) -> Floats:
+        """Return the values of a metric that the runs of a configuration measured."""
+        values = self._runs_of(identity, name)
+        measured: Floats = values[~np.isnan(values)]
+        return measured
 
     def _runs_of(self, identity: str, name: str) -> Floats:
         """Return the values of a metric that the runs of a configuration measured, NaN for a run that did not."""
@@ -172,28 +188,20 @@ class _Measurements:
         return values
 
 
-def _summary_columns(metric: Metric, values: Floats, looks: int) -> dict[str, float]:
-    """Return the summary of the values of some runs, with its interval if it is a mean; ``looks``: see ``Estimate``."""
+def _estimate_columns(metric: Metric, estimate: Estimate) -> dict[str, float]:
+    """Return a mean over runs with its interval."""
+    name = metric.name
     match metric.summary:
         case Summary.GEOMETRIC:
-            rate = Estimate.of(np.log(values), looks=looks)
-            columns = {metric.name: rate.factor, **interval_columns(metric.name, rate.factor_interval())}
+            columns = {name: estimate.factor, **interval_columns(name, estimate.factor_interval())}
             low, high = metric.limits
-            return _cut_off(columns, metric) if low <= rate.factor <= high else columns
-        case Summary.MEAN:
-            estimate = Estimate.of(values, looks=looks)
-            return _cut_off({metric.name: estimate.mean, **interval_columns(metric.name, estimate.interval())}, metric)
+            return _cut_off(columns, metric) if low <= estimate.factor <= high else columns
         case Summary.POSITIVE_MEAN:
-            estimate = Estimate.of(values, looks=looks)
-            return {metric.name: estimate.mean, **interval_columns(metric.name, estimate.positive_interval())}
+            return {name: estimate.mean, **interval_columns(name, estimate.positive_interval())}
         case Summary.SHARE:
-            estimate = Estimate.of(values, looks=looks)
-            share = {metric.name: estimate.mean, **interval_columns(metric.name, estimate.share_interval())}
-            return _cut_off(share, metric)
-        case Summary.FACT:
-            return {metric.name: round(float(np.median(values)), metric.decimals)}
+            return _cut_off({name: estimate.mean, **interval_columns(name, estimate.share_interval())}, metric)
         case _:
-            return {metric.name: int(values.max())}
+            return _cut_off({name: estimate.mean, **interval_columns(name, estimate.interval())}, metric)
 
 
 def _cut_off(columns: Mapping[str, float], metric: Metric) -> dict[str, float]:
@@ -281,7 +289,7 @@ def _ratio_columns(log_ratios: Mapping[str, Estimate]) -> dict[str, Any]:
     return columns
 
 
-class _StepParts:
+class StepParts:
     """How much longer the parts of a step take than those of the reference."""
 
     def __init__(self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], looks: int) -> None:
@@ -294,18 +302,27 @@ class _StepParts:
         tokens = completed["token_throughput"].astype(float) * completed["step_seconds"].astype(float)
         self._tokens_of_step: dict[str, float] = tokens.groupby(completed["identity"]).mean().to_dict()
 
+    def is_same_work(self, entry: Entry) -> bool:
+        """Return whether a step of a configuration is the same work as a step of its reference."""
+        identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
+        if self._rate == "token_throughput":
+            works = [self._tokens_of_step.get(name, 0.0) for name in (identity, reference_identity)]
+            return math.isclose(*works, rel_tol=SAME_WORK)
+        reference = self._entries[reference_identity].configuration
+        return entry.configuration.global_batch == reference.global_batch
+
+    def differences(self, entry: Entry) -> dict[str, Estimate]:
+        """Return by how much the parts of a step exceed those of the reference; none of steps of different work."""
+        identity = entry.configuration.identity
+        if not self.is_same_work(entry):
+            return {}
+        parts = differences(self._seconds, identity, str(entry.reference_identity))
+        return dict.fromkeys(parts, of_itself(self._runs[identity])) if entry.is_reference else parts
+
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
         """Return the differences with their intervals, and which of them explains the verdict."""
         identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
-        reference = self._entries[reference_identity].configuration
-        is_same_work = entry.configuration.global_batch == reference.global_batch
-        if self._rate == "token_throughput":
-            works = [self._tokens_of_step.get(name, 0.0) for name in (identity, reference_identity)]
-            is_same_work = math.isclose(*works, rel_tol=SAME_WORK)
-        # Where a step is not the same work its parts are not compared.
-        parts = differences(self._seconds, identity, reference_identity) if is_same_work else {}
-        if entry.is_reference:
-            parts = dict.fromkeys(parts, of_itself(self._runs[identity]))
+        parts = self.differences(entry)
         is_uneven = identity in self._uneven or reference_identity in self._uneven
         columns: dict[str, Any] = {"difference_lies_in": explaining_part(decided, parts, is_uneven)}
         for part in filter(parts.__contains__, PARTS):

@@ -19,6 +19,7 @@ from dlperf_study.core.user_commands import command_line
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table, rate_column, throughputs_of
 from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current, record_dataset
+from dlperf_study.dataset.outliers import outliers
 from dlperf_study.dataset.run_table import (
     ConfigurationToRead,
     read_measured_runs,
@@ -262,6 +263,7 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
         *chain.from_iterable(runs_of_kind.diagnostics for runs_of_kind in uncounted),
         *round_diagnostics,
         *study_diagnostics(plan, runs),
+        *outliers(runs, evidence.diagnostics),
         *ratio_diagnostics,
         *network_diagnostics(configurations),
         *longer_than_the_exchange(configurations),

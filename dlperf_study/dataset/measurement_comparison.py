@@ -1,7 +1,7 @@
 """What changed from one measurement of a study to another: rates, speedups, and the conditions of both."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -22,8 +22,11 @@ from dlperf_study.metrics.drift import DateChange, date_changes
 from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.study.job import Outcome
 
+#: A speedup is higher or lower, also if its configuration is as fast as before: its baseline may have changed.
+HIGHER, LOWER = "higher", "lower"
+WORDS_OF_SPEEDUPS = {FASTER: HIGHER, SLOWER: LOWER}
 #: Regressions first, and last what nothing can be said of.
-ORDER = (SLOWER, FASTER, NOT_DISTINGUISHABLE, EQUAL, None)
+ORDER = (SLOWER, LOWER, FASTER, HIGHER, NOT_DISTINGUISHABLE, EQUAL, None)
 #: What is recorded of a run and may explain a change.
 CONDITIONS = (
     *("cluster", "launcher", "host", "device", "device_name", "link", "cpu_model", "cores", "memory_bytes"),
@@ -34,7 +37,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Change:
-    """How the throughput or speedup of one configuration changed, and what may be said of it.
+    """How the throughput or speedup of one configuration changed, and its verdict.
 
     No verdict has a word before enough earlier dates tell how dates differ.
     """
@@ -155,14 +158,19 @@ def _ordered(
     throughputs: Mapping[str, DateChange], speedups: Mapping[str, DateChange], widest: float
 ) -> Iterator[tuple[Change, ...]]:
     """Yield the changes of each kind, by verdict and then by size; the verdicts of both kinds are made together."""
-    kinds = (throughputs, speedups)
+    kinds: tuple[tuple[Mapping[str, DateChange], Mapping[str, str]], ...]
+    kinds = ((throughputs, {}), (speedups, WORDS_OF_SPEEDUPS))
     departures = {}
-    for kind, changes in enumerate(kinds):
+    for kind, (changes, _) in enumerate(kinds):
         for identity, change in changes.items():
             departures[f"{kind} {identity}"] = change.departure or Estimate(0.0)
     decided = verdicts(departures, widest)
-    for kind, changes in enumerate(kinds):
-        rows = [Change(identity, change, decided[f"{kind} {identity}"]) for identity, change in changes.items()]
+    for kind, (changes, words) in enumerate(kinds):
+        rows = []
+        for identity, change in changes.items():
+            verdict = decided[f"{kind} {identity}"]
+            word = words.get(verdict.word or "", verdict.word)
+            rows.append(Change(identity, change, replace(verdict, word=word)))
         yield tuple(sorted(rows, key=lambda row: (ORDER.index(row.verdict.word), row.dates.log_ratio.mean)))
 
 

@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.core.wording import counted, rate_text
+from dlperf_study.core.wording import counted
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import STUDY
-from dlperf_study.metrics.odd_runs import odd_runs
 from dlperf_study.metrics.outcome import REMEDY, completed_of
-from dlperf_study.metrics.statistics import Sample
 from dlperf_study.study.job import BLOCKS, ROUNDS, Outcome
 from dlperf_study.study.plan import Plan
 
@@ -26,7 +23,6 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
         *unused_gpus(plan),
         *number_of_runs(plan, runs),
         *other_orders(plan, completed),
-        *odd_repetitions(completed),
         *varying_clocks(completed),
         *mixed_environments(completed),
         *mixed_hosts(completed),
@@ -68,24 +64,6 @@ def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
         measured = f"{counted(len(runs), 'run')} {verb} measured {'in blocks' if order == BLOCKS else order}"
         message = f"{measured}, but the study is in rounds: ratios leave out what is in no round"
         yield Diagnostic("order", message, identity=str(identity))
-
-
-def odd_repetitions(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """A repetition is further from the others of its configuration than chance sets any run of the study."""
-    lists, samples = [], []
-    # Only these columns: all of them, kept for each of 25,000 configurations, take 2 GB.
-    rates = completed[["identity", "repetition", "throughput", "token_throughput"]]
-    is_in_samples = rates["throughput"].notna()
-    for column, of_unit in (("throughput", rates[is_in_samples]), ("token_throughput", rates[~is_in_samples])):
-        for identity, runs in of_unit.dropna(subset=column).groupby("identity"):
-            lists.append((column, str(identity), runs["repetition"].to_numpy()))
-            samples.append(Sample(runs[column].to_numpy(np.float64)))
-    for odd in odd_runs(samples):
-        column, identity, repetitions = lists[odd.sample]
-        rate = samples[odd.sample].values[odd.position]
-        message = f"{rate_text(rate)} {COLUMNS[column].unit}, but the mean of the other runs is"
-        message += f" {rate_text(odd.mean_of_others)}"
-        yield Diagnostic(column, message, identity=identity, repetition=int(repetitions[odd.position]))
 
 
 def varying_clocks(completed: pd.DataFrame) -> Iterator[Diagnostic]:

@@ -14,12 +14,15 @@ from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.computation import (
     ERRORS,
+    NO_COMPUTATION,
+    NO_PARTS,
     computation_error,
     computation_seconds,
     divided_model,
     excess_of_slowest,
     exchange_kind,
     half_means,
+    half_medians,
     halves_of_computation,
     input_seconds,
     mean_error,
@@ -100,10 +103,10 @@ def jitter_seconds(run: Run) -> float | None:
     halves = halves_of_computation(run, lambda window: window.step_seconds)
     if not halves or run.configuration.classifier == "sharded":
         return None
-    means = half_means(halves)
+    mean = half_means(halves).mean()
     of_steps = [np.stack(half).max(axis=0).mean() for half in zip(*halves, strict=True)]
     # The same slowest rank as of the computation: what is exposed without jitter holds nothing of how it was chosen.
-    return float(np.mean(of_steps) - means.mean()) - excess_of_slowest(means, run)
+    return float(np.mean(of_steps) - mean) - excess_of_slowest(half_medians(halves), run)
 
 
 def overlap(run: Run) -> float | None:
@@ -217,10 +220,10 @@ def meaningless_overlap(run: Run) -> Iterator[Diagnostic]:
     if exposed_seconds(run) is None or not run.windows(EXCHANGE):
         return
     if reason := shared_cores(run):
-        yield Diagnostic("overlap", f"not given: {reason}, so what is hidden slows the computation", Severity.NOTE)
+        yield Diagnostic("overlap", f"{_NOT_GIVEN}{reason}, so what is hidden slows the computation", Severity.NOTE)
     elif jitter_seconds(run) is None:
-        reason = "ranks wait for each other inside their computation, so the waiting for jitter is not known"
-        yield Diagnostic("overlap", f"not given: {reason}", Severity.NOTE)
+        reason = f"{_RANKS_WAIT}, so the waiting for jitter is not known"
+        yield Diagnostic("overlap", f"{_NOT_GIVEN}{reason}", Severity.NOTE)
 
 
 def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
@@ -244,13 +247,31 @@ def _not_exchanged_in_run(row: Any) -> str:
     return "nothing to exchange" if row.exchange == NO_EXCHANGE else run_trained_alone(row)
 
 
-def _hidden_in_cores(gap: Gap) -> str:
-    """Return why the overlap is missing although the exchange was measured."""
+def _no_overlap(gap: Gap) -> str:
+    """Return why the overlap is missing although the exchange was measured, as the diagnostics of its runs say."""
     if not gap.has("exchange_seconds"):
         return ""
-    if gap.runs["jitter_seconds"].isna().all():
-        return f"{_RANKS_WAIT}, so the waiting for jitter is not known"
-    return "threads that compute and threads that exchange share cores: what one hides slows the other"
+    for message in gap.messages("overlap"):
+        if message.startswith(_NOT_GIVEN):
+            return message.removeprefix(_NOT_GIVEN)
+    return f"{NO_COMPUTATION} in each of its runs"
+
+
+def _no_jitter(gap: Gap) -> str:
+    """Return why the waiting for jitter is missing although the parts of a step were measured."""
+    return _RANKS_WAIT if gap.row.classifier == "sharded" else ""
+
+
+def _no_exchange_alone(gap: Gap) -> str:
+    """Return why no number of the exchange alone is known; empty where it was measured."""
+    return "" if gap.has("exchange_seconds") else "the exchange alone was not measured"
+
+
+def _no_bandwidth(gap: Gap) -> str:
+    """Return why there is no fitted bandwidth where a latency was fitted."""
+    if not gap.has("exchange_latency_seconds") or not gap.has("bus_bandwidth"):
+        return ""
+    return "larger exchanges took no longer than smaller ones"
 
 
 def _is_small(gap: Gap) -> str:
@@ -259,8 +280,19 @@ def _is_small(gap: Gap) -> str:
 
 
 _RANKS_WAIT = "ranks wait for each other inside their computation"
-_ONE_SIZE = "exchanges of one size can't tell them apart"
+_NO_COST = "exchanges of one kind in three sizes were not measured alone"
+#: How a diagnostic begins that says why the overlap is missing.
+_NOT_GIVEN = "not given: "
 
+
+def _other_exchange(gap: Gap) -> str:
+    return "" if set(gap.runs["exchange"]) == {ALL_REDUCE} else "defined for an all-reduce only"
+
+
+_NO_BUS_BANDWIDTH = (
+    *(nothing_to_exchange, trained_alone, not_measured_by_program),
+    *(_no_exchange_alone, _other_exchange),
+)
 METRICS = (
     Metric(
         "exposed_seconds",
@@ -270,7 +302,7 @@ METRICS = (
         unit="s",
         value=exposed_seconds,
         summary=Summary.MEAN,
-        missing=(nothing_to_exchange, trained_alone, divided_model),
+        missing=(nothing_to_exchange, *NO_PARTS),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION, COMPARISON),
@@ -285,7 +317,7 @@ METRICS = (
         value=exposed_share,
         summary=Summary.SHARE,
         limits=(-math.inf, 1.0),
-        missing=(nothing_to_exchange, trained_alone, divided_model),
+        missing=(nothing_to_exchange, *NO_PARTS),
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION, PUBLISHED),
     ),
@@ -300,7 +332,7 @@ METRICS = (
         value=_jitter_of_exchange,
         summary=Summary.MEAN,
         smallest=MIN_JITTER_SECONDS,
-        missing=(nothing_to_exchange, trained_alone, divided_model, not_measured_by_program, _is_small, _RANKS_WAIT),
+        missing=(nothing_to_exchange, _is_small, _no_jitter, *NO_PARTS),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
@@ -329,7 +361,7 @@ METRICS = (
         value=_exchange_latency,
         summary=Summary.MEAN,
         limits=(0.0, math.inf),
-        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, _ONE_SIZE),
+        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, _no_exchange_alone, _NO_COST),
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
     ),
@@ -341,7 +373,7 @@ METRICS = (
         unit="bytes/s",
         value=link_bandwidth,
         summary=Summary.GEOMETRIC,
-        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, _ONE_SIZE),
+        missing=(*_NO_BUS_BANDWIDTH, _no_bandwidth, _NO_COST),
         part_of="bus_bandwidth",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
@@ -358,12 +390,12 @@ METRICS = (
         limits=(-math.inf, 1.0),
         only_if_all="exchange_seconds",
         missing=(
-            _hidden_in_cores,
+            _no_overlap,
             nothing_to_exchange,
             trained_alone,
             divided_model,
             not_measured_by_program,
-            "there was no pure communication to compare with",
+            "the exchange alone was not measured",
         ),
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
@@ -377,7 +409,7 @@ METRICS = (
         unit="bytes/s",
         value=bus_bandwidth,
         summary=Summary.GEOMETRIC,
-        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, "defined for an all-reduce only"),
+        missing=(*_NO_BUS_BANDWIDTH, "the bytes of its all-reduce are not recorded"),
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
     ),

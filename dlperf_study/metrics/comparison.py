@@ -12,6 +12,7 @@ from dlperf_study.metrics.metric import MAYBE_INT, STRING, C, Metric, Shown, no_
 from dlperf_study.metrics.statistics import (
     MINIMUM_RUNS,
     Estimate,
+    NoInterval,
     Sample,
     equal_within,
     log_ratio,
@@ -68,7 +69,9 @@ def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) 
 
 def of_itself(runs: int) -> Estimate:
     """Return what a configuration differs from itself: nothing, whatever its runs were; below 3 without an interval."""
-    return Estimate(0.0, 0.0 if runs >= MINIMUM_RUNS else None, runs - 1, runs)
+    if runs < MINIMUM_RUNS:
+        return Estimate(0.0, rounds=runs, reason=NoInterval.FEW_VALUES)
+    return Estimate(0.0, 0.0, runs - 1, runs)
 
 
 def widest_equality(plan: Plan) -> float:

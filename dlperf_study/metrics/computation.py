@@ -3,10 +3,11 @@
 Computation alone is measured in two halves, before and after training, so that a machine that drifts through a run
 slows both alike. Differences are never clipped: over runs, only signed ones have the right mean and interval.
 
-The largest of several noisy means is too large: the rank that has it was lucky or unlucky too. So the slowest rank is
-chosen by one half, and by how much it exceeds the mean of the ranks is taken from the other half. Which half chooses
-changes from repetition to repetition, so that a rank that becomes slower during runs is in the mean over runs as it
-was in the middle of them.
+The largest of several noisy values is too large: the rank that has it was lucky or unlucky too. So the slowest rank is
+chosen by one half, and its excess over the ranks is taken from the other half. Which half chooses changes from
+repetition to repetition, so that a rank that becomes slower during runs is in the mean over runs as it was in the
+middle of them. Both halves are compared by medians over steps, so that a rare stall chooses no rank. The parts of a
+step still add up, because the excess is added to the mean over all ranks and steps: the stalls are in that mean.
 """
 
 import math
@@ -23,6 +24,7 @@ from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, I
 from dlperf_study.evidence.rank_log import RankLog, Window
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import COMMUNICATION, RC, Gap, Metric, Summary, not_measured_by_program, once_per_run
+from dlperf_study.metrics.statistics import MEDIAN_ERROR
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
 from dlperf_study.study.exchange import NO_EXCHANGE, PUSH_PULL
 from dlperf_study.study.parallel_parameters import SHARDED_PARAMETERS
@@ -43,7 +45,7 @@ STRAGGLER = 1.05
 class RankComputation:
     """The mean computation step of a rank in seconds, without the wait for its batch, and its standard error.
 
-    ``half_error``: the standard error of the less certain of its halves.
+    ``half_error``: the standard error of the median of the less certain of its halves.
     """
 
     mean: float
@@ -82,7 +84,7 @@ def rank_computations(run: Run) -> tuple[RankComputation, ...]:
             error = math.hypot(*errors) / len(errors)
             if len(means) == 2:
                 error = max(error, abs(means[0] - means[1]) / 2)
-            computations.append(RankComputation(float(np.mean(means)), error, max(errors)))
+            computations.append(RankComputation(float(np.mean(means)), error, MEDIAN_ERROR * max(errors)))
     return tuple(computations)
 
 
@@ -111,12 +113,12 @@ def halves_of_computation(run: Run, seconds: Callable[[Window], Floats]) -> list
 
 @once_per_run
 def half_computations(run: Run) -> Floats | None:
-    """Return the mean computation step of each rank in both halves, in seconds; None where it was not measured.
+    """Return the median computation step of each rank in both halves, in seconds; None where it was not measured.
 
     Shape [halves, ranks].
     """
     halves = halves_of_computation(run, lambda window: window.work_seconds)
-    return half_means(halves) if halves else None
+    return half_medians(halves) if halves else None
 
 
 def half_means(halves: Iterable[tuple[Floats, Floats]]) -> Floats:
@@ -124,10 +126,15 @@ def half_means(halves: Iterable[tuple[Floats, Floats]]) -> Floats:
     return np.array([[first.mean(), second.mean()] for first, second in halves]).T
 
 
-def excess_of_slowest(halves: Floats, run: Run) -> float:
-    """Return by how much the mean of the slowest rank exceeds that of all ranks, without the luck of chance.
+def half_medians(halves: Iterable[tuple[Floats, Floats]]) -> Floats:
+    """Return the medians of series of steps that are each in two halves; shape [halves, ranks]."""
+    return np.array([[np.median(first), np.median(second)] for first, second in halves]).T
 
-    ``halves`` [halves, ranks]: two means of each rank. One half chooses the rank, the other has its excess.
+
+def excess_of_slowest(halves: Floats, run: Run) -> float:
+    """Return by how much the slowest rank exceeds the mean of all ranks, without the luck of chance.
+
+    ``halves`` [halves, ranks]: a value of each rank in both. One half chooses the rank, the other has its excess.
     """
     choosing, judging = halves if run.repetition % 2 else halves[::-1]
     return float(judging[choosing.argmax()] - judging.mean())
@@ -178,7 +185,8 @@ def input_seconds(run: Run) -> float | None:
 
     Largest computation + input wait of a rank − largest computation. What a rank waits for its batch while a slower one
     computes lengthens no step. Where a user's program did not measure its computation: the largest input wait of a
-    rank, which is what the former is for ranks that compute alike, and never less than it.
+    rank, which is what the former is for ranks that compute alike, and never less than it. Waits come in bursts, so
+    theirs are means.
     """
     computation, waits = half_computations(run), [log.windows[TRAINING].input_seconds for log in run.ranks]
     if not has_input(run) or (computation is None and not run.ranks[0].is_of_program):
@@ -290,11 +298,14 @@ def run_trained_alone(row: Any) -> str:
     return f"this run trained alone: measured from run {first} on" if is_alone else ""
 
 
-#: Why a configuration has no input wait.
-_NO_INPUT_WAIT = (
-    *(not_measured_by_program, trained_alone, divided_model),
-    "computation without exchange was not measured",
-)
+def computation_obstacle(gap: Gap) -> str:
+    """Return why no run measured its computation without exchange, as its diagnostics say if they do."""
+    return "; ".join(dict.fromkeys(gap.messages("computation_seconds"))) or NO_COMPUTATION
+
+
+NO_COMPUTATION = "computation without exchange was not measured"
+#: Why a configuration has no parts of a step.
+NO_PARTS = (trained_alone, divided_model, not_measured_by_program, computation_obstacle)
 METRICS = (
     Metric(
         "broken_down_step_seconds",
@@ -304,21 +315,21 @@ METRICS = (
         unit="s",
         value=broken_down_step_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone, divided_model),
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
     ),
     Metric(
         "computation_seconds",
         "Computation",
-        "step without exchange and input wait of the slowest rank, mean of before and after training: one half chooses "
-        "the rank, the other says by how much it exceeds the mean; the step without input wait where nothing is "
-        "exchanged",
+        "step without exchange and input wait of the slowest rank: mean over ranks, before and after training, + "
+        "excess of the slowest rank, chosen by medians of one half and measured by medians of the other; the step "
+        "without input wait where nothing is exchanged",
         RC,
         unit="s",
         value=computation_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone, divided_model),
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
@@ -335,7 +346,7 @@ METRICS = (
         value=input_seconds,
         summary=Summary.MEAN,
         limits=(0.0, math.inf),
-        missing=_NO_INPUT_WAIT,
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
         pages=(COMMUNICATION, COMPARISON),
@@ -348,7 +359,7 @@ METRICS = (
         value=input_share,
         summary=Summary.SHARE,
         limits=(0.0, 1.0),
-        missing=_NO_INPUT_WAIT,
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         pages=(COMMUNICATION,),
     ),
@@ -361,7 +372,11 @@ METRICS = (
         unit="samples/s",
         value=input_rate,
         summary=Summary.GEOMETRIC,
-        missing=(not_measured_by_program, trained_alone, "no step waits for its batch"),
+        missing=(
+            not_measured_by_program,
+            trained_alone,
+            "no step waits for its batch, or the data source alone was not measured",
+        ),
         missing_of_run=run_trained_alone,
         part_of="throughput",
         pages=(COMMUNICATION,),
@@ -373,7 +388,7 @@ METRICS = (
         RC,
         value=load_balance,
         summary=Summary.POSITIVE_MEAN,
-        missing=(trained_alone, divided_model),
+        missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         pages=(COMMUNICATION,),
         diagnose=stragglers,

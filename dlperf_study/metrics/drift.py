@@ -18,7 +18,6 @@ import pandas as pd
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.metrics.statistics import (
-    MINIMUM_RUNS,
     Bounded,
     Estimate,
     Interval,
@@ -104,8 +103,8 @@ def _log_rates_of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
     return log_rates if log_rates.shape[1] > 1 else log_rates.iloc[:0]
 
 
-#: Below so many earlier dates nothing is known of how much a configuration differs from date to date.
-MINIMUM_DATES = MINIMUM_RUNS
+#: With fewer earlier sessions the variation between sessions is not known well enough.
+MINIMUM_DATES = 5
 
 
 @dataclass(frozen=True)
@@ -126,10 +125,10 @@ def date_change(before: Estimate, latest: Estimate, earlier: Sequence[Estimate])
     """Return how the logarithm of a rate or ratio differs from those of earlier dates; every comparison of dates is it.
 
     ``before``: that of the date with which the latest is compared. ``earlier``: those of all earlier dates.
-    A date is one value. Of k dates with the standard deviation s the error of a departure is s · √(1 + 1/k), with k − 1
-    degrees of freedom: that of one further date from the same normal distribution. So its interval holds what differs
-    from date to date as well as from run to run. Where the runs of the latest date differ so much that its own error is
-    larger than s, that error takes the place of s for this date.
+    A date is one value. The error of a departure is max(s, e) · √(1 + 1/k), with k − 1 degrees of freedom: that of one
+    further date from the normal distribution of the k earlier ones, whose standard deviation is s. So its interval
+    holds what differs from date to date as well as from run to run. e: the standard error of the latest date, which
+    counts if its runs differ more than dates do.
     """
     log_ratio = latest.minus(before)
     if len(earlier) < MINIMUM_DATES:
@@ -150,10 +149,8 @@ def date_changes(
 
 
 def _departure(dates: Floats, latest: Estimate) -> Estimate:
-    mean, freedom = float(dates.mean()), dates.size - 1
+    difference = latest.mean - float(dates.mean())
     if are_equal(dates):
-        return Estimate(latest.mean - mean)
-    deviation = float(dates.std(ddof=1))
-    if latest.error is not None and latest.error > deviation:
-        return latest.minus(Estimate(mean, deviation / math.sqrt(dates.size), freedom))
-    return Estimate(latest.mean - mean, deviation * math.sqrt(1 + 1 / dates.size), freedom)
+        return Estimate(difference)
+    spread = max(float(dates.std(ddof=1)), latest.error or 0.0)
+    return Estimate(difference, spread * math.sqrt(1 + 1 / dates.size), dates.size - 1)

@@ -10,7 +10,18 @@ from dlperf_study.evidence.lines import TRAINING, GpuFacts, GpuSample, NodeSampl
 from dlperf_study.evidence.rank_log import NANO
 from dlperf_study.evidence.run import Run
 from dlperf_study.evidence.telemetry import NodeTelemetry
-from dlperf_study.metrics.metric import DEVICE_PAGES, MAYBE_INT, RC, STRING, Gap, Metric, R, Summary, once_per_run
+from dlperf_study.metrics.metric import (
+    DEVICE_PAGES,
+    MAYBE_INT,
+    RC,
+    STRING,
+    Gap,
+    Metric,
+    R,
+    Summary,
+    once_per_run,
+    only_in_tokens,
+)
 from dlperf_study.metrics.throughput import throughput
 
 #: Fewer samples of a window say too little of its power.
@@ -161,7 +172,7 @@ METRICS = (
         unit="J/sample",
         value=energy_per_sample,
         summary=Summary.POSITIVE_MEAN,
-        missing=(_no_energy,),
+        missing=(_no_energy, only_in_tokens),
     ),
     Metric(
         "mean_power",

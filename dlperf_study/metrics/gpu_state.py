@@ -216,7 +216,7 @@ METRICS = (
         dtype=MAYBE_INT,
         value=_largest("memory_used_bytes"),
         summary=Summary.LARGEST,
-        missing=("no sample of its training window has it",),
+        missing=("not every sample of its training window has it, or there is none",),
     ),
     Metric(
         "peak_host_bytes",
@@ -227,7 +227,7 @@ METRICS = (
         dtype=MAYBE_INT,
         value=peak_host_bytes,
         summary=Summary.LARGEST,
-        missing=("no sample was taken in its training window",),
+        missing=("not every node was sampled in its training window",),
     ),
     Metric(
         "gpu_temperature",

@@ -60,7 +60,7 @@ def _largest(samples_of_nodes: Sequence[Sequence[NodeSample]]) -> float | None:
     return max(measured) if measured and len(measured) == len(rates) else None
 
 
-_NOT_COUNTED = "not counted, or for less than a second"
+_NOT_COUNTED = "not counted on every node for a second, or a counter began again"
 METRICS = (
     Metric(
         "network_rate",

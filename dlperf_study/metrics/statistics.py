@@ -10,7 +10,8 @@ in not quite large samples" (1958).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import cache
 
 import numpy as np
@@ -36,6 +37,18 @@ Values = Sequence[float] | Floats
 Bounded = tuple[float, float | None, float | None]
 
 
+class NoInterval(Enum):
+    """Why an estimate has no error, and so no interval.
+
+    FEW_VALUES: below MINIMUM_RUNS of them. EQUAL_VALUES: they, or their differences within rounds, are equal.
+    FEW_ROUNDS: two samples have runs in fewer than MINIMUM_RUNS common rounds.
+    """
+
+    FEW_VALUES = auto()
+    EQUAL_VALUES = auto()
+    FEW_ROUNDS = auto()
+
+
 @dataclass(frozen=True)
 class Interval:
     """The two bounds of a 95 % interval."""
@@ -58,6 +71,7 @@ class Estimate:
     ``factor`` and ``factor_interval`` are what it is of. ``rounds``: how many it is of; of a ratio, those that both
     have a run in, and of independent runs the fewer of the two. ``looks``: how often a study with a target precision
     looked at its intervals, if that ended measuring, else 1: a quantile is corrected for them (Bonferroni).
+    ``reason``: why runs give no error.
     """
 
     mean: float
@@ -65,6 +79,7 @@ class Estimate:
     freedom: float = MANY
     rounds: float = MANY
     looks: int = 1
+    reason: NoInterval | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, values: Values, resolution: float = 0.0, looks: int = 1) -> "Estimate":
@@ -77,10 +92,11 @@ class Estimate:
         runs = np.asarray(values, dtype=np.float64)
         mean, count = float(runs.mean()), runs.size
         if count < MINIMUM_RUNS:
-            return cls(mean, rounds=count)
+            return cls(mean, rounds=count, reason=NoInterval.FEW_VALUES)
         deviation = 0.0 if are_equal(runs) else float(runs.std(ddof=1))
         error = max(deviation / math.sqrt(count), resolution * ROUNDING_DEVIATION)
-        return cls(mean, error or None, count - 1, count, looks)
+        reason = None if error else NoInterval.EQUAL_VALUES
+        return cls(mean, error or None, count - 1, count, looks, reason)
 
     @classmethod
     def of_printed(
@@ -154,7 +170,7 @@ class Estimate:
         mean = self.mean - other.mean
         rounds, looks = min(self.rounds, other.rounds), max(self.looks, other.looks)
         if self.error is None or other.error is None:
-            return Estimate(mean, rounds=rounds)
+            return Estimate(mean, rounds=rounds, reason=self.reason or other.reason)
         first, second = self.error**2, other.error**2
         weights = first**2 / self.freedom + second**2 / other.freedom
         freedom = (first + second) ** 2 / weights if weights else min(self.freedom, other.freedom)
@@ -205,7 +221,8 @@ class Sample:
             return self.estimate.minus(other.estimate)
         differences = self.within_rounds(other)
         if differences.size < MINIMUM_RUNS:
-            return Estimate(float(self.values.mean() - other.values.mean()), rounds=differences.size)
+            mean = float(self.values.mean() - other.values.mean())
+            return Estimate(mean, rounds=differences.size, reason=NoInterval.FEW_ROUNDS)
         resolution = math.hypot(self.resolution, other.resolution)
         return Estimate.of(differences, resolution, max(self.looks, other.looks))
 
@@ -222,7 +239,7 @@ def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
     if common < MINIMUM_RUNS or common == first.values.size == second.values.size:
         return difference
     mean, error = float(first.values.mean() - second.values.mean()), _jackknife_error(first, second)
-    return replace(difference, mean=mean, error=error or None)
+    return replace(difference, mean=mean, error=error or None, reason=None if error else NoInterval.EQUAL_VALUES)
 
 
 def _jackknife_error(first: Sample, second: Sample) -> float:

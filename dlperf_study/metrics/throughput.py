@@ -134,7 +134,7 @@ METRICS = (
         unit="samples/s",
         value=sum_of_rank_rates,
         summary=Summary.GEOMETRIC,
-        missing=("ranks wait for each other in every step: they have one rate",),
+        missing=("only trainers that push to a server and wait for no other rank have rates of their own",),
     ),
     Metric(
         "mean_of_rates",

@@ -45,7 +45,7 @@ METRICS = (
         unit="s",
         value=compile_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=("it was not compiled",),
+        missing=("it was not compiled, or a rank did not record how long that took",),
     ),
     Metric(
         "computed_in",

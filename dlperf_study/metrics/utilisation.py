@@ -18,6 +18,7 @@ from dlperf_study.metrics.metric import (
     Metric,
     R,
     Summary,
+    only_in_tokens,
 )
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
@@ -133,6 +134,8 @@ def _above_peak(run: Run, metric: str, share: float | None) -> Iterator[Diagnost
         yield Diagnostic(metric, f"{share:.2f} is above 1: {explanation}", severity)
 
 
+_NO_PEAK_OR_FLOPS = "the device's peak or the model's FLOPs are not known"
+
 METRICS = (
     Metric(
         "parameters",
@@ -203,7 +206,7 @@ METRICS = (
         value=model_flops_utilisation,
         summary=Summary.GEOMETRIC,
         limits=(0.0, 1.0),
-        missing=("the device's peak or the model's FLOPs are not known",),
+        missing=(only_in_tokens, _NO_PEAK_OR_FLOPS),
         pages=(SCALING, AUDIT),
         diagnose=impossible_utilisation,
     ),
@@ -216,7 +219,7 @@ METRICS = (
         value=hardware_flops_utilisation,
         summary=Summary.GEOMETRIC,
         limits=(0.0, 1.0),
-        missing=(_nothing_again, "the device's peak or the model's FLOPs are not known"),
+        missing=(_nothing_again, only_in_tokens, _NO_PEAK_OR_FLOPS),
         pages=(SCALING, AUDIT),
         diagnose=impossible_hardware_utilisation,
     ),

@@ -163,6 +163,19 @@ def test_the_rank_that_is_slowest_in_one_half_is_judged_by_the_other(make_run, r
     assert jitter_seconds(run) == pytest.approx(1.15 - expected)
 
 
+@pytest.mark.parametrize("repetition", [1, 2])
+@pytest.mark.parametrize("stalled", [[[10.0, 1.0, 1.0], [1.0, 1.0, 1.0]], [[1.0, 1.0, 1.0], [1.0, 10.0, 1.0]]])
+def test_a_rare_stall_chooses_no_rank(make_run, repetition, stalled):
+    """Rank 1 is slower by 0.2 s in all of its steps, and rank 0 stalls once, in the choosing or the judging half."""
+    times = {0: computation(*stalled), 1: computation([1.2, 1.2, 1.2], [1.2, 1.2, 1.2])}
+    run = replace(make_run(times, computation_steps=6, **TWO), repetition=repetition)
+    mean, excess = ((10.0 + 5 * 1.0) / 6 + 1.2) / 2, 1.2 - (1.0 + 1.2) / 2
+    assert computation_seconds(run) == pytest.approx(mean + excess)
+    assert load_balance(run) == pytest.approx(mean / (mean + excess))
+    # What the stalled steps take is waited for: the mean of the slowest rank of each step is the computation and this.
+    assert jitter_seconds(run) == pytest.approx((10.0 + 5 * 1.2) / 6 - mean - excess)
+
+
 def test_the_wait_of_the_slowest_rank_is_without_luck_too(make_run):
     """Each rank waits in one half only, so that no rank waits longer than the other by more than chance."""
     times = {rank: {"training": [1.2, 1.2], **computation([1.0], [1.0])} for rank in (0, 1)}

@@ -28,31 +28,29 @@ def test_a_change_is_welchs():
 
 
 def test_a_departure_is_the_prediction_of_one_further_date():
-    logarithms = np.log([100.0, 104.0, 98.0, 101.0])
+    logarithms = np.log([100.0, 104.0, 98.0, 101.0, 99.0])
     earlier = list(map(Estimate, logarithms))
     departure = date_change(earlier[-1], Estimate(math.log(90.0)), earlier).departure
     assert departure
     assert departure.mean == pytest.approx(math.log(90) - logarithms.mean())
-    assert departure.error == pytest.approx(logarithms.std(ddof=1) * math.sqrt(1 + 1 / 4))
-    assert departure.freedom == 3
+    assert departure.error == pytest.approx(logarithms.std(ddof=1) * math.sqrt(1 + 1 / 5))
+    assert departure.freedom == 4
 
 
 def test_runs_of_the_latest_date_that_differ_more_than_dates_make_its_departure_as_uncertain():
-    earlier, noisy = list(map(Estimate, (0.0, 0.01, 0.02))), Estimate(0.1, 0.05, 2)
+    earlier, noisy = list(map(Estimate, (0.0, 0.01, 0.02, 0.01, 0.0))), Estimate(0.1, 0.05, 2)
     departure = date_change(earlier[-1], noisy, earlier).departure
-    assert departure
-    assert departure.error == pytest.approx(math.hypot(0.05, 0.01 / math.sqrt(3)))
-    assert 2 < departure.freedom < 2.2
+    assert departure == Estimate(pytest.approx(0.1 - 0.008), pytest.approx(0.05 * math.sqrt(1 + 1 / 5)), 4)
 
 
 def test_too_few_or_equal_dates_predict_nothing():
     one, two = Estimate(1.0), Estimate(2.0)
-    dates = [{"a": one}, {"a": two}, {"b": one}]
+    dates = [{"a": one}, {"a": two}, {"a": one}, {"a": two}, {"b": one}]
     assert date_changes({"a": one}, {"a": two}, dates)["a"].departure is None
-    assert date_change(one, two, [one] * 3).departure == Estimate(1.0)
+    assert date_change(one, two, [one] * 5).departure == Estimate(1.0)
 
 
-@pytest.mark.parametrize("earlier_dates", [3, 8])
+@pytest.mark.parametrize("earlier_dates", [5, 8])
 def test_departures_are_as_seldom_wrong_as_they_claim(earlier_dates):
     """Dates differ by 2 %, runs of a date by 0.5 %, and nothing changed: at most 5 % of studies may say so."""
     generator = np.random.default_rng(1)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dlperf_study.metrics.odd_runs import odd_runs
 from dlperf_study.metrics.statistics import (
     CONFIDENCE,
     EQUALITY,
@@ -263,37 +262,3 @@ def test_an_interval_is_two_columns_and_may_be_larger_than_any_number():
 )
 def test_values_are_equal_up_to_what_arithmetic_makes_of_them(values, expected):
     assert are_equal(np.array(values)) is expected
-
-
-def test_an_odd_run_is_found_by_its_externally_studentized_residual():
-    """Against the t test of one value and the others, which is the same statistic."""
-    others, odd = np.array([100.0, 101.0, 99.0, 100.5]), 92.0
-    expected = stats.ttest_ind(np.log([odd]), np.log(others), equal_var=True).pvalue
-    alike = Sample(np.array([50.0, 50.4, 49.7, 50.1, 50.2]))
-    samples = [Sample(np.append(others, odd)), alike]
-    runs_tested = 5 + 5
-    assert expected * runs_tested < 0.05
-    [run] = odd_runs(samples)
-    assert (run.sample, run.position) == (0, 4)
-    assert run.mean_of_others == pytest.approx(stats.gmean(others))
-    # Among so many further runs, chance makes one like it.
-    too_many = [alike] * math.ceil(0.05 / expected / 5)
-    assert odd_runs([samples[0], *too_many]) == []
-
-
-def test_a_run_is_not_odd_if_it_hardly_differs_or_nothing_tells_how_siblings_differ():
-    barely = Sample(np.array([100.0, 100.01, 99.99, 100.0, 104.0]))
-    equal_siblings = Sample(np.array([100.0, 100.0, 100.0, 150.0]))
-    two = Sample(np.array([100.0, 150.0]))
-    assert odd_runs([barely]) == odd_runs([equal_siblings]) == odd_runs([two]) == []
-    # Rounding to a unit is then all that can have made them equal.
-    assert odd_runs([replace(equal_siblings, resolution=1.0)])
-
-
-@pytest.mark.parametrize(("configurations", "runs"), [(2, 3), (6, 3), (6, 6), (12, 10)])
-def test_studies_of_runs_that_are_alike_seldom_have_an_odd_one(configurations, runs):
-    generator, studies, wrong = np.random.default_rng(runs), 150, 0
-    for _ in range(studies):
-        rates = np.exp(generator.normal(4.0, 0.2, (configurations, runs)))
-        wrong += bool(odd_runs([Sample(of_configuration) for of_configuration in rates]))
-    assert wrong / studies < 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)

@@ -35,7 +35,7 @@ def diagnostics(dataset):
 def test_a_sound_study_has_no_diagnostic(dataset):
     checked = {one.name: one for one in audit(results_of_dataset(dataset))}
     assert [diagnostic for one in checked.values() for diagnostic in one.diagnostics] == []
-    compared = ("ratios", "efficiency", "task_rates", "run_lists", "odd_repetitions", "physical_limits", "falling")
+    compared = ("ratios", "efficiency", "task_rates", "run_lists", "physical_limits", "falling")
     for name in (*compared, "interval", "above_zero"):
         assert checked[name].examined > 0, name
     for name in ("world_size", "global_batch"):
@@ -115,12 +115,6 @@ def test_a_falling_curve_of_runs_in_blocks_is_a_note(paths, order, severity):
     assert diagnostic.severity is severity
 
 
-def test_a_run_far_from_the_other_runs_is_diagnosed(paths):
-    write_study(paths, [Planned(ONE, runs=3)])
-    write_run(paths, ONE, 4, Recipe(computation_seconds=0.2))
-    assert {diagnostic.check for diagnostic in diagnostics(collect(paths))} == {"odd_repetitions"}
-
-
 def test_an_impossible_rate_is_found(paths):
     write_study(paths, [Planned(ONE, Recipe(flops_per_sample=1e12))])
     [diagnostic] = diagnostics(collect(paths))
@@ -130,7 +124,7 @@ def test_an_impossible_rate_is_found(paths):
 def test_two_runs_that_differ_have_no_reciprocal_medians(paths):
     write_study(paths, [Planned(ONE, runs=1)])
     write_run(paths, ONE, 2, Recipe(computation_seconds=0.088))
-    assert {diagnostic.check for diagnostic in diagnostics(collect(paths))} <= {"odd_repetitions"}
+    assert diagnostics(collect(paths)) == []
 
 
 def test_nothing_measured_is_nothing_examined(paths):

@@ -8,9 +8,10 @@ import pytest
 from scipy.stats import t
 
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.dataset.configuration_table import _summary_columns
+from dlperf_study.dataset.configuration_table import _estimate_columns
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.columns import COLUMNS, Summary, summarised
+from dlperf_study.metrics.statistics import Estimate
 from dlperf_study.report.tables.missing import explain_missing
 from dlperf_study.study.exchange import COLLECTIVE_KINDS
 from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_lines, write_study
@@ -88,6 +89,13 @@ def test_a_positive_quantity_has_the_mean_over_the_runs_with_an_interval_of_its_
     )
 
 
+def summary_of(column, runs):
+    """Return the mean of a metric over runs, with its interval."""
+    metric = COLUMNS[column]
+    values = np.log(runs) if metric.summary is Summary.GEOMETRIC else runs
+    return _estimate_columns(metric, Estimate.of(values))
+
+
 @pytest.mark.parametrize(
     ("column", "runs", "expected"),
     [
@@ -98,19 +106,19 @@ def test_a_positive_quantity_has_the_mean_over_the_runs_with_an_interval_of_its_
     ],
 )
 def test_no_share_and_no_end_of_its_interval_is_above_one(column, runs, expected):
-    summary = _summary_columns(COLUMNS[column], np.array(runs), 1)
+    summary = summary_of(column, runs)
     assert summary[f"{column}_low"] < summary[column] < summary[f"{column}_high"] == expected
 
 
 def test_a_wait_for_batches_is_never_negative():
-    summary = _summary_columns(COLUMNS["input_seconds"], np.array([-0.002, 0.004, 0.001]), 1)
+    summary = summary_of("input_seconds", [-0.002, 0.004, 0.001])
     assert (summary["input_seconds"], summary["input_seconds_low"]) == (pytest.approx(0.001), 0.0)
     assert summary["input_seconds_high"] > 0.004
-    assert _summary_columns(COLUMNS["input_seconds"], np.array([-0.002, 0.001, -0.002]), 1)["input_seconds"] == 0
+    assert summary_of("input_seconds", [-0.002, 0.001, -0.002])["input_seconds"] == 0
 
 
 def test_a_utilisation_above_one_is_an_error_and_is_shown_as_it_is():
-    summary = _summary_columns(COLUMNS["mfu"], np.array([1.2, 1.3, 1.25]), 1)
+    summary = summary_of("mfu", [1.2, 1.3, 1.25])
     assert 1.2 < summary["mfu"] < summary["mfu_high"] < 1.4
 
 
@@ -205,7 +213,7 @@ def test_a_study_in_which_nothing_has_another_baseline_has_no_speedup(paths):
 
 def test_no_mean_and_no_bound_is_beyond_what_the_value_can_be():
     """A latency of three runs that noise puts on both sides of 0 is not negative, nor is the end of its interval."""
-    columns = _summary_columns(COLUMNS["exchange_latency_seconds"], np.array([-0.003, 0.001, -0.004]), 1)
+    columns = summary_of("exchange_latency_seconds", [-0.003, 0.001, -0.004])
     assert columns["exchange_latency_seconds"] == columns["exchange_latency_seconds_low"] == 0.0
     assert columns["exchange_latency_seconds_high"] > 0
 

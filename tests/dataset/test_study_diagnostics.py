@@ -74,21 +74,6 @@ def test_no_run_at_all_is_an_error(diagnostics):
     assert diagnostics()["runs_completed"].severity == "error"
 
 
-def test_an_odd_repetition_is_named(diagnostics, snapshot):
-    diagnostic = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
-    assert diagnostic.repetition == 3
-    assert diagnostic.message == snapshot
-
-
-def test_of_two_runs_far_apart_none_is_named(diagnostics):
-    assert "throughput" not in diagnostics(SMOOTH, replace(SMOOTH, computation_seconds=0.1), planned=2)
-
-
-def test_a_repetition_within_the_spread_of_the_other_runs_is_not(diagnostics):
-    spread = [replace(SMOOTH, computation_seconds=seconds) for seconds in (0.07, 0.08, 0.09, 0.1)]
-    assert "throughput" not in diagnostics(*spread, planned=4)
-
-
 @pytest.mark.parametrize(
     ("change", "subject"),
     [

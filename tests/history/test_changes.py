@@ -10,7 +10,7 @@ from dlperf_study.__main__ import main
 from dlperf_study.core.errors import BusyError, EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.history import Measurement, find_measurement, measurement_names, measurements_of
-from dlperf_study.dataset.measurement_comparison import MeasurementComparison, compare_measurements
+from dlperf_study.dataset.measurement_comparison import HIGHER, LOWER, MeasurementComparison, compare_measurements
 from dlperf_study.execution.driver import put_aside
 from dlperf_study.machines.supervision import locks
 from dlperf_study.machines.supervision.locks import machine_lock
@@ -186,40 +186,75 @@ def test_a_measurement_is_not_compared_with_itself(paths, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def four_dates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Measurement]]:
-    """Three dates that differ by 1 %, and one on which two devices are much slower. Look, don't touch."""
+def six_dates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Measurement]]:
+    """Five dates that differ by 1 %, and one on which two devices are much slower. Look, don't touch."""
     with pytest.MonkeyPatch.context() as patch:
         paths = outputs(tmp_path_factory.mktemp("dates"), patch)
-        for seconds in (0.080, 0.081, 0.0795):
+        for seconds in (0.080, 0.081, 0.0795, 0.0805, 0.080):
             put_aside(measure(paths, replace(SOONER, computation_seconds=seconds)), cluster())
         measure(paths, replace(SOONER, computation_seconds=0.160))
         yield measurements_of("example")
 
 
-def test_the_last_of_many_dates_departs_from_the_earlier_ones(four_dates):
-    comparison = compare_measurements(*four_dates[-2:])
-    assert [date.name for date in comparison.earlier] == ["example@1", "example@2", "example@3"]
+def test_the_last_of_many_dates_departs_from_the_earlier_ones(six_dates):
+    comparison = compare_measurements(*six_dates[-2:])
+    assert [date.name for date in comparison.earlier] == [f"example@{number}" for number in range(1, 6)]
     slower = comparison.throughputs[0]
     assert (slower.identity, slower.verdict.word) == (TWO.identity, SLOWER)
-    rates = [date.throughputs[TWO.identity].logarithms.values.mean() for date in four_dates]
-    assert slower.dates.departure.mean == pytest.approx(rates[-1] - sum(rates[:3]) / 3)
-    assert slower.dates.departure.freedom == 2
+    rates = [date.throughputs[TWO.identity].logarithms.values.mean() for date in six_dates]
+    assert slower.dates.departure.mean == pytest.approx(rates[-1] - sum(rates[:5]) / 5)
+    assert slower.dates.departure.freedom == 4
     assert slower.dates.log_ratio.mean == pytest.approx(rates[-1] - rates[-2])
     assert change_sentences(comparison)[1].startswith("Slower: 2 devices 0.5")
     assert throughput_changes(comparison).column("Verdict")[0] == "slower"
-    assert len(dates(four_dates).headings) == 1 + 4
+    assert len(dates(six_dates).headings) == 1 + 6
 
 
-def test_only_earlier_dates_tell_how_dates_differ(four_dates):
-    names = [date.name for date in four_dates]
-    for before, after, earlier in ((0, 1, 1), (2, 1, 1), (0, 3, 3), (3, 0, 0)):
-        comparison = compare_measurements(four_dates[before], four_dates[after])
+@pytest.mark.parametrize(
+    ("one", "two", "word", "sides"),
+    [(0.115, 0.080, HIGHER, ("equal", "slower")), (0.080, 0.160, LOWER, ("slower", "equal"))],
+)
+def test_a_speedup_is_higher_or_lower_and_the_side_that_moved_is_named(paths, one, two, word, sides):
+    """The baseline becomes slower and two devices stay as they were, and the other way round."""
+    for seconds in (0.080, 0.0801, 0.0799, 0.0802, 0.080):
+        recipe = replace(SOONER, computation_seconds=seconds)
+        put_aside(write_study(paths, [Planned(ONE, recipe), Planned(TWO, recipe)]), cluster())
+    later = [replace(SOONER, computation_seconds=seconds) for seconds in (one, two)]
+    write_study(paths, [Planned(ONE, later[0]), Planned(TWO, later[1])])
+    comparison = last_comparison(measurements_of("example"))
+    [change] = comparison.speedups
+    assert (change.identity, change.verdict.word) == (TWO.identity, word)
+    assert speedup_changes(comparison).column("Verdict") == [word]
+    [sentence] = [sentence for sentence in change_sentences(comparison) if sentence.startswith("Speedup")]
+    assert sentence.startswith(f"Speedup {word}: 2 devices ")
+    own, of_baseline = sentence.partition("its throughput ")[2].split("; its baseline 1 device ")
+    assert (own.startswith(sides[0]), of_baseline.startswith(sides[1])) == (True, True)
+
+
+def test_a_dash_says_whether_sessions_are_too_few_or_equal(paths):
+    new = replace(ONE, seed=1)
+    for _ in range(4):
+        put_aside(measure(paths, SOONER), cluster())
+    put_aside(write_study(paths, [Planned(ONE, SOONER), Planned(new, SOONER)]), cluster())
+    write_study(paths, [Planned(ONE, SOONER), Planned(new, SOONER)])
+    table = throughput_changes(last_comparison(measurements_of("example")))
+    dashes = {row[0].text: (row[-2].footnote, row[-1].footnote) for row in table.rows}
+    assert dashes == {
+        "Seed 0 · 1 device": ("all earlier sessions have the same value: no interval",) * 2,
+        "Seed 1 · 1 device": ("fewer than 5 earlier sessions have this value",) * 2,
+    }
+
+
+def test_only_earlier_dates_tell_how_dates_differ(six_dates):
+    names = [date.name for date in six_dates]
+    for before, after, earlier in ((0, 1, 1), (2, 1, 1), (0, 4, 4), (0, 5, 5), (5, 0, 0)):
+        comparison = compare_measurements(six_dates[before], six_dates[after])
         assert [date.name for date in comparison.earlier] == names[:earlier]
-        assert (comparison.throughputs[0].dates.departure is not None) == (earlier == 3)
+        assert (comparison.throughputs[0].dates.departure is not None) == (earlier == 5)
 
 
 def test_dates_of_another_network_do_not_tell_how_dates_differ(paths):
-    for parameters in (7, 8, 8, 8):
+    for parameters in (7, 8, 8, 8, 8, 8):
         put_aside(measure(paths, replace(SOONER, parameters=parameters)), cluster())
     measure(paths, replace(SOONER, computation_seconds=0.0801, parameters=8))
     changes = {change.identity: change for change in compare_measurements(*measurements_of("example")[-2:]).throughputs}
@@ -240,10 +275,10 @@ def test_speedups_over_different_baselines_are_not_compared(paths):
     ]
 
 
-def test_another_study_is_compared_with_all_dates_of_the_one_before(four_dates):
+def test_another_study_is_compared_with_all_dates_of_the_one_before(six_dates):
     write_study(StudyPaths.of("other"), [Planned(replace(ONE, study="other"), SOONER)])
-    comparison = compare_measurements(find_measurement("example@3"), find_measurement("other"))
-    assert [date.name for date in comparison.earlier] == ["example@1", "example@2", "example@3"]
+    comparison = compare_measurements(find_measurement("example@5"), find_measurement("other"))
+    assert [date.name for date in comparison.earlier] == [f"example@{number}" for number in range(1, 6)]
 
 
 def test_a_change_of_nccl_is_a_difference_and_what_one_did_not_record_is_none(tmp_path):

@@ -1,21 +1,17 @@
-"""Repetitions: summaries, deviations and intervals from the lists of their runs, and odd runs."""
+"""Repetitions: summaries, deviations and intervals from the lists of their runs."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations
 from math import sqrt
 from statistics import geometric_mean, mean, median, pstdev, stdev
 
-import numpy as np
-
 from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
 from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, RATES, STANDARD_DEVIATION, UNNAMED, ResultCell, values_of
-from dlperf_study.audit.results import Results, grouped
+from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
-from dlperf_study.metrics.odd_runs import SMALLEST_ODD, odd_runs
-from dlperf_study.metrics.statistics import Sample
 
 Estimator = Callable[[list[Fraction]], Fraction | float]
 ESTIMATORS: dict[str, Estimator] = {
@@ -30,11 +26,6 @@ _OTHER_LIST = (
 _OTHER_DEVIATION = (
     "it may be of other runs, or of more than are listed",
     "it may be a standard error, or in per cent",
-)
-_ODD = f"That is more than {SMALLEST_ODD:.0%}, and further than chance sets any run of 19 in 20 tables"
-_BUSY_MACHINE = (
-    "the machine may have been busy, or throttled, in that run",
-    "runs may differ that much in this configuration",
 )
 _OTHER_ESTIMATOR = ("number and interval may be of different runs, or of different estimators",)
 
@@ -130,40 +121,6 @@ def _compare_deviation(deviation: ResultCell, runs: list[ResultCell]) -> AuditDi
         return None
     computation = f"the standard deviation of {texts_phrase(runs)} is {expected[0]:.4g}, printed {deviation.text}"
     return AuditDiagnostic(Severity.ERROR, (deviation, *runs), computation, _OTHER_DEVIATION)
-
-
-@check("Do the runs of a configuration agree?", "lists of runs")
-def odd_repetitions(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every list of at least two runs; those of a study, or of one source, are tested together."""
-    for lists in grouped(results.run_lists(), lambda runs: runs[0].get("source")).values():
-        odd_positions = _odd_positions(lists)
-        for index, runs in enumerate(lists):
-            yield _odd_runs_of(runs, odd_positions[index]) if index in odd_positions else None
-
-
-def _odd_positions(lists: Sequence[list[ResultCell]]) -> dict[int, dict[int, float]]:
-    """Return, by the index of the list, the position of each odd run and the mean of the other runs."""
-    tested, samples = [], []
-    for index, runs in enumerate(lists):
-        values = np.array(values_of(runs))
-        if (values > 0).all():
-            tested.append(index)
-            samples.append(Sample(values, resolution=min(run.printed.resolution for run in runs)))
-    positions: dict[int, dict[int, float]] = {}
-    for odd in odd_runs(samples):
-        positions.setdefault(tested[odd.sample], {})[odd.position] = odd.mean_of_others
-    return positions
-
-
-def _odd_runs_of(runs: list[ResultCell], means_of_others: Mapping[int, float]) -> AuditDiagnostic:
-    sentences = []
-    for position, mean_of_others in means_of_others.items():
-        difference = f"{runs[position].value / mean_of_others - 1:+.1%}"
-        sentences.append(
-            f"{runs[position].text}, but the mean of the other runs is {mean_of_others:.5g} ({difference})"
-        )
-    cells = tuple(dict.fromkeys([*(runs[position] for position in means_of_others), *runs]))
-    return AuditDiagnostic(Severity.WARNING, cells, f"{'; '.join(sentences)}. {_ODD}", _BUSY_MACHINE)
 
 
 @check("Is every number in its interval?", "numbers with an interval")

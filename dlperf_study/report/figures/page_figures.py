@@ -99,12 +99,13 @@ def _name_rounds(axes: Axes, middles: dict[str, float], width: Width) -> None:
 
 
 _HISTORY_CAPTION = (
-    "Throughput on each date relative to the first date on which a configuration was measured; bars: 95 % intervals "
-    "over the runs of a date, relative to that first mean. They hold nothing that differs from date to date."
+    "Throughput in each session relative to the first session in which a configuration was measured; bars: 95 % "
+    "intervals over the runs of a session, relative to that first mean. They do not cover the variation between "
+    "sessions."
 )
 #: The height of a panel at least, and how many are next to each other.
 _PANEL_INCHES, _COLUMNS = 1.7, {"page": 2, "column": 1}
-_NO_DATES = "No configuration was measured on two dates."
+_NO_DATES = "No configuration was measured in two sessions."
 
 
 def history(measurements: Sequence[Measurement]) -> Figure:

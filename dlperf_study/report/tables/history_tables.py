@@ -5,7 +5,13 @@ from collections.abc import Iterator, Sequence
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.wording import counted, first_of, level
 from dlperf_study.dataset.history import Measurement, differences_of_most_similar
-from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison, compare_measurements
+from dlperf_study.dataset.measurement_comparison import (
+    HIGHER,
+    LOWER,
+    Change,
+    MeasurementComparison,
+    compare_measurements,
+)
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.metrics.drift import MINIMUM_DATES
@@ -29,22 +35,23 @@ _MOST_NAMED = 6
 #: How many characters of a digest, a commit or a list of variables are shown.
 _SHORT = {"measuring_code": 12, "git_commit": 12, "library_settings": 120, "host": 120}
 WITHIN_DATES = (
-    "Intervals of changes hold what differs from run to run on the two dates, and not what differs from date to date: "
-    "a machine that nobody touched is not equally fast on two days."
+    "The 95 % CI of a change covers the variation between runs of the two sessions, and not the variation between "
+    "sessions: an idle machine is not equally fast on two days."
 )
 DATES_UNKNOWN = (
-    f"How much dates differ is known from {MINIMUM_DATES} earlier ones on: before that nothing is called faster, "
-    "slower or equal."
+    f"The variation between sessions is known from {MINIMUM_DATES} earlier sessions on. With fewer, no throughput is "
+    "called faster, slower or equal, and no speedup higher or lower."
 )
 OVER_DATES = (
-    "Departure: after, relative to the mean of all earlier dates; its interval is that of one further date, and holds "
-    "what differs from date to date. Verdicts are of departures, and all of them are made together (Holm): with a "
-    "probability of at least 95 % none wrongly says faster or slower."
+    "Departure: after / mean of all earlier sessions, with the 95 % CI of one further session. Verdicts are of "
+    "departures, corrected together (Holm): with a probability of at least 95 % none wrongly says faster, slower, "
+    "higher or lower."
 )
 _CHANGE = Heading("Change", "×", numeric=True, interval=True)
 _DEPARTURE = (Heading("Departure", "×", numeric=True, interval=True), Heading("Verdict"))
 _NOT_ENOUGH_RUNS = f"fewer than {MINIMUM_RUNS} completed runs in one of the two, or equal runs: no interval"
-_NO_INTERVAL_OF_DATES = f"an interval over dates needs {MINIMUM_DATES} earlier ones that differ"
+_TOO_FEW_DATES = f"fewer than {MINIMUM_DATES} earlier sessions have this value"
+_EQUAL_DATES = "all earlier sessions have the same value: no interval"
 _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
 NOTHING_RECORDED = (
     "No recorded setting, version or machine differs between them: a change is one of the machine's state, such as "
@@ -67,8 +74,8 @@ def throughput_changes(comparison: MeasurementComparison) -> Table:
 def speedup_changes(comparison: MeasurementComparison) -> Table:
     """Return the speedup of each configuration in both measurements, and what may be said of the change."""
     caption = (
-        "Each speedup is against the baseline of its own measurement: what makes a whole date faster or slower is in "
-        "both and cancels."
+        "Each speedup is against the baseline of its own session, so what makes a whole session faster or slower "
+        "cancels. A speedup is higher or lower if its configuration or its baseline changed."
     )
     speedups = _speedups(comparison.before), _speedups(comparison.after)
     rows = _change_rows(comparison, comparison.speedups, speedups, _NO_INTERVAL_OF_SPEEDUP)
@@ -108,7 +115,7 @@ def condition_changes(comparison: MeasurementComparison) -> Table:
 
 
 def dates(measurements: Sequence[Measurement]) -> Table:
-    """Return the throughput of each configuration on each date.
+    """Return the throughput of each configuration in each session.
 
     ``measurements``: of one study, in order; the last MOST_DATES of them have a column.
     """
@@ -116,9 +123,9 @@ def dates(measurements: Sequence[Measurement]) -> Table:
     rates, rows = [_rates(measurement) for measurement in shown], []
     # Of two dates, the table of the last change has all of it.
     for identity in measurements[-1].throughputs if len(measurements) > 2 else ():
-        cells = [rate.get(identity, Cell.missing("no completed run on that date")) for rate in rates]
+        cells = [rate.get(identity, Cell.missing("no throughput was measured in that session")) for rate in rates]
         rows.append((Cell(labels[identity]), *cells))
-    caption = "In brackets: 95 % intervals over the runs of a date."
+    caption = "In brackets: 95 % intervals over the runs of a session."
     headings = _headings([measurement.begun for measurement in shown], COLUMNS[shown[-1].dataset.rate].unit)
     return Table("dates", "All measurements", caption, headings, tuple(rows))
 
@@ -139,13 +146,14 @@ def _change_rows(
 
 
 def _departure_cells(change: Change) -> tuple[Cell, Cell]:
-    """Return how the last date departs from the earlier ones, and the verdict."""
-    verdict = missing = Cell.missing(_NO_INTERVAL_OF_DATES)
+    """Return how the last session departs from the earlier ones, and the verdict."""
     if change.dates.departure is None:
+        missing = Cell.missing(_TOO_FEW_DATES)
         return missing, missing
-    if change.verdict.word is not None and change.verdict.equal_within is not None:
-        verdict = Cell(verdict_text(change.verdict.word, change.verdict.equal_within))
-    return Cell.of(change.dates.departure.bounded_factor, _NO_INTERVAL_OF_DATES, decision=1), verdict
+    departure = Cell.of(change.dates.departure.bounded_factor, _EQUAL_DATES, decision=1)
+    if change.verdict.word is None or change.verdict.equal_within is None:
+        return departure, Cell.missing(_EQUAL_DATES)
+    return departure, Cell(verdict_text(change.verdict.word, change.verdict.equal_within))
 
 
 def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
@@ -196,12 +204,14 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
     changes = comparison.throughputs
     since = f"From {comparison.before.title} to {comparison.after.title}"
     if _has_departure(changes):
-        dates = f"against {counted(len(comparison.earlier), 'earlier date')}"
+        dates = f"against {counted(len(comparison.earlier), 'earlier session')}"
         sentences = [f"{since}, {dates}, of {counted(len(changes), 'configuration')} {_counts(changes)}."]
         sentences.extend(_verdict_sentences(comparison))
     else:
-        ratios = [(change.identity, change.dates.log_ratio) for change in changes]
-        sentences = [f"{since}, throughput after / before is: {_named(comparison, ratios)}.", DATES_UNKNOWN]
+        labels = labels_of(comparison)
+        named = [f"{labels[change.identity]} {_times(change.dates.log_ratio)}" for change in changes]
+        throughputs = first_of(named, MOST_NAMED, "; ")
+        sentences = [f"{since}, throughput after / before is: {throughputs}.", DATES_UNKNOWN]
     if comparison.conditions:
         differing = listed_columns(change.column for change in comparison.conditions)
         sentences.append(f"What is recorded of the two differs in {differing}.")
@@ -211,24 +221,45 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
 
 
 def _verdict_sentences(comparison: MeasurementComparison) -> Iterator[str]:
-    """Yield which configurations are slower or faster than the earlier dates lead to expect."""
-    for verdict in (SLOWER, FASTER):
-        departures = []
-        for change in comparison.throughputs:
-            if change.verdict.word == verdict and change.dates.departure is not None:
-                departures.append((change.identity, change.dates.departure))
-        if departures:
-            yield f"{verdict.capitalize()}: {_named(comparison, departures)}."
-
-
-def _named(comparison: MeasurementComparison, ratios: Sequence[tuple[str, Estimate]]) -> str:
-    """Return the first of some ratios, each after its configuration."""
+    """Yield which throughputs and speedups departed from earlier sessions; of a speedup, which side of it did."""
     labels = labels_of(comparison)
-    named = []
-    for identity, ratio in ratios:
-        times = value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
-        named.append(f"{labels[identity]} {times}")
-    return first_of(named, MOST_NAMED, "; ")
+    throughputs = {change.identity: change for change in comparison.throughputs}
+    baselines = {
+        entry.configuration.identity: entry.baseline_identity for entry in comparison.after.dataset.plan.entries
+    }
+    for word in (SLOWER, FASTER):
+        named = []
+        for change in comparison.throughputs:
+            if change.verdict.word == word:
+                named.append(f"{labels[change.identity]} {_times(change.dates.departure)}")
+        if named:
+            yield f"{word.capitalize()}: {first_of(named, MOST_NAMED, '; ')}."
+    for word in (LOWER, HIGHER):
+        named = []
+        for change in comparison.speedups:
+            if change.verdict.word == word:
+                sides = f"its throughput {_outcome(throughputs[change.identity])}"
+                baseline = baselines[change.identity]
+                # A selection may leave its baseline out.
+                if baseline in throughputs:
+                    sides += f"; its baseline {labels[baseline]} {_outcome(throughputs[baseline])}"
+                named.append(f"{labels[change.identity]} {_times(change.dates.departure)} ({sides})")
+        if named:
+            yield f"Speedup {word}: {first_of(named, MOST_NAMED, '; ')}."
+
+
+def _outcome(change: Change) -> str:
+    """Return the verdict on a throughput with its ratio: ``slower, 0.65× [0.60, 0.70]``."""
+    word, equal_within = change.verdict.word, change.verdict.equal_within
+    verdict = "no verdict" if word is None or equal_within is None else verdict_text(word, equal_within)
+    return f"{verdict}, {_times(change.dates.departure or change.dates.log_ratio)}"
+
+
+def _times(ratio: Estimate | None) -> str:
+    """Return a ratio with its interval."""
+    if ratio is None:
+        return ""
+    return value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
 
 
 def nothing_in_common(comparison: MeasurementComparison) -> str:

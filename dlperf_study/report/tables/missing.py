@@ -1,25 +1,31 @@
 """Why a value is missing: every dash in a table has its reason."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
 from dlperf_study.core.wording import counted
+from dlperf_study.dataset.configuration_table import Measurements, StepParts
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, Source
-from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE
+from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, excess, throughput_ratio
 from dlperf_study.metrics.metric import not_measured_by_program, not_measured_in_run, only_in_tokens
-from dlperf_study.metrics.outcome import completed_of
-from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.metrics.outcome import completed_of, counted_of
+from dlperf_study.metrics.statistics import MINIMUM_RUNS, NoInterval
 from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import BLOCKS, Outcome
 
-#: A program of the user has no rate without an amount of work.
 _TOO_FEW_PARTS = f"fewer than {MINIMUM_RUNS} rounds measured the parts of a step of both it and its {{}}: no interval"
+_TOO_FEW_ROUNDS_OF_BUBBLE = (
+    f"fewer than {MINIMUM_RUNS} rounds have runs of all numbers of micro-batches that it is estimated from: no interval"
+)
+_NOT_OF_BOTH = "it was not measured of both"
+_ONLY_IN_SAMPLES = "its rate is known in samples/s, and not in tokens/s"
+#: An earlier version may have made the table.
+_NOT_IN_TABLE = "the table of configurations has no interval of it"
+#: A program of the user has no rate without an amount of work.
 _NO_RATE = "its completed runs have no rate; the study of a program gives it by samples_per_step or tokens_per_step"
 
 
@@ -90,7 +96,7 @@ def explain_unmeasured(dataset: Dataset, row: Any, with_messages: bool = True) -
     if in_tokens := only_in_tokens(_Gap(dataset, row)):
         return in_tokens
     if row.runs_completed:
-        return _NO_RATE
+        return _ONLY_IN_SAMPLES if not is_missing(row.throughput) else _NO_RATE
     runs = runs.loc[runs["outcome"] != Outcome.COMPLETED, ["outcome", "reason"]]
     failures = []
     for outcome, reason in zip(runs["outcome"], runs["reason"], strict=True):
@@ -99,79 +105,100 @@ def explain_unmeasured(dataset: Dataset, row: Any, with_messages: bool = True) -
 
 
 def explain_missing_interval(dataset: Dataset, row: Any, column: str, denominator: Denominator | None = None) -> str:
-    """Return why the value in a column, or its ratio to a baseline or reference, has no interval."""
+    """Return why the value in a column, or its ratio to a baseline or reference, has no interval.
+
+    The estimate of the value is made again, by the functions that made the table, and has the reason.
+    """
     if denominator is None and column not in dataset.runs:
         # It is computed from several configurations: a diagnostic has the reason.
         return "; ".join(_Gap(dataset, row).messages(column))
-    if denominator is not None and dataset.plan.order == BLOCKS:
-        return "a study in blocks has no interval of a ratio, however many runs it has"
-    if row.runs_completed < MINIMUM_RUNS:
-        return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
     if denominator is None:
-        return _explain_missing_interval_of_mean(_of_completed_runs(dataset, row.identity, column))
-    identities = row.identity, getattr(row, f"{denominator}_identity")
-    is_of_parts = column.endswith("_difference_seconds")
-    if is_of_parts and not dataset.plan.ingested_from and len(_rounds_with_parts(dataset, identities)) < MINIMUM_RUNS:
-        return _TOO_FEW_PARTS.format(denominator)
-    rounds, of_denominator = (_of_completed_runs(dataset, identity, "round") for identity in identities)
-    if len(of_denominator) < MINIMUM_RUNS:
-        return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
-    common_rounds = {*rounds.dropna()} & {*of_denominator.dropna()}
-    is_in_rounds = rounds.notna().any() and of_denominator.notna().any()
-    if is_in_rounds and len(common_rounds) < MINIMUM_RUNS:
-        return (
-            f"{counted(len(common_rounds), 'round')} with a run of both it and its {denominator}: an interval of their "
-            f"ratio needs {MINIMUM_RUNS}; the ratio itself is of all their runs"
-        )
-    if len(common_rounds) < MINIMUM_RUNS and not dataset.plan.ingested_from:
-        return (
-            f"fewer than {MINIMUM_RUNS} rounds have a run of both it and its {denominator}: what a machine does "
-            "between blocks of runs can't be told from the configurations"
-        )
-    return f"runs of it or of its {denominator} are equal, or differ by the same in every round: no interval"
+        return _explain_mean_without_interval(dataset, row, column)
+    if row.runs_completed < MINIMUM_RUNS and dataset.plan.order != BLOCKS:
+        return _few_runs(row)
+    if column.endswith("_difference_seconds"):
+        parts = _step_parts(dataset.whole or dataset).differences(dataset.plan.by_identity[row.identity])
+        estimate = parts.get(column.replace("_difference_seconds", "_seconds"))
+        return _explain_parts_without_interval(estimate.reason if estimate else None, denominator)
+    return _explain_ratio_without_interval(dataset, row, denominator)
 
 
-def _rounds_with_parts(dataset: Dataset, identities: Iterable[str]) -> set[Any]:
-    """Return the rounds in which the parts of a step of all these were measured: some runs train alone on purpose."""
-    rounds = []
-    for identity in identities:
-        has_parts = _of_completed_runs(dataset, identity, "broken_down_step_seconds").notna()
-        rounds.append({*_of_completed_runs(dataset, identity, "round")[has_parts].dropna()})
-    return set.intersection(*rounds)
+def _explain_mean_without_interval(dataset: Dataset, row: Any, column: str) -> str:
+    measurements = _measurements(dataset.whole or dataset)
+    if row.runs_completed < MINIMUM_RUNS:
+        return _few_runs(row)
+    if not measurements.values(row.identity, column).size:
+        return _NOT_IN_TABLE
+    match measurements.estimate(row.identity, column).reason:
+        case NoInterval.FEW_VALUES:
+            return f"fewer than {MINIMUM_RUNS} of the runs that give its interval have this value: no interval"
+        case NoInterval.EQUAL_VALUES:
+            return "all its runs have this very value: no interval"
+    return _NOT_IN_TABLE
 
 
-def _of_completed_runs(dataset: Dataset, identity: str, column: str) -> pd.Series:
-    """Return what a column has of the completed runs of a configuration."""
-    study = dataset.whole or dataset
-    return study.runs[column].iloc[_completed_positions(study).get(identity, [])]
+def _explain_ratio_without_interval(dataset: Dataset, row: Any, role: Denominator) -> str:
+    throughputs = dataset.throughputs
+    entry = dataset.plan.by_identity[row.identity]
+    denominator_identity = str(entry.denominator(role))
+    if not {row.identity, denominator_identity} <= throughputs.keys():
+        return _ratio_obstacle(dataset, row, role) or _NOT_IN_TABLE
+    numerator, other = throughputs[row.identity], throughputs[denominator_identity]
+    reason = throughput_ratio(entry, role, throughputs).reason
+    if reason is NoInterval.FEW_ROUNDS and dataset.plan.order == BLOCKS:
+        return "a study in blocks has no interval of a ratio, however many runs it has"
+    match reason:
+        case NoInterval.FEW_VALUES | NoInterval.FEW_ROUNDS if other.values.size < MINIMUM_RUNS:
+            return f"fewer than {MINIMUM_RUNS} completed runs of its {role} have a rate: no interval"
+        case NoInterval.FEW_VALUES:
+            return f"fewer than {MINIMUM_RUNS} of its runs have a rate: no interval"
+        case NoInterval.FEW_ROUNDS:
+            count = numerator.within_rounds(other).size
+            return (
+                f"{counted(count, 'round')} with a run of both it and its {role}: an interval of their ratio needs "
+                f"{MINIMUM_RUNS}; the ratio itself is of all their runs"
+            )
+        case NoInterval.EQUAL_VALUES if numerator.rounds is None or other.rounds is None:
+            return f"all runs of it or of its {role} have the same value: no interval"
+        case NoInterval.EQUAL_VALUES:
+            return f"it and its {role} differ by the same in every round: no interval"
+    return _NOT_IN_TABLE
+
+
+def _explain_parts_without_interval(reason: NoInterval | None, role: Denominator) -> str:
+    match reason:
+        case NoInterval.FEW_ROUNDS | NoInterval.FEW_VALUES:
+            return _TOO_FEW_PARTS.format(role)
+        case NoInterval.EQUAL_VALUES:
+            return f"the parts of a step of it and its {role} differ by the same in every round: no interval"
+    return _NOT_IN_TABLE
+
+
+def _few_runs(row: Any) -> str:
+    return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
 
 
 @kept_with_dataset
-def _completed_positions(dataset: Dataset) -> Mapping[Any, list[int]]:
-    """Return where in the table of runs the completed ones of each configuration are."""
-    positions = defaultdict[Any, list[int]](list)
-    for position, (identity, outcome) in enumerate(zip(dataset.runs["identity"], dataset.runs["outcome"], strict=True)):
-        if outcome == Outcome.COMPLETED:
-            positions[identity].append(position)
-    return positions
+def _measurements(dataset: Dataset) -> Measurements:
+    """Return the means over runs that the table of configurations has."""
+    return Measurements(completed_of(dataset.runs), counted_of(dataset.runs), dataset.looks)
 
 
-def _explain_missing_interval_of_mean(values: pd.Series) -> str:
-    """Return why the mean of the values of some runs has no interval."""
-    if values.count() < MINIMUM_RUNS:
-        return f"fewer than {MINIMUM_RUNS} of its runs have this value: no interval"
-    return "all its runs have this very value: no interval"
+@kept_with_dataset
+def _step_parts(dataset: Dataset) -> StepParts:
+    """Return the comparisons of parts of steps that the table of configurations has."""
+    return StepParts(dataset.plan, counted_of(dataset.runs), (), dataset.looks)
 
 
 def _ratio_obstacle(dataset: Dataset, row: Any, denominator: Denominator) -> str:
-    """Return why a row has no ratio; empty if the cause is not its baseline or reference."""
+    """Return why a row has no ratio; empty if both have a rate."""
     denominator_row = _denominator_row(dataset, row, denominator)
     if denominator_row is None:
         return f"no {denominator} is declared"
     if denominator == "baseline" and not dataset.plan.has_speedups:
         return "no configuration has another one as its baseline"
     if not is_missing(getattr(denominator_row, dataset.rate)):
-        return ""
+        return explain_unmeasured(dataset, row) if is_missing(getattr(row, dataset.rate)) else ""
     reason = explain_unmeasured(dataset, denominator_row)
     return f"its {denominator} {denominator_row.identity} has no value: {reason}"
 
@@ -179,20 +206,22 @@ def _ratio_obstacle(dataset: Dataset, row: Any, denominator: Denominator) -> str
 def _difference_obstacle(dataset: Dataset, row: Any, needs_verdict: bool) -> str:
     if is_missing(row.relative_throughput):
         return _ratio_obstacle(dataset, row, "reference")
-    reference = _denominator_row(dataset, row, "reference")
-    if reference is not None and reference.global_batch != row.global_batch:
-        return "its reference has a different global batch, so a step is different work"
-    has_parts = reference is not None and not is_missing(reference.broken_down_step_seconds)
-    has_parts = has_parts and not is_missing(row.broken_down_step_seconds)
-    if has_parts and dataset.rate == "token_throughput" and is_missing(row.computation_difference_seconds):
+    entry, parts = dataset.plan.by_identity[row.identity], _step_parts(dataset.whole or dataset)
+    if not parts.is_same_work(entry):
+        reference = _denominator_row(dataset, row, "reference")
+        if reference.global_batch != row.global_batch:
+            return "its reference has a different global batch, so a step is different work"
         return "its reference trains another number of tokens in a step, so a step is different work"
-    if row.verdict in (NOT_DISTINGUISHABLE, EQUAL) and needs_verdict:
-        return "neither is faster, as far as these runs tell"
-    if is_missing(row.verdict) and needs_verdict:
+    if not needs_verdict:
+        return _NOT_OF_BOTH
+    if is_missing(row.verdict):
         return explain_missing_interval(dataset, row, "relative_throughput", "reference")
-    if not is_missing(row.computation_difference_seconds):
-        return _TOO_FEW_PARTS.format("reference")
-    return "it was not measured of both"
+    if row.verdict in (NOT_DISTINGUISHABLE, EQUAL):
+        return "neither is faster, as far as these runs tell"
+    deciding = parts.differences(entry).get(excess("computation_seconds", "exposed_seconds"))
+    if deciding is not None and deciding.error is None:
+        return _explain_parts_without_interval(deciding.reason, "reference")
+    return _NOT_OF_BOTH
 
 
 def _denominator_row(dataset: Dataset, row: Any, denominator: Denominator) -> Any:

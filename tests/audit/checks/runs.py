@@ -40,14 +40,6 @@ CASES: Cases = {
         "without runs": ("", [_deviation("1.2")]),
         "of one run": ("", [rate("100.4"), *runs(["100.1"]), _deviation("1.2")]),
     },
-    "odd_repetitions": {
-        "runs that agree": (".", runs(["397.44", "397.64", "398.05", "398.98"])),
-        "a slow run": ("W", [rate("4386.9"), *runs(["4038.81", "4390.1", "4386.9", "4380.0"])]),
-        "one run": ("", runs(["397.44"])),
-        "of no table": ("W", [row | {"runs_of": None} for row in runs(["100", "101", "150"])]),
-        "slow runs": ("W", runs(["0.40", "0.41", "0.40", "0.60"])),
-        "a median of nothing": (".", runs(["0", "0", "0", "5"])),
-    },
     "interval": {
         **{
             f"from {low} to {high}": (".", [rate("395.0", low=low, high=high)])

@@ -1,12 +1,20 @@
-"""A dash in a table of runs has the reason why the number is missing, where that is known."""
+"""A dash has the reason why the number, or its interval, is missing."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.metric import not_measured_in_run
-from dlperf_study.report.tables.missing import explain_missing_of_run
+from dlperf_study.metrics.statistics import Estimate, NoInterval, Sample
+from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_missing_of_run
 from dlperf_study.study.program import OWN_PROGRAM
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
+
+OTHER, TWO = (configuration(framework=name, devices_per_node=2) for name in ("torch_ddp", "paddle_collective"))
+EQUAL_RUNS = Recipe(noise=0.0)
 
 RUN = {
     "repetition": 1,
@@ -45,3 +53,134 @@ def test_what_a_program_of_the_user_does_not_measure_is_not_explained_by_what_it
     assert explain_missing_of_run(program, "load_balance") == not_measured_in_run(program)
     assert not not_measured_in_run(SimpleNamespace(**RUN))
     assert not not_measured_in_run(SimpleNamespace(outcome="completed"))
+
+
+def measured(paths, of_other=(), of_two=(), two=TWO):
+    """Return a study of two frameworks on two devices, and the row of the one that is compared with the other."""
+    planned = [Planned(OTHER, *of_other), Planned(two, *of_two)]
+    write_study(paths, [replace(item, reference=OTHER) for item in planned])
+    dataset = collect(paths)
+    return dataset, dataset.configuration_rows[two.identity]
+
+
+def interval_reason(measured_study, column, role=None):
+    dataset, row = measured_study
+    return explain_missing_interval(dataset, row, column, role)
+
+
+def test_two_runs_have_no_interval(paths):
+    study = measured(paths, of_two=(Recipe(), 2))
+    expected = "2 completed runs: an interval needs 3"
+    assert interval_reason(study, "throughput") == expected
+    for column, role in (("speedup", "baseline"), ("computation_difference_seconds", "reference")):
+        assert interval_reason(study, column, role) == expected
+
+
+def test_a_value_that_two_of_three_runs_have_has_no_interval(paths):
+    study = measured(paths, two=replace(TWO, breakdown_from=2))
+    assert interval_reason(study, "computation_seconds").startswith("fewer than 3 of the runs")
+    reason = interval_reason(study, "computation_difference_seconds", "reference")
+    assert reason.startswith("fewer than 3 rounds measured the parts of a step of both it and its reference")
+
+
+def test_runs_that_differ_are_never_called_equal(paths):
+    """Values of 0, 0, 0, 0, none and 5.17 of runs that are precise."""
+    dataset, row = measured(paths, of_two=(Recipe(noise=0.001), 6))
+    runs = dataset.runs.copy()
+    runs.loc[runs["identity"] == TWO.identity, "jitter_seconds"] = [0.0, 0.0, 0.0, 0.0, np.nan, 5.17]
+    plan = replace(dataset.plan, precision=0.5, max_repeats=12)
+    changed = replace(dataset, runs=runs, plan=plan)
+    assert "very value" not in explain_missing_interval(changed, row, "jitter_seconds")
+
+
+def test_equal_runs_have_no_interval(paths):
+    study = measured(paths, (EQUAL_RUNS, 3), (EQUAL_RUNS, 3))
+    assert interval_reason(study, "throughput") == "all its runs have this very value: no interval"
+    expected = "it and its baseline differ by the same in every round: no interval"
+    assert interval_reason(study, "speedup", "baseline") == expected
+    parts = interval_reason(study, "computation_difference_seconds", "reference")
+    assert parts == f"the parts of a step of {expected.replace('baseline', 'reference')}"
+
+
+def test_runs_of_fewer_than_three_common_rounds_have_no_interval_of_a_ratio(paths):
+    dataset, row = measured(paths, of_two=(Recipe(order="by hand"), 3))
+    assert explain_missing_interval(dataset, row, "speedup", "baseline").startswith("0 rounds with a run of both")
+    blocks = replace(dataset, plan=replace(dataset.plan, order="blocks"))
+    assert explain_missing_interval(blocks, row, "speedup", "baseline").startswith("a study in blocks has no interval")
+
+
+def test_a_baseline_of_two_runs_gives_no_interval_of_a_ratio(paths):
+    study = measured(paths, of_other=(Recipe(), 2))
+    expected = "fewer than 3 completed runs of its baseline have a rate: no interval"
+    assert interval_reason(study, "speedup", "baseline") == expected
+
+
+def test_equal_and_few_rates_of_logs_have_no_interval_of_a_ratio(paths):
+    """Runs of logs are in no rounds."""
+    dataset, row = measured(paths, of_two=(EQUAL_RUNS, 3))
+    logs = replace(dataset, plan=replace(dataset.plan, ingested_from="logs"))
+    expected = "all runs of it or of its baseline have the same value: no interval"
+    assert explain_missing_interval(logs, row, "speedup", "baseline") == expected
+    runs = dataset.runs.copy()
+    is_second = (runs["identity"] == TWO.identity) & (runs["repetition"] > 2)
+    runs.loc[is_second, "throughput"] = np.nan
+    expected = "fewer than 3 of its runs have a rate: no interval"
+    assert explain_missing_interval(replace(logs, runs=runs), row, "speedup", "baseline") == expected
+
+
+def test_an_interval_that_an_older_table_has_not_is_not_explained_by_its_runs(paths):
+    study = measured(paths)
+    for column, role in (
+        ("throughput", None),
+        ("speedup", "baseline"),
+        ("computation_difference_seconds", "reference"),
+    ):
+        assert interval_reason(study, column, role) == "the table of configurations has no interval of it"
+
+
+def test_a_part_that_one_of_both_did_not_measure_has_no_difference(paths):
+    dataset, row = measured(paths, two=replace(TWO, computation_steps=0))
+    assert explain_missing(dataset, row, "computation_difference_seconds") == "it was not measured of both"
+    for column in ("computation_seconds", "exposed_seconds", "jitter_seconds", "load_balance"):
+        assert explain_missing(dataset, row, column) == "computation without exchange was not measured", column
+
+
+def test_a_difference_of_equal_parts_is_not_explained_by_a_lack_of_rounds(paths):
+    """Steps differ, and computation exceeds exposed communication by the same in every round."""
+    dataset, row = measured(paths, (EQUAL_RUNS, 3), (EQUAL_RUNS, 3))
+    changed = row._replace(verdict="slower", difference_lies_in=None)
+    reason = explain_missing(dataset, changed, "difference_lies_in")
+    assert reason == "the parts of a step of it and its reference differ by the same in every round: no interval"
+
+
+def test_numbers_of_an_exchange_that_was_not_measured_alone_say_so(paths):
+    dataset, row = measured(paths, two=replace(TWO, exchange_steps=0))
+    for column in ("exchange_latency_seconds", "exchange_bandwidth", "bus_bandwidth", "overlap"):
+        assert explain_missing(dataset, row, column) == "the exchange alone was not measured", column
+
+
+def test_an_exchange_of_another_kind_has_no_bus_bandwidth(paths):
+    dataset, row = measured(paths, of_two=(Recipe(exchange="synchronous_push_pull"), 3))
+    assert explain_missing(dataset, row, "bus_bandwidth") == "defined for an all-reduce only"
+    assert explain_missing(dataset, row, "exchange_latency_seconds").startswith("exchanges of one kind in three sizes")
+
+
+def test_ranks_that_wait_inside_their_computation_have_no_jitter(paths):
+    dataset, row = measured(paths, two=replace(TWO, classifier="sharded"))
+    expected = "ranks wait for each other inside their computation"
+    assert explain_missing(dataset, row, "jitter_seconds") == expected
+    assert explain_missing(dataset, row, "overlap") == f"{expected}, so the waiting for jitter is not known"
+
+
+@pytest.mark.parametrize(
+    ("estimate", "reason"),
+    [
+        (Estimate.of([1.0, 2.0]), NoInterval.FEW_VALUES),
+        (Estimate.of([1.0, 1.0, 1.0]), NoInterval.EQUAL_VALUES),
+        (Estimate.of([1.0, 1.1, 1.2]), None),
+        (Estimate.of([1.0, 1.1, 1.2]).minus(Estimate.of([1.0])), NoInterval.FEW_VALUES),
+        (Sample(np.ones(3), np.arange(3.0)).minus(Sample(np.ones(3), np.arange(1.0, 4.0))), NoInterval.FEW_ROUNDS),
+    ],
+)
+def test_an_estimate_without_an_error_has_the_reason(estimate, reason):
+    assert (estimate.reason, estimate.error is None) == (reason, reason is not None)
