@@ -14,14 +14,14 @@ after a stall. They are looked for in seconds per sample, because stalls add up 
 5. What is neither slow nor fast has levels: see ``rate_levels``. Slower levels at its beginning are start-up.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, elements, median, running_median
 from dlperf_study.core.wording import counted, guessed
-from dlperf_study.metrics.rate_levels import Behaviour, behaviour_of, levels_of, separate_levels, startup_lines
+from dlperf_study.metrics.rate_levels import Behaviour, Level, behaviour_of, levels_of, separate_levels, startup_lines
 from dlperf_study.metrics.statistics import DEVIATIONS, median_deviation, median_error
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS, Answer, Steadiness, steadiness_of_usual
 from dlperf_study.readers.parsed_log import cumulative_steps
@@ -130,10 +130,7 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     levels = levels_of(usual_seconds) if usual.any() else ()
     separate = separate_levels(usual_seconds, levels)
     behaviour = behaviour_of(usual_seconds, levels, startup > 0)
-    level_rates, usual_steps = [], steps[usual]
-    for level in levels:
-        first, last = int(usual_steps[level.first]), int(usual_steps[level.end - 1])
-        level_rates.append(LevelRate(1 / level.seconds, first, last))
+    level_rates = tuple(_level_rates(levels, steps[usual]))
     if levels and not separate and (slower := startup_lines(levels)):
         startup = int(np.flatnonzero(usual)[slower])
         usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
@@ -148,19 +145,16 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     after &= np.concatenate(([False], stalled[:-1]))
     fast &= far
     started = np.arange(rates.size) >= startup
-    kept = started & ~(stalled | fast | after)
-    slow_lines = int(np.count_nonzero(slow & ~stalled))
-    reasons = tuple(_reasons(steps, startup, stalls, slow_lines, fast.sum(), after.sum(), result))
-    return SteadyPart(
-        _window(positions, rates, kept, reasons),
-        startup,
-        stalls,
-        result,
-        behaviour,
-        tuple(level_rates),
-        bool(separate),
-        _window(positions, rates, started, ()).wall_rate,
-    )
+    reasons = _reasons(steps, startup, stalls, (slow & ~stalled).sum(), fast.sum(), after.sum(), result)
+    window = _window(positions, rates, started & ~(stalled | fast | after), tuple(reasons))
+    rate_of_all = _window(positions, rates, started, ()).wall_rate
+    return SteadyPart(window, startup, stalls, result, behaviour, level_rates, bool(separate), rate_of_all)
+
+
+def _level_rates(levels: Sequence[Level], steps: Integers) -> Iterator[LevelRate]:
+    """Yield the rates of levels of lines at these steps."""
+    for level in levels:
+        yield LevelRate(1 / level.seconds, int(steps[level.first]), int(steps[level.end - 1]))
 
 
 def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Mask, Floats]:

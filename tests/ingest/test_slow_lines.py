@@ -1,8 +1,10 @@
 """Slow lines of a log: stalls are left out and said to be, and lines that are training stay in the throughput."""
 
+import gzip
+
 import pytest
 
-from tests.ingest.conftest import declare, elapse_lines, slow_down
+from tests.ingest.conftest import SAMPLES, declare, elapse_lines, slow_down
 
 STEPS = 400
 SLOW = (14, 19, 20, 52, 61, 98, 101, 130, 166, 171, 190, 214, 233, 235, 280, 301, 312, 344, 370, 399)
@@ -58,3 +60,12 @@ def test_fast_lines_count_unless_they_are_three_times_as_fast(folder, ingested):
     assert run.throughput == pytest.approx(350 / 0.975, rel=0.003)
     assert "too fast: 1 line" in run.steady_window
     assert warnings == []
+
+
+def test_the_validation_and_the_epochs_of_a_real_log_are_left_out_with_both_throughputs(folder, ingested, snapshot):
+    declare(folder, devices_per_node=8, precision="amp")
+    (folder / "run_1.log").write_bytes(gzip.decompress((SAMPLES / "plsc_2_2_complete_real.log.gz").read_bytes()))
+    diagnostics = ingested().diagnostics
+    [warning] = diagnostics.loc[diagnostics["subject"] == "throughput", "message"]
+    assert warning.startswith("7500.04 samples/s without 87 lines, 6438.25 with them: ")
+    assert warning == snapshot
