@@ -12,7 +12,7 @@ import pandas as pd
 from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
 from dlperf_study.dataset.tables import GrowingFrame
-from dlperf_study.dataset.target_precision import looks_that_ended_measuring
+from dlperf_study.dataset.target_precision import looks_of, looks_that_ended_measuring
 from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, summarised, values_of
 from dlperf_study.metrics.comparison import (
     PARTS,
@@ -58,16 +58,12 @@ def configurations_table(
     """
     counted = counted_of(runs)
     throughputs, rate = throughputs_of(runs, plan), rate_column(counted, plan)
-    looks = max((sample.looks for sample in throughputs.values()), default=1)
+    looks = looks_of(throughputs)
     measurements = Measurements(completed_of(runs), counted, looks)
     kinds_of_device = _kinds_of_device(runs)
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
-    decided = _verdicts(
-        plan,
-        {"baseline": speedups.logarithms, "reference": relative_throughputs.logarithms},
-        disturbed_configurations(runs),
-    )
+    decided = _verdicts(plan, speedups, relative_throughputs, disturbed_configurations(runs))
     parts = StepParts(plan, counted, uneven, looks)
     bubble_of = bubbles(plan.entries, counted, rounds_of(counted, plan))
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
@@ -235,12 +231,16 @@ def _ratios(plan: Plan, entries: Iterable[Entry], role: Denominator, throughputs
 
 
 def _verdicts(
-    plan: Plan, ratios: Mapping[Denominator, Mapping[str, Estimate]], disturbed: Collection[str]
+    plan: Plan, speedups: _Ratios, relative_throughputs: _Ratios, disturbed: Collection[str]
 ) -> dict[Denominator, dict[str, Verdict]]:
     """Return the verdicts of each role by identity; all those of the study are made together.
 
     A configuration with the same baseline and reference is compared once. No outcome is claimed of ``disturbed`` ones.
     """
+    ratios: dict[Denominator, Mapping[str, Estimate]] = {
+        "baseline": speedups.logarithms,
+        "reference": relative_throughputs.logarithms,
+    }
     pairs: dict[Denominator, dict[str, str]] = {role: {} for role in ratios}
     compared: dict[str, Estimate] = {}
     without_outcome: set[str] = set()

@@ -29,7 +29,7 @@ from dlperf_study.dataset.run_table import (
 )
 from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_diagnostics, with_problems
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
-from dlperf_study.dataset.target_precision import precision_diagnostics
+from dlperf_study.dataset.target_precision import looks_of, precision_diagnostics
 from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batches, read_nccl_reports
 from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
@@ -87,7 +87,7 @@ class Dataset:
     @property
     def looks(self) -> int:
         """How many looks the intervals are corrected for: see ``Estimate``."""
-        return max((sample.looks for sample in self.throughputs.values()), default=1)
+        return looks_of(self.throughputs)
 
     @cached_property
     def serious_diagnostics(self) -> list[SeriousDiagnostic]:

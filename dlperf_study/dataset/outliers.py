@@ -10,7 +10,7 @@ from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.outcome import completed_of
 
 #: The subjects of warnings about a run that may be the cause of a low throughput.
-CAUSES = ("busy_cores", "foreign_processes", "gpu_utilisation", "clock_limited_share", "sm_clock")
+CAUSES = ("background_cores", "foreign_processes", "gpu_utilisation", "clock_limited_share", "sm_clock")
 #: A run that is slower than each undisturbed run by a smaller share is no outlier.
 MIN_SLOWDOWN = 0.05
 #: With fewer undisturbed runs nothing is known of how runs differ.

@@ -113,6 +113,11 @@ def looks_that_ended_measuring(plan: Plan, samples: Mapping[str, Sample]) -> int
     return len(looks) if is_look and not too_wide(plan, corrected) else 1
 
 
+def looks_of(samples: Mapping[str, Sample]) -> int:
+    """Return for how many looks the intervals of a study are corrected."""
+    return max((sample.looks for sample in samples.values()), default=1)
+
+
 def rounds_of_all(plan: Plan, samples: Mapping[str, Sample]) -> int:
     """Return how many rounds every measured throughput and ratio has at least; 0 if nothing is measured."""
     counts = []

@@ -134,8 +134,7 @@ class RankLogWriter:
         ``peak_memory``: bytes by name, of the training window. ``planted`` is of the self-test only.
         ``cpu_limit``: what was counted in the training window of a rank that may use a share of the cores only.
         ``computation_obstacle``: why no step can be done without its exchange.
-        ``calibration``: of the loop before and after the training window. ``background_cores``: that others used on
-        this node during the windows, where this rank looked and can see it.
+        ``calibration``: of the loop before and after the training window. ``background_cores``: see ``EndLine``.
         """
         line: EndLine = {
             "kind": "end",
@@ -148,17 +147,15 @@ class RankLogWriter:
         }
         if loss_scaling:
             line["loss_scale"] = loss_scaling.scale
-        if planted is not None:
-            line["planted"] = planted
-        if background_cores is not None:
-            line["background_cores"] = background_cores
-        if calibration is not None:
-            line["calibration"] = calibration
-        if cpu_limit is not None:
-            line["cpu_limit"] = cpu_limit
-        if computation_obstacle:
-            line["computation_obstacle"] = computation_obstacle
-        self._lines.append(line)
+        optional = {
+            "planted": planted,
+            "cpu_limit": cpu_limit,
+            "computation_obstacle": computation_obstacle or None,
+            "calibration": calibration,
+            "background_cores": background_cores,
+        }
+        known = {name: value for name, value in optional.items() if value is not None}
+        self._lines.append(cast(EndLine, {**line, **known}))
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""

@@ -70,7 +70,7 @@ def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) 
 def of_itself(runs: int) -> Estimate:
     """Return what a configuration differs from itself: nothing, whatever its runs were; below 3 without an interval."""
     if runs < MINIMUM_RUNS:
-        return Estimate(0.0, rounds=runs, reason=NoInterval.FEW_VALUES)
+        return Estimate(0.0, None, runs - 1, runs, reason=NoInterval.FEW_VALUES)
     return Estimate(0.0, 0.0, runs - 1, runs)
 
 

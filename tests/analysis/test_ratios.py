@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from benchmarks.coverage import run_row
-from benchmarks.false_statements import Setting
+from benchmarks.coverage import plan_of
+from benchmarks.sessions import run_row
 from dlperf_study.core.errors import BaselineError
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.tables import frame_of_rows
@@ -95,7 +97,13 @@ def test_a_verdict_that_holds_alone_may_not_hold_among_many():
 @pytest.mark.parametrize(("baselines", "word"), [(1, "faster"), (2, "not distinguishable")])
 def test_verdicts_on_several_baselines_are_made_together(baselines, word):
     """Each ratio has a p-value of 3 %: enough for one verdict of a study, and not for each of two."""
-    plan = Setting(2 * baselines, baselines).plan(order_seed=0)
+    plan = plan_of(2 * baselines, 3, order_seed=0)
+    entries = plan.entries
+    grouped = []
+    for position, entry in enumerate(entries):
+        baseline = entries[position % baselines].configuration.identity
+        grouped.append(replace(entry, baseline_identity=baseline, reference_identity=None))
+    plan = replace(plan, entries=tuple(grouped))
     rows = []
     for entry in plan.entries:
         logarithms = [0.0] * 3 if entry.is_baseline else [0.1 - 0.0307, 0.1, 0.1 + 0.0307]

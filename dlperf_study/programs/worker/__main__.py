@@ -20,9 +20,8 @@ from dlperf_study.programs.frameworks._base import (
     Trainer,
     computation_obstacle,
 )
-from dlperf_study.programs.worker.background_load import BackgroundLoad
-from dlperf_study.programs.worker.calibration import calibration, timed_calibration
 from dlperf_study.programs.worker.feed import Feed
+from dlperf_study.programs.worker.machine_state import MachineState
 from dlperf_study.programs.worker.planted import plant_slowdown, planted_wait
 from dlperf_study.programs.worker.resources import CpuMeter, MemoryMeter, limit_memory
 from dlperf_study.programs.worker.warmup import first_steps, training_steps, warm_up
@@ -80,19 +79,18 @@ def measure_windows(
         cpu_group = limited_group(configuration.cpu_limit) if configuration.cpu_limit else None
         description = trainer.description() | first_steps(trainer, feed, configuration)
         log.begin(trainer, description, configuration)
-        warmup = warm_up(trainer, feed, configuration)
-        log.window(warmup)
+        log.window(warmup := warm_up(trainer, feed, configuration))
         steps = training_steps(trainer, configuration, warmup)
         before, after = of_run.computation_halves(steps)
-        others = BackgroundLoad() if trainer.rank % configuration.devices_per_node == 0 else None
+        machine = MachineState(configuration, trainer.rank)
         for window in computation_window(trainer, feed, COMPUTATION_BEFORE, before):
             log.window(window)
             settle_in(feed.train, feed)
         memory, cpu = MemoryMeter(framework.allocator), CpuMeter(cpu_group) if cpu_group else None
-        calibration_before = timed_calibration()
+        machine.calibrate()
         log.window(training_window(trainer, feed, steps))
-        peak_memory, cpu_counts = memory.peaks(), cpu.counts() if cpu else None
-        drain, calibration_after = trainer.settle(), timed_calibration()
+        peak_memory, cpu_counts, drain = memory.peaks(), cpu.counts() if cpu else None, trainer.settle()
+        machine.calibrate()
         checksum = trainer.parameter_checksum()
         for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
             log.window(window)
@@ -100,13 +98,9 @@ def measure_windows(
             log.window(window)
         for window in input_window(trainer, feed, of_run.input_steps):
             log.window(window)
-        background_cores = others.cores() if others else None
         ended: dict[str, Any] = {"loss_scaling": trainer.loss_scaling(), "planted": planted_wait(trainer)}
         ended |= {"cpu_limit": cpu_counts, "computation_obstacle": computation_obstacle(trainer)}
-        ended |= {
-            "background_cores": background_cores,
-            "calibration": calibration(calibration_before, calibration_after),
-        }
+        ended |= {"calibration": machine.calibration, "background_cores": machine.background_cores()}
         log.end(initial_checksum, checksum, drain, peak_memory, **ended)
     finally:
         log.write()

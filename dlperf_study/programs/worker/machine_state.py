@@ -1,4 +1,4 @@
-"""The background load of a node while the windows of a run are measured."""
+"""What a rank notes of its machine: the background load during its windows, and how fast a fixed loop is."""
 
 import os
 import time
@@ -7,6 +7,37 @@ from contextlib import suppress
 
 from dlperf_study.core.background_load import PROC, ProcessTimes, kernel_seconds, process_times, used_seconds
 from dlperf_study.core.cpu_group import GROUP_VARIABLE
+from dlperf_study.evidence.lines import Calibration
+from dlperf_study.study.configuration import Configuration
+
+#: Of the calibration loop: about 3 ms of Python on a current core.
+ITERATIONS = 60_000
+
+
+class MachineState:
+    """The state of the machine from before the first window of a rank to after its last one."""
+
+    def __init__(self, configuration: Configuration, rank: int) -> None:
+        is_first_of_node = rank % configuration.devices_per_node == 0
+        self._load = BackgroundLoad() if is_first_of_node else None
+        self._seconds: list[float] = []
+
+    def calibrate(self) -> None:
+        """Time the calibration loop: a fixed piece of integer arithmetic."""
+        start = time.perf_counter()
+        total = 0
+        for root in range(ITERATIONS):
+            total += root * root
+        self._seconds.append(time.perf_counter() - start)
+
+    @property
+    def calibration(self) -> Calibration:
+        """The seconds of the loops so far."""
+        return {"iterations": ITERATIONS, "seconds": self._seconds}
+
+    def background_cores(self) -> float | None:
+        """Return the background load so far; None on all but one rank of a node, and where it can't be seen."""
+        return self._load.cores() if self._load else None
 
 
 class BackgroundLoad:

@@ -10,8 +10,8 @@ import pytest
 
 from dlperf_study.core.background_load import process_times
 from dlperf_study.core.cpu_group import GROUP_VARIABLE
-from dlperf_study.programs.worker import background_load
-from dlperf_study.programs.worker.background_load import BackgroundLoad
+from dlperf_study.programs.worker import machine_state
+from dlperf_study.programs.worker.machine_state import BackgroundLoad
 
 SPIN = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
 #: Starts a process without the mark, and waits.
@@ -43,7 +43,7 @@ def test_processes_with_the_mark_and_below_them_are_of_the_run():
                 children = [pid for pid, each in process_times().items() if each.parent == marked.pid]
             # A child of this process is below one of the run: as an orphan it is not.
             times = {pid: each for pid, each in process_times().items() if pid != os.getpid()}
-            run = background_load._run_processes(times)
+            run = machine_state._run_processes(times)
             other.kill()
         assert {marked.pid, *children} <= run
         assert other.pid not in run
@@ -52,10 +52,10 @@ def test_processes_with_the_mark_and_below_them_are_of_the_run():
 
 def test_the_seconds_of_kernel_threads_do_not_count(monkeypatch):
     load = BackgroundLoad()
-    monkeypatch.setattr(background_load, "kernel_seconds", lambda times: 1e6)
+    monkeypatch.setattr(machine_state, "kernel_seconds", lambda times: 1e6)
     assert load.cores() == 0.0
 
 
 def test_where_no_kernel_thread_is_visible_nothing_is_known(monkeypatch):
-    monkeypatch.setattr(background_load, "kernel_seconds", lambda times: None)
+    monkeypatch.setattr(machine_state, "kernel_seconds", lambda times: None)
     assert BackgroundLoad().cores() is None
