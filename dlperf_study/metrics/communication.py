@@ -47,6 +47,8 @@ from dlperf_study.study.study import COMPARISON, PUBLISHED
 
 #: The least share of its mean by which the mean of an exchange is uncertain, whatever its few repetitions say.
 LEAST_EXCHANGE_ERROR = 0.01
+#: Below it, waiting for jitter of a configuration is not reported.
+MIN_JITTER_SECONDS = 0.002
 #: Possible explanations of a step that waits longer than the exchange takes.
 WAITING = "waiting for a slower rank counts as communication here, and can explain that"
 OVERHEAD = "not explained by a slower rank; hooks, copies or contention may"
@@ -60,22 +62,17 @@ class ExchangeCost:
     seconds_per_byte: float
 
 
-#: Below it, waiting for jitter of a configuration is not reported.
-MIN_JITTER_SECONDS = 0.002
-
-
 @once_per_run
 def exposed_seconds(run: Run) -> float | None:
     """Return step − computation − input per step; negative when the step was faster than these two."""
     computation, waiting = computation_seconds(run), input_seconds(run)
     if computation is None:
         return None
-    # Of a program that does not measure it, it is part of both.
-    waiting = waiting or 0.0
     if exchange_kind(run) == NO_EXCHANGE:
         # The computation is what the step is without the wait, up to rounding.
         return 0.0
-    return makespan_seconds(run) / slowest_training(run).steps - computation - waiting
+    # Of a program that does not measure the wait, it is part of both.
+    return makespan_seconds(run) / slowest_training(run).steps - computation - (waiting or 0.0)
 
 
 def exposed_share(run: Run) -> float | None:
@@ -112,9 +109,7 @@ def jitter_seconds(run: Run) -> float | None:
 def overlap(run: Run) -> float | None:
     """Return 1 − exposed / pure communication, without the waiting for jitter, which no overlap hides.
 
-    1 is completely overlapped; below 0 the step waits for more than the exchange. Above 1 by chance. None where a part
-    was not measured, jitter included, and where threads share cores: then the exchange takes from the computation what
-    it hides in it.
+    Above 1 by chance. None where a part was not measured, jitter included, and where threads share cores.
     """
     exposed, exchange, jitter = exposed_seconds(run), run.slowest(EXCHANGE), jitter_seconds(run)
     if exposed is None or exchange is None or jitter is None or shared_cores(run):
@@ -205,8 +200,7 @@ def negative_communication(run: Run) -> Iterator[Diagnostic]:
 
 def negative_overlap(run: Run) -> Iterator[Diagnostic]:
     """The step waits longer for the exchange than the exchange takes alone."""
-    overlapped = overlap(run)
-    exchange = run.slowest(EXCHANGE)
+    overlapped, exchange = overlap(run), run.slowest(EXCHANGE)
     if overlapped is None or exchange is None:
         return
     if overlapped < -ERRORS * exposed_error_seconds(run) / exchange.mean_seconds:
@@ -275,8 +269,7 @@ def _no_bandwidth(gap: Gap) -> str:
 
 
 def _is_small(gap: Gap) -> str:
-    is_measured = gap.runs["jitter_seconds"].notna().any()
-    return f"below {1e3 * MIN_JITTER_SECONDS:g} ms, so it is not reported" if is_measured else ""
+    return "below 2 ms, so it is not reported" if gap.runs["jitter_seconds"].notna().any() else ""
 
 
 _RANKS_WAIT = "ranks wait for each other inside their computation"
