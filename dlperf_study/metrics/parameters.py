@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from dlperf_study.evidence.rank_agreement import PROGRAM
 from dlperf_study.metrics.metric import (
     ALL,
     FLAG,
@@ -11,6 +12,7 @@ from dlperf_study.metrics.metric import (
     INT,
     MAYBE_FLAG,
     MAYBE_INT,
+    RATE_PAGES,
     RC,
     RCP,
     RS,
@@ -152,6 +154,8 @@ METRICS = (
         "what makes a number of this configuration doubtful: errors among the diagnostics; missing without any",
         C,
         dtype=STRING,
+        subject=PROGRAM,
+        pages=RATE_PAGES,
     ),
     Metric("subject", "Subject", "what the diagnostic is about: a column, a file or a window", D, dtype=STRING),
     Metric(

@@ -12,6 +12,7 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.paper import write_paper
+from dlperf_study.report.tables.diagnostic_tables import diagnostics_about
 from dlperf_study.report.terminal_answer import in_markdown, in_terminal
 from dlperf_study.study.study import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_lines, write_study
@@ -51,6 +52,7 @@ def speedup_of(dataset: Dataset) -> str:
 def test_ranks_that_train_apart_are_the_first_sentence_everywhere(apart, paths):
     assert sentences.summary(apart).sentences[0] == APART
     assert sentences.scaling(apart).sentences[0] == APART
+    assert "program" in list(diagnostics_about(apart, "scaling")["subject"])
     assert in_terminal(apart).splitlines()[2] == f"- {APART}"
     assert in_markdown(apart).splitlines()[2] == f"- {APART}"
     results = (write_paper(paths) / "results.tex").read_text().splitlines()
