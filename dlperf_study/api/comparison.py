@@ -31,8 +31,8 @@ class StudyComparison:
         """Throughput after / before, by ``identity``.
 
         Columns: ``configuration``; ``change`` with ``change_low`` and ``change_high``, its interval within these two
-        sessions; ``departure`` from the mean of all earlier sessions, with the interval of one further session, and
-        ``verdict`` of it. Both are missing with fewer than five earlier sessions.
+        measurements; ``departure`` from the mean of all earlier measurements, with the interval of one further one,
+        and ``verdict`` of it. Both are missing with fewer than five earlier measurements.
         """
         return self._frame(self._changes.throughputs)
 

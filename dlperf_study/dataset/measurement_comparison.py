@@ -165,12 +165,12 @@ def _ordered(
         for identity, change in changes.items():
             departures[f"{kind} {identity}"] = change.departure or Estimate(0.0)
     decided = verdicts(departures, widest)
-    for kind, (changes, words) in enumerate(kinds):
+    for kind, (changes, renamed) in enumerate(kinds):
         rows = []
         for identity, change in changes.items():
             verdict = decided[f"{kind} {identity}"]
-            word = words.get(verdict.word or "", verdict.word)
-            rows.append(Change(identity, change, replace(verdict, word=word)))
+            verdict = replace(verdict, word=renamed.get(verdict.word or "", verdict.word))
+            rows.append(Change(identity, change, verdict))
         yield tuple(sorted(rows, key=lambda row: (ORDER.index(row.verdict.word), row.dates.log_ratio.mean)))
 
 

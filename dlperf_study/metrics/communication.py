@@ -12,9 +12,9 @@ from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.evidence.lines import EXCHANGE
 from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.run import Run
+from dlperf_study.metrics import exchange_gaps
 from dlperf_study.metrics.computation import (
     ERRORS,
-    NO_COMPUTATION,
     NO_PARTS,
     computation_error,
     computation_seconds,
@@ -214,10 +214,11 @@ def meaningless_overlap(run: Run) -> Iterator[Diagnostic]:
     if exposed_seconds(run) is None or not run.windows(EXCHANGE):
         return
     if reason := shared_cores(run):
-        yield Diagnostic("overlap", f"{_NOT_GIVEN}{reason}, so what is hidden slows the computation", Severity.NOTE)
+        message = f"{exchange_gaps.NOT_GIVEN}{reason}, so what is hidden slows the computation"
+        yield Diagnostic("overlap", message, Severity.NOTE)
     elif jitter_seconds(run) is None:
-        reason = f"{_RANKS_WAIT}, so the waiting for jitter is not known"
-        yield Diagnostic("overlap", f"{_NOT_GIVEN}{reason}", Severity.NOTE)
+        message = f"{exchange_gaps.NOT_GIVEN}{exchange_gaps.RANKS_WAIT}, so the waiting for jitter is not known"
+        yield Diagnostic("overlap", message, Severity.NOTE)
 
 
 def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
@@ -241,51 +242,8 @@ def _not_exchanged_in_run(row: Any) -> str:
     return "nothing to exchange" if row.exchange == NO_EXCHANGE else run_trained_alone(row)
 
 
-def _no_overlap(gap: Gap) -> str:
-    """Return why the overlap is missing although the exchange was measured, as the diagnostics of its runs say."""
-    if not gap.has("exchange_seconds"):
-        return ""
-    for message in gap.messages("overlap"):
-        if message.startswith(_NOT_GIVEN):
-            return message.removeprefix(_NOT_GIVEN)
-    return f"{NO_COMPUTATION} in each of its runs"
-
-
-def _no_jitter(gap: Gap) -> str:
-    """Return why the waiting for jitter is missing although the parts of a step were measured."""
-    return _RANKS_WAIT if gap.row.classifier == "sharded" else ""
-
-
-def _no_exchange_alone(gap: Gap) -> str:
-    """Return why no number of the exchange alone is known; empty where it was measured."""
-    return "" if gap.has("exchange_seconds") else "the exchange alone was not measured"
-
-
-def _no_bandwidth(gap: Gap) -> str:
-    """Return why there is no fitted bandwidth where a latency was fitted."""
-    if not gap.has("exchange_latency_seconds") or not gap.has("bus_bandwidth"):
-        return ""
-    return "larger exchanges took no longer than smaller ones"
-
-
-def _is_small(gap: Gap) -> str:
-    return "below 2 ms, so it is not reported" if gap.runs["jitter_seconds"].notna().any() else ""
-
-
-_RANKS_WAIT = "ranks wait for each other inside their computation"
-_NO_COST = "exchanges of one kind in three sizes were not measured alone"
-#: How a diagnostic begins that says why the overlap is missing.
-_NOT_GIVEN = "not given: "
-
-
-def _other_exchange(gap: Gap) -> str:
-    return "" if set(gap.runs["exchange"]) == {ALL_REDUCE} else "defined for an all-reduce only"
-
-
-_NO_BUS_BANDWIDTH = (
-    *(nothing_to_exchange, trained_alone, not_measured_by_program),
-    *(_no_exchange_alone, _other_exchange),
-)
+_NO_EXCHANGE = (nothing_to_exchange, trained_alone, not_measured_by_program, exchange_gaps.no_exchange_alone)
+_NO_BUS_BANDWIDTH = (*_NO_EXCHANGE, exchange_gaps.other_exchange)
 METRICS = (
     Metric(
         "exposed_seconds",
@@ -325,7 +283,7 @@ METRICS = (
         value=_jitter_of_exchange,
         summary=Summary.MEAN,
         smallest=MIN_JITTER_SECONDS,
-        missing=(nothing_to_exchange, _is_small, _no_jitter, *NO_PARTS),
+        missing=(nothing_to_exchange, exchange_gaps.is_small, exchange_gaps.no_jitter, *NO_PARTS),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
@@ -354,7 +312,7 @@ METRICS = (
         value=_exchange_latency,
         summary=Summary.MEAN,
         limits=(0.0, math.inf),
-        missing=(nothing_to_exchange, trained_alone, not_measured_by_program, _no_exchange_alone, _NO_COST),
+        missing=(*_NO_EXCHANGE, exchange_gaps.NO_COST),
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
     ),
@@ -366,7 +324,7 @@ METRICS = (
         unit="bytes/s",
         value=link_bandwidth,
         summary=Summary.GEOMETRIC,
-        missing=(*_NO_BUS_BANDWIDTH, _no_bandwidth, _NO_COST),
+        missing=(*_NO_BUS_BANDWIDTH, exchange_gaps.no_bandwidth, exchange_gaps.NO_COST),
         part_of="bus_bandwidth",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
@@ -383,7 +341,7 @@ METRICS = (
         limits=(-math.inf, 1.0),
         only_if_all="exchange_seconds",
         missing=(
-            _no_overlap,
+            exchange_gaps.no_overlap,
             nothing_to_exchange,
             trained_alone,
             divided_model,

@@ -9,10 +9,10 @@ import pandas as pd
 
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
 from dlperf_study.metrics.metric import MAYBE_INT, STRING, C, Metric, Shown, no_ratio_to
+from dlperf_study.metrics.no_interval import NoInterval
 from dlperf_study.metrics.statistics import (
     MINIMUM_RUNS,
     Estimate,
-    NoInterval,
     Sample,
     equal_within,
     log_ratio,

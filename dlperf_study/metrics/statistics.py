@@ -11,12 +11,12 @@ in not quite large samples" (1958).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
 from functools import cache
 
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
+from dlperf_study.metrics.no_interval import NoInterval
 
 CONFIDENCE = 0.95
 #: Fewer runs have no interval.
@@ -35,18 +35,6 @@ Values = Sequence[float] | Floats
 
 #: A value and the bounds of its interval; both bounds are missing where it has none.
 Bounded = tuple[float, float | None, float | None]
-
-
-class NoInterval(Enum):
-    """Why an estimate has no error, and so no interval.
-
-    FEW_VALUES: below MINIMUM_RUNS of them. EQUAL_VALUES: they, or their differences within rounds, are equal.
-    FEW_ROUNDS: two samples have runs in fewer than MINIMUM_RUNS common rounds.
-    """
-
-    FEW_VALUES = auto()
-    EQUAL_VALUES = auto()
-    FEW_ROUNDS = auto()
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,7 @@ def test_a_speedup_is_higher_or_lower_and_the_side_that_moved_is_named(paths, on
     assert (own.startswith(sides[0]), of_baseline.startswith(sides[1])) == (True, True)
 
 
-def test_a_dash_says_whether_sessions_are_too_few_or_equal(paths):
+def test_a_dash_says_whether_measurements_are_too_few_or_equal(paths):
     new = replace(ONE, seed=1)
     for _ in range(4):
         put_aside(measure(paths, SOONER), cluster())
@@ -240,8 +240,8 @@ def test_a_dash_says_whether_sessions_are_too_few_or_equal(paths):
     table = throughput_changes(last_comparison(measurements_of("example")))
     dashes = {row[0].text: (row[-2].footnote, row[-1].footnote) for row in table.rows}
     assert dashes == {
-        "Seed 0 · 1 device": ("all earlier sessions have the same value: no interval",) * 2,
-        "Seed 1 · 1 device": ("fewer than 5 earlier sessions have this value",) * 2,
+        "Seed 0 · 1 device": ("all earlier measurements have the same value: no interval",) * 2,
+        "Seed 1 · 1 device": ("fewer than 5 earlier measurements have this value",) * 2,
     }
 
 

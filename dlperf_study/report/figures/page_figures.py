@@ -99,13 +99,12 @@ def _name_rounds(axes: Axes, middles: dict[str, float], width: Width) -> None:
 
 
 _HISTORY_CAPTION = (
-    "Throughput in each session relative to the first session in which a configuration was measured; bars: 95 % "
-    "intervals over the runs of a session, relative to that first mean. They do not cover the variation between "
-    "sessions."
+    "Throughput in each measurement relative to the first one of the same configuration; bars: 95 % intervals over the "
+    "runs of a measurement, relative to that first mean. They do not cover the variation between measurements."
 )
 #: The height of a panel at least, and how many are next to each other.
 _PANEL_INCHES, _COLUMNS = 1.7, {"page": 2, "column": 1}
-_NO_DATES = "No configuration was measured in two sessions."
+_NO_DATES = "No configuration was measured in two measurements."
 
 
 def history(measurements: Sequence[Measurement]) -> Figure:

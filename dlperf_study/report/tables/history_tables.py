@@ -35,23 +35,23 @@ _MOST_NAMED = 6
 #: How many characters of a digest, a commit or a list of variables are shown.
 _SHORT = {"measuring_code": 12, "git_commit": 12, "library_settings": 120, "host": 120}
 WITHIN_DATES = (
-    "The 95 % CI of a change covers the variation between runs of the two sessions, and not the variation between "
-    "sessions: an idle machine is not equally fast on two days."
+    "The 95 % CI of a change covers the variation between runs of the two measurements, and not the variation between "
+    "measurements: an idle machine is not equally fast on two days."
 )
 DATES_UNKNOWN = (
-    f"The variation between sessions is known from {MINIMUM_DATES} earlier sessions on. With fewer, no throughput is "
-    "called faster, slower or equal, and no speedup higher or lower."
+    f"The variation between measurements is known from {MINIMUM_DATES} earlier measurements on. With fewer, no "
+    "throughput is called faster, slower or equal, and no speedup higher or lower."
 )
 OVER_DATES = (
-    "Departure: after / mean of all earlier sessions, with the 95 % CI of one further session. Verdicts are of "
+    "Departure: after / mean of all earlier measurements, with the 95 % CI of one further measurement. Verdicts are of "
     "departures, corrected together (Holm): with a probability of at least 95 % none wrongly says faster, slower, "
     "higher or lower."
 )
 _CHANGE = Heading("Change", "×", numeric=True, interval=True)
 _DEPARTURE = (Heading("Departure", "×", numeric=True, interval=True), Heading("Verdict"))
 _NOT_ENOUGH_RUNS = f"fewer than {MINIMUM_RUNS} completed runs in one of the two, or equal runs: no interval"
-_TOO_FEW_DATES = f"fewer than {MINIMUM_DATES} earlier sessions have this value"
-_EQUAL_DATES = "all earlier sessions have the same value: no interval"
+_TOO_FEW_DATES = f"fewer than {MINIMUM_DATES} earlier measurements have this value"
+_EQUAL_DATES = "all earlier measurements have the same value: no interval"
 _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
 NOTHING_RECORDED = (
     "No recorded setting, version or machine differs between them: a change is one of the machine's state, such as "
@@ -74,8 +74,8 @@ def throughput_changes(comparison: MeasurementComparison) -> Table:
 def speedup_changes(comparison: MeasurementComparison) -> Table:
     """Return the speedup of each configuration in both measurements, and what may be said of the change."""
     caption = (
-        "Each speedup is against the baseline of its own session, so what makes a whole session faster or slower "
-        "cancels. A speedup is higher or lower if its configuration or its baseline changed."
+        "Each speedup is against the baseline of its own measurement, so what makes a whole measurement faster or "
+        "slower cancels. A speedup is higher or lower if its configuration or its baseline changed."
     )
     speedups = _speedups(comparison.before), _speedups(comparison.after)
     rows = _change_rows(comparison, comparison.speedups, speedups, _NO_INTERVAL_OF_SPEEDUP)
@@ -115,7 +115,7 @@ def condition_changes(comparison: MeasurementComparison) -> Table:
 
 
 def dates(measurements: Sequence[Measurement]) -> Table:
-    """Return the throughput of each configuration in each session.
+    """Return the throughput of each configuration in each measurement.
 
     ``measurements``: of one study, in order; the last MOST_DATES of them have a column.
     """
@@ -123,9 +123,9 @@ def dates(measurements: Sequence[Measurement]) -> Table:
     rates, rows = [_rates(measurement) for measurement in shown], []
     # Of two dates, the table of the last change has all of it.
     for identity in measurements[-1].throughputs if len(measurements) > 2 else ():
-        cells = [rate.get(identity, Cell.missing("no throughput was measured in that session")) for rate in rates]
+        cells = [rate.get(identity, Cell.missing("no throughput was measured in that measurement")) for rate in rates]
         rows.append((Cell(labels[identity]), *cells))
-    caption = "In brackets: 95 % intervals over the runs of a session."
+    caption = "In brackets: 95 % intervals over the runs of a measurement."
     headings = _headings([measurement.begun for measurement in shown], COLUMNS[shown[-1].dataset.rate].unit)
     return Table("dates", "All measurements", caption, headings, tuple(rows))
 
@@ -146,7 +146,7 @@ def _change_rows(
 
 
 def _departure_cells(change: Change) -> tuple[Cell, Cell]:
-    """Return how the last session departs from the earlier ones, and the verdict."""
+    """Return how the last measurement departs from the earlier ones, and the verdict."""
     if change.dates.departure is None:
         missing = Cell.missing(_TOO_FEW_DATES)
         return missing, missing
@@ -204,7 +204,7 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
     changes = comparison.throughputs
     since = f"From {comparison.before.title} to {comparison.after.title}"
     if _has_departure(changes):
-        dates = f"against {counted(len(comparison.earlier), 'earlier session')}"
+        dates = f"against {counted(len(comparison.earlier), 'earlier measurement')}"
         sentences = [f"{since}, {dates}, of {counted(len(changes), 'configuration')} {_counts(changes)}."]
         sentences.extend(_verdict_sentences(comparison))
     else:
@@ -221,23 +221,23 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
 
 
 def _verdict_sentences(comparison: MeasurementComparison) -> Iterator[str]:
-    """Yield which throughputs and speedups departed from earlier sessions; of a speedup, which side of it did."""
+    """Yield which throughputs and speedups departed from earlier measurements; of a speedup, which side of it did."""
     labels = labels_of(comparison)
     throughputs = {change.identity: change for change in comparison.throughputs}
     baselines = {
         entry.configuration.identity: entry.baseline_identity for entry in comparison.after.dataset.plan.entries
     }
-    for word in (SLOWER, FASTER):
+    for direction in (SLOWER, FASTER):
         named = []
         for change in comparison.throughputs:
-            if change.verdict.word == word:
+            if change.verdict.word == direction:
                 named.append(f"{labels[change.identity]} {_times(change.dates.departure)}")
         if named:
-            yield f"{word.capitalize()}: {first_of(named, MOST_NAMED, '; ')}."
-    for word in (LOWER, HIGHER):
+            yield f"{direction.capitalize()}: {first_of(named, MOST_NAMED, '; ')}."
+    for direction in (LOWER, HIGHER):
         named = []
         for change in comparison.speedups:
-            if change.verdict.word == word:
+            if change.verdict.word == direction:
                 sides = f"its throughput {_outcome(throughputs[change.identity])}"
                 baseline = baselines[change.identity]
                 # A selection may leave its baseline out.
@@ -245,13 +245,14 @@ def _verdict_sentences(comparison: MeasurementComparison) -> Iterator[str]:
                     sides += f"; its baseline {labels[baseline]} {_outcome(throughputs[baseline])}"
                 named.append(f"{labels[change.identity]} {_times(change.dates.departure)} ({sides})")
         if named:
-            yield f"Speedup {word}: {first_of(named, MOST_NAMED, '; ')}."
+            yield f"Speedup {direction}: {first_of(named, MOST_NAMED, '; ')}."
 
 
 def _outcome(change: Change) -> str:
     """Return the verdict on a throughput with its ratio: ``slower, 0.65× [0.60, 0.70]``."""
-    word, equal_within = change.verdict.word, change.verdict.equal_within
-    verdict = "no verdict" if word is None or equal_within is None else verdict_text(word, equal_within)
+    verdict = "no verdict"
+    if change.verdict.word is not None and change.verdict.equal_within is not None:
+        verdict = verdict_text(change.verdict.word, change.verdict.equal_within)
     return f"{verdict}, {_times(change.dates.departure or change.dates.log_ratio)}"
 
 

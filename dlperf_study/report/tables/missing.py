@@ -11,8 +11,9 @@ from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, Source
 from dlperf_study.metrics.comparison import EQUAL, NOT_DISTINGUISHABLE, excess, throughput_ratio
 from dlperf_study.metrics.metric import not_measured_by_program, not_measured_in_run, only_in_tokens
+from dlperf_study.metrics.no_interval import NoInterval
 from dlperf_study.metrics.outcome import completed_of, counted_of
-from dlperf_study.metrics.statistics import MINIMUM_RUNS, NoInterval
+from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import BLOCKS, Outcome
@@ -143,22 +144,22 @@ def _explain_ratio_without_interval(dataset: Dataset, row: Any, role: Denominato
     denominator_identity = str(entry.denominator(role))
     if not {row.identity, denominator_identity} <= throughputs.keys():
         return _ratio_obstacle(dataset, row, role) or _NOT_IN_TABLE
-    numerator, other = throughputs[row.identity], throughputs[denominator_identity]
+    numerator, denominator = throughputs[row.identity], throughputs[denominator_identity]
     reason = throughput_ratio(entry, role, throughputs).reason
     if reason is NoInterval.FEW_ROUNDS and dataset.plan.order == BLOCKS:
         return "a study in blocks has no interval of a ratio, however many runs it has"
     match reason:
-        case NoInterval.FEW_VALUES | NoInterval.FEW_ROUNDS if other.values.size < MINIMUM_RUNS:
+        case NoInterval.FEW_VALUES | NoInterval.FEW_ROUNDS if denominator.values.size < MINIMUM_RUNS:
             return f"fewer than {MINIMUM_RUNS} completed runs of its {role} have a rate: no interval"
         case NoInterval.FEW_VALUES:
             return f"fewer than {MINIMUM_RUNS} of its runs have a rate: no interval"
         case NoInterval.FEW_ROUNDS:
-            count = numerator.within_rounds(other).size
+            count = numerator.within_rounds(denominator).size
             return (
                 f"{counted(count, 'round')} with a run of both it and its {role}: an interval of their ratio needs "
                 f"{MINIMUM_RUNS}; the ratio itself is of all their runs"
             )
-        case NoInterval.EQUAL_VALUES if numerator.rounds is None or other.rounds is None:
+        case NoInterval.EQUAL_VALUES if numerator.rounds is None or denominator.rounds is None:
             return f"all runs of it or of its {role} have the same value: no interval"
         case NoInterval.EQUAL_VALUES:
             return f"it and its {role} differ by the same in every round: no interval"

@@ -1,0 +1,47 @@
+"""Why numbers of an exchange, its jitter and its overlap are missing."""
+
+from dlperf_study.metrics.computation import NO_COMPUTATION
+from dlperf_study.metrics.metric import Gap
+from dlperf_study.study.exchange import ALL_REDUCE
+
+RANKS_WAIT = "ranks wait for each other inside their computation"
+NO_COST = "exchanges of one kind in three sizes were not measured alone"
+#: How a diagnostic begins that says why the overlap is missing.
+NOT_GIVEN = "not given: "
+
+
+def no_overlap(gap: Gap) -> str:
+    """Return why the overlap is missing although the exchange was measured, as the diagnostics of its runs say."""
+    if not gap.has("exchange_seconds"):
+        return ""
+    for message in gap.messages("overlap"):
+        if message.startswith(NOT_GIVEN):
+            return message.removeprefix(NOT_GIVEN)
+    return f"{NO_COMPUTATION} in each of its runs"
+
+
+def no_jitter(gap: Gap) -> str:
+    """Return why the waiting for jitter is missing although the parts of a step were measured."""
+    return RANKS_WAIT if gap.row.classifier == "sharded" else ""
+
+
+def is_small(gap: Gap) -> str:
+    """Return that the waiting for jitter is too small to be reported; empty if no run measured it."""
+    return "below 2 ms, so it is not reported" if gap.runs["jitter_seconds"].notna().any() else ""
+
+
+def no_exchange_alone(gap: Gap) -> str:
+    """Return why no number of the exchange alone is known; empty where it was measured."""
+    return "" if gap.has("exchange_seconds") else "the exchange alone was not measured"
+
+
+def no_bandwidth(gap: Gap) -> str:
+    """Return why there is no fitted bandwidth where a latency was fitted."""
+    if not gap.has("exchange_latency_seconds") or not gap.has("bus_bandwidth"):
+        return ""
+    return "larger exchanges took no longer than smaller ones"
+
+
+def other_exchange(gap: Gap) -> str:
+    """Return that an exchange is no all-reduce; empty where it is."""
+    return "" if set(gap.runs["exchange"]) == {ALL_REDUCE} else "defined for an all-reduce only"
