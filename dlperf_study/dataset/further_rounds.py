@@ -24,13 +24,13 @@ def reason_for_further_round(plan: Plan) -> str:
 
     Every throughput and ratio needs ``repeats`` rounds without background load, and then those of the target precision.
     """
-    if plan.order != ROUNDS or plan.repeats < MINIMUM_RUNS:
+    if plan.order != ROUNDS or plan.rounds.planned < MINIMUM_RUNS:
         return ""
     everything, undisturbed = _samples(plan)
     rounds, without_load = rounds_of_all(plan, everything), rounds_of_all(plan, undisturbed)
     if undisturbed.keys() < everything.keys():
         without_load = 0
-    if without_load < min(plan.repeats, rounds):
+    if without_load < min(plan.rounds.planned, rounds):
         return DISTURBED
     return TARGET if needs_further_round(plan, undisturbed) else ""
 

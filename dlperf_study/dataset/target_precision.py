@@ -105,7 +105,7 @@ def looks_that_ended_measuring(plan: Plan, samples: Mapping[str, Sample]) -> int
 
     It did if the rule looks after as many rounds as there are, and finds all intervals within the target.
     """
-    looks = plan.looks
+    looks = plan.rounds.looks
     if len(looks) < 2:
         return 1
     corrected = {identity: replace(sample, looks=len(looks)) for identity, sample in samples.items()}
@@ -141,8 +141,8 @@ def needs_further_round(plan: Plan, samples: Mapping[str, Sample]) -> bool:
 
     ``samples``: the rates of the counted runs, without a correction.
     """
-    looks, rounds = plan.looks, rounds_of_all(plan, samples)
-    if not looks or rounds >= plan.most_rounds:
+    looks, rounds = plan.rounds.looks, rounds_of_all(plan, samples)
+    if not looks or rounds >= plan.rounds.most:
         return False
     if rounds not in looks:
         return True

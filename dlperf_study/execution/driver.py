@@ -189,8 +189,8 @@ def _added_rounds(
 
     At most ``repeats`` rounds more than the plan and its target precision allow: those that repeat disturbed ones.
     """
-    most = plan.most_rounds + plan.repeats
-    first = max(plan.repeats + 1, pending.last_measured[0])
+    most = plan.rounds.most + plan.rounds.planned
+    first = max(plan.rounds.planned + 1, pending.last_measured[0])
     for round_number in range(first, most + 1):
         reason = further_round(plan)
         if not reason:

@@ -83,8 +83,6 @@ _INGESTED = PageWording(
 )
 NO_SOURCES = "The study names no published source."
 MEANS = "Values are means over completed runs, of rates the geometric mean."
-#: What the simulation in docs/statistics.md finds for a study that stops when its intervals are narrow.
-_STOPPED = "; where the first half of the runs was precise enough to end measuring, with the error of the later half"
 _OF_ROUNDS = " Intervals of ratios and differences come from runs of the same round."
 _OF_BOTH = " Intervals of ratios come from the runs of both."
 _NOT_IN_ROUNDS = " Ratios and differences have none, because the runs were not measured in rounds."
@@ -259,7 +257,7 @@ def repetition(dataset: Dataset, ratios: bool = False) -> str:
     """Return the caption's sentence on means and their intervals; on those of ratios too where some are shown."""
     if (measured(dataset)["runs_completed"] < MINIMUM_RUNS).all():
         return f"{MEANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
-    stopping = _STOPPED if dataset.plan.precision is not None else ""
+    stopping = f", corrected for {dataset.looks} looks at the target precision" if dataset.looks > 1 else ""
     of_ratios = ""
     if ratios and not page_wording(dataset).is_measured:
         of_ratios = _OF_BOTH

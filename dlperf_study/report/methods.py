@@ -205,8 +205,8 @@ def _limit(dataset: Dataset) -> str:
     rounds = dataset.runs[is_too_wide].groupby("identity")["repetition"].max()
     if rounds.empty:
         return ""
-    if (rounds >= plan.most_rounds).all():
-        return f" within the {plan.most_rounds} runs of each that the study allows"
+    if (rounds >= plan.rounds.most).all():
+        return f" within the {plan.rounds.most} runs of each that the study allows"
     minutes, (begin, end) = plan.time_budget_minutes, begin_and_end(dataset.runs)
     # An interrupted study ends before its budget does.
     is_spent = minutes is not None and end - begin >= pd.Timedelta(minutes=minutes)

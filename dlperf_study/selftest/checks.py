@@ -39,9 +39,12 @@ SIMULATED_SCORES = 8_000
 @cache
 def allowed_cases(cases: int, share: float) -> int:
     """Return how many of several cases may be wrong where a correct instrument is wrong in this share of them."""
-    from scipy.special import bdtr
-
-    return next(allowed for allowed in range(cases + 1) if 1 - bdtr(allowed, cases, share) <= MAX_FALSE_FAILURES)
+    probability = 1.0
+    for allowed in range(cases + 1):
+        probability -= math.comb(cases, allowed) * share**allowed * (1 - share) ** (cases - allowed)
+        if probability <= MAX_FALSE_FAILURES:
+            return allowed
+    return cases
 
 
 def allowed_stragglers(runs: int) -> int:

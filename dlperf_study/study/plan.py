@@ -19,7 +19,8 @@ from dlperf_study.study.program import Program
 from dlperf_study.study.study import QUESTIONS, Study
 
 if TYPE_CHECKING:
-    from dlperf_study.study.plan_record import EntryRecord
+    from dlperf_study.study.rounds import Rounds
+from dlperf_study.study.plan_record import EntryRecord
 
 FORMAT = 4
 
@@ -87,10 +88,6 @@ class Entry:
         return {"baseline": self.baseline_identity, "reference": self.reference_identity}[kind]
 
 
-#: After how many times ``repeats`` rounds a study with a target precision looks at its intervals.
-LOOKS = (1, 2, 4)
-
-
 @dataclass(frozen=True)
 class Plan:
     """What will be run, in order; ``factors`` are the names of the parameters that vary.
@@ -131,21 +128,10 @@ class Plan:
     program: Program | None = None
 
     @property
-    def repeats(self) -> int:
-        """The largest number of planned rounds; 0 if nothing can run."""
-        return max((entry.configuration.repeats for entry in self.runnable), default=0)
-
-    @property
-    def looks(self) -> list[int]:
-        """After how many rounds the intervals are compared with the target precision; none without one."""
-        if self.precision is None or not self.repeats:
-            return []
-        return [count * self.repeats for count in LOOKS if count * self.repeats <= (self.max_repeats or 0)]
-
-    @property
-    def most_rounds(self) -> int:
-        """How many rounds are measured at most, without those that repeat disturbed ones."""
-        return max(self.looks, default=self.repeats)
+    def rounds(self) -> Rounds:
+        """How many rounds are measured, and when the target precision is looked at."""
+        planned = max((entry.configuration.repeats for entry in self.runnable), default=0)
+        return Rounds.of(planned, self.precision, self.max_repeats)
 
     @property
     def has_speedups(self) -> bool:

@@ -265,6 +265,6 @@ def _further_runs(plan: Plan) -> str:
     """Return when the intervals are compared with the target precision."""
     budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
     return (
-        f"Measuring ends after {' or '.join(map(str, plan.looks))} rounds, as soon as all intervals are within "
+        f"Measuring ends after {' or '.join(map(str, plan.rounds.looks))} rounds, as soon as all intervals are within "
         f"± {100 * (plan.precision or 0):g} %{budget}."
     )

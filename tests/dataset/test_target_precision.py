@@ -66,11 +66,11 @@ def messages_on_target(paths):
     return messages[messages.str.contains("the target is")].tolist()
 
 
-@pytest.mark.parametrize(("most", "looks"), [(3, [3]), (5, [3]), (8, [3, 6]), (12, [3, 6, 12]), (40, [3, 6, 12])])
+@pytest.mark.parametrize(("most", "looks"), [(3, (3,)), (5, (3,)), (8, (3, 6)), (12, (3, 6, 12)), (40, (3, 6, 12))])
 def test_a_study_looks_after_once_twice_and_four_times_its_repeats(most, looks):
-    assert plan(max_repeats=most).looks == looks
-    assert plan(max_repeats=most).most_rounds == looks[-1]
-    assert (without_target().looks, without_target().most_rounds) == ([], 3)
+    assert plan(max_repeats=most).rounds.looks == looks
+    assert plan(max_repeats=most).rounds.most == looks[-1]
+    assert (without_target().rounds.looks, without_target().rounds.most) == ((), 3)
 
 
 def test_the_half_width_is_that_of_the_t_interval():

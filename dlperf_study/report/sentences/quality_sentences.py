@@ -71,7 +71,7 @@ def remedy_sentence(dataset: Dataset) -> str:
 
 def _limits(dataset: Dataset) -> str:
     """Return which keys of the study file end measuring."""
-    rounds, minutes = dataset.plan.most_rounds, dataset.plan.time_budget_minutes
+    rounds, minutes = dataset.plan.rounds.most, dataset.plan.time_budget_minutes
     budget = f" or {minutes:g} minutes (`time_budget_minutes`)" if minutes is not None else ""
     return f"The study ends after {counted(rounds, 'round')} (`max_repeats`){budget}"
 

@@ -45,21 +45,20 @@ def configurations_with(**columns: Any) -> Callable[[Dataset], Dataset]:
     return lambda dataset: replace(dataset, configurations=dataset.configurations.assign(**columns))
 
 
-def with_background_load(dataset: Dataset) -> Dataset:
-    values = {"subject": "busy_cores", "severity": "warning", "message": "", "repetition": 1, "identity": TWO.identity}
-    row = dataset.diagnostics.reindex([0]).assign(**values)
-    return replace(dataset, diagnostics=pd.concat([dataset.diagnostics, row.astype(dataset.diagnostics.dtypes)]))
-
-
 #: Words of a rule, what breaks it, and the number that the table then has.
 _BROKEN = [
     ("baseline", configurations_with(speedup=np.nan), "0 of 1 speedup"),
     ("baseline", configurations_with(model=["resnet50", "vgg16"]), "0 of 1 speedup"),
-    ("at least 3 runs", configurations_with(runs_completed=2), "at least 2 runs of each configuration"),
+    ("as its outcomes need", configurations_with(runs_completed=2), "at least 2 runs of each configuration"),
+    (
+        "as its outcomes need",
+        configurations_with(speedup_rounds_missing=2),
+        "at least 5 runs of each configuration, 2 more needed",
+    ),
     ("interleaved", runs_with(round=pd.NA), "0 of 10 runs"),
     ("95 % CI", configurations_with(speedup_low=np.nan), "2 of 2 throughputs and 0 of 1 speedup"),
     ("95 % CI", configurations_with(throughput_low=np.nan), "0 of 2 throughputs and 1 of 1 speedup"),
-    ("other program", with_background_load, "background load in 1 of 10 runs"),
+    ("background load", runs_with(disturbed=True), "background load in 10 of 10 runs"),
     ("planned runs", configurations_with(runs_completed=2), "4 of 6 planned runs"),
     ("steady", runs_with(steadiness="not steady"), "10 of 10 runs not steady"),
     ("recorded", runs_with(cpu_model=pd.NA), "11 of 12 facts recorded, without CPU"),
@@ -120,7 +119,7 @@ def test_rules_on_how_runs_were_measured_are_left_out_for_logs():
     logs = replace(dataset, plan=replace(dataset.plan, ingested_from="logs", order=""))
     left_out = results(dataset).keys() - results(logs).keys()
     assert len(left_out) == 3
-    assert all(any(words in rule for words in ("interleaved", "other program", "self-test")) for rule in left_out)
+    assert all(any(words in rule for words in ("interleaved", "background load", "self-test")) for rule in left_out)
 
 
 def test_a_study_without_a_throughput_has_no_rule():
