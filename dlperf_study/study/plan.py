@@ -16,11 +16,11 @@ from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
 from dlperf_study.study.parallel_parameters import layout_obstacles
 from dlperf_study.study.parameter import SAMPLES, TOKENS, Scalar
 from dlperf_study.study.program import Program
+from dlperf_study.study.rounds import Rounds
 from dlperf_study.study.study import QUESTIONS, Study
 
 if TYPE_CHECKING:
-    from dlperf_study.study.rounds import Rounds
-from dlperf_study.study.plan_record import EntryRecord
+    from dlperf_study.study.plan_record import EntryRecord
 
 FORMAT = 4
 
