@@ -25,7 +25,7 @@ from dlperf_study.metrics.statistics import (
     bounded,
 )
 
-#: A round in which fewer than this share of the configurations took part, as one of those added for precision, is left
+#: A round in which fewer than this share of the configurations took part, as one of those added, is left
 #: out; then every configuration that missed one of the others is.
 SHARE = 0.5
 

@@ -123,7 +123,7 @@ def test_a_plan_keeps_order_and_precision(tmp_path):
     plan.write(tmp_path / "plan.json")
     read = Plan.read(tmp_path / "plan.json")
     assert (read.order, read.order_seed) == ("rounds", 3)
-    assert (read.precision, read.max_repeats, read.time_budget_minutes) == (0.02, 10, 30.0)
+    assert (read.precision, read.max_repeats, read.time_budget_minutes) == (0.02, 12, 30.0)
     assert (plan_of().max_repeats, plan_of().largest_batch, read.largest_batch) == (None, None, 512)
 
 

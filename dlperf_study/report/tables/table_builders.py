@@ -198,7 +198,7 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
         if is_missing(value):
             return Cell.missing(explain_missing(dataset, row, name))
         if name == "runs_completed":
-            # Rounds that were added for precision are more runs than were planned.
+            # Rounds that were added are more runs than were planned.
             return Cell(f"{value} of {max(row.runs_planned, dataset.run_counts.get(row.identity, 0))}")
         is_least = column.at_least_without and is_missing(getattr(row, column.at_least_without))
         return Cell(f"≥ {value}" if is_least else str(value))
