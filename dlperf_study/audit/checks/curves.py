@@ -1,5 +1,6 @@
 """Rates along scaling curves and of equal configurations: their steps, their scopes, and whether tables agree."""
 
+import math
 from collections.abc import Iterator
 
 from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check
@@ -50,7 +51,9 @@ def above_linear(results: Results) -> Iterator[AuditDiagnostic | None]:
             continue
         computation = f"{_step_phrase(fewer, more)}, {excess:.1%} above linear"
         severity, explanations = Severity.ERROR, _OTHER_CONDITIONS
-        if excess <= IMPOSSIBLE_GAIN - 1:
+        interval = curve_step(fewer, more).log_ratio.interval()
+        may_be_linear = interval is not None and interval.low <= math.log(more.point.devices / fewer.point.devices)
+        if excess <= IMPOSSIBLE_GAIN - 1 or may_be_linear:
             severity, explanations = Severity.WARNING if is_certain else Severity.NOTE, ABOVE_LINEAR
             computation += f"; {_chance_phrase(is_certain, fewer, more)}"
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, explanations)

@@ -46,7 +46,7 @@ _USED = {
 _RESERVED = ("baseline_identity", "reference_identity", "tokens_per_sample", "tokens_per_step")
 #: The ratios that are relative to a baseline.
 BASELINE_RATIOS = (SPEEDUP, EFFICIENCY)
-_BASELINE_WORDS = {"baseline", "base", "reference"}
+BASELINE_WORDS = {"baseline", "base", "reference"}
 _SEVERAL_MEANINGS = (
     "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"
 )
@@ -205,7 +205,7 @@ def _is_about_results(name: str, fields: Sequence[str]) -> bool:
 
 def _as_baseline(reading: ColumnReading) -> ColumnReading:
     """Return a column of the baseline's rate as that: no rate of its row, but what the ratios of the row divide by."""
-    is_baseline = reading.meaning.name in RATES and bool({*reading.meaning.label.split()} & _BASELINE_WORDS)
+    is_baseline = reading.meaning.name in RATES and bool({*reading.meaning.label.split()} & BASELINE_WORDS)
     return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE)) if is_baseline else reading
 
 

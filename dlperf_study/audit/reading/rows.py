@@ -12,7 +12,7 @@ from typing import Any
 
 from dlperf_study.audit.published.source import NO_NUMBER, resolution_of
 from dlperf_study.audit.reading.column_names import DEVIATION, Use, meaning_of, unit_in_name, words_of
-from dlperf_study.audit.reading.column_readings import BASELINE_RATIOS, NO_DEVICES, ColumnReading, is_canonical
+from dlperf_study.audit.reading.column_readings import BASELINE_RATIOS, BASELINE_WORDS, NO_DEVICES, ColumnReading, is_canonical
 from dlperf_study.audit.reading.files import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
 from dlperf_study.audit.result_cell import (
@@ -161,8 +161,13 @@ class RowReader:
             return
         conditions = self._conditions_of(row)
         conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
+        rates_of_baselines: dict[str, str] = {}
         for reading in self._baselines_of_rows:
-            conditions[_BASELINE_RATE] = self._metric_field(reading, row.fields[reading.position])
+            words = [word for word in reading.meaning.label.split() if word not in BASELINE_WORDS]
+            rates_of_baselines[" ".join(words)] = self._metric_field(reading, row.fields[reading.position])
+        if rates_of_baselines:
+            # A baseline under the name of no variant is that of all.
+            conditions[_BASELINE_RATE] = [*rates_of_baselines.values()][-1]
         metrics: dict[str, dict[str, str]] = {}
         for reading in self._metrics:
             field = row.fields[reading.position]
@@ -179,6 +184,8 @@ class RowReader:
         for variant, results in metrics.items():
             identity = self._identity(str(conditions["identity"]), variant)
             named = {VARIANT: variant} if variant else {}
+            if variant in rates_of_baselines:
+                named[_BASELINE_RATE] = rates_of_baselines[variant]
             yield conditions | self._baselines(conditions, variant, results) | named | {"identity": identity} | results
 
     def _variant_of(self, reading: ColumnReading) -> str:

@@ -99,8 +99,8 @@ def _name_rounds(axes: Axes, middles: dict[str, float], width: Width) -> None:
 
 
 _HISTORY_CAPTION = (
-    "Throughput of each measurement / the first one of the configuration; bars: 95 % CI over the runs of a measurement, "
-    "without the variation between measurements."
+    "Throughput of each measurement / the first one of the configuration; bars: 95 % CI over the runs of a "
+    "measurement, without the variation between measurements."
 )
 #: The height of a panel at least, and how many are next to each other.
 _PANEL_INCHES, _COLUMNS = 1.7, {"page": 2, "column": 1}

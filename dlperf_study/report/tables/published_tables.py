@@ -150,7 +150,8 @@ def next_to_ours(dataset: Dataset) -> Table:
     points = _matched(dataset, published.points)
     is_any_measured = points["identity"].isin(context.measured(dataset)["identity"]).any()
     # Where nothing is measured, one column says why.
-    names = ("throughput", "mean_of_rates", "speedup") if is_any_measured else ("throughput",)
+    of_measured = ("throughput", "mean_of_rates", "baseline_throughput", "speedup")
+    names = of_measured if is_any_measured else ("throughput",)
     ours = [_our_column(dataset, name, points["match"]) for name in names]
     columns = [*_keys(points), _published_throughput(), _BASELINE, speedup, _AS_PRINTED, *ours]
     notes = (_HOW, *((defined("mean_of_rates"),) if is_any_measured else ()), *comparability_notes(published))
@@ -258,7 +259,7 @@ def _baseline(row: Any) -> Cell:
     return Cell.missing(_NO_BASELINE) if is_missing(row.baseline_printed) else Cell(row.baseline_printed)
 
 
-_BASELINE = TableColumn(Heading("Its baseline", COLUMNS["throughput"].unit, numeric=True), _baseline)
+_BASELINE = TableColumn(Heading("Published baseline throughput", COLUMNS["throughput"].unit, numeric=True), _baseline)
 
 
 def _printed_ratio(row: Any) -> Cell:
