@@ -95,6 +95,8 @@ _NOISE |= {"model", "measured", "avg", "average", "mean", "median", "value", "pe
 _OF_JOB = {"total", "overall", "global", "aggregate", "job", "all"}
 #: Rates and times with such words are of something else than training steps that were measured.
 _OTHER_THINGS = {
+    "input",
+    "loader",
     *("eval", "evaluation", "infer", "inference", "test", "valid", "validation", "decode", "prefill", "generation"),
     *("data", "loading", "load", "forward", "backward", "communication", "comm", "allreduce", "optimizer", "compile"),
     *("ideal", "linear", "theoretical", "expected", "target", "peak", "max", "min", "std", "stdev", "stddev"),

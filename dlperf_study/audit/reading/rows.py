@@ -12,7 +12,13 @@ from typing import Any
 
 from dlperf_study.audit.published.source import NO_NUMBER, resolution_of
 from dlperf_study.audit.reading.column_names import DEVIATION, Use, meaning_of, unit_in_name, words_of
-from dlperf_study.audit.reading.column_readings import BASELINE_RATIOS, BASELINE_WORDS, NO_DEVICES, ColumnReading, is_canonical
+from dlperf_study.audit.reading.column_readings import (
+    BASELINE_RATIOS,
+    BASELINE_WORDS,
+    NO_DEVICES,
+    ColumnReading,
+    is_canonical,
+)
 from dlperf_study.audit.reading.files import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
 from dlperf_study.audit.result_cell import (
