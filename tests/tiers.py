@@ -72,6 +72,7 @@ SLOW_FILES = {
     "frameworks/test_transformer_ranks.py",
     "frameworks/test_tuning.py",
     "golden_study/test_golden_study.py",
+    "golden_study/test_exported_tables.py",
     "golden_study/test_printed_alike.py",
     "guard/test_coordinator.py",
     "guard/test_node_load.py",

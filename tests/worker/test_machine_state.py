@@ -25,10 +25,11 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_what_a_process_of_others_uses_is_background_load(tmp_path):
-    """A niced process that this one did not start; tests beside this one add to the load."""
+    """A niced process that is not below this one; tests beside this one add to the load."""
     load, start = BackgroundLoad(), time.monotonic()
-    command = f"nice {sys.executable} -c '{SPIN}' > used.txt & sleep 2"
+    command = f"nice {sys.executable} -c '{SPIN}' > used.txt 2>&1 &"
     subprocess.run(["sh", "-c", command], env={**os.environ, GROUP_VARIABLE: "another"}, check=True)
+    time.sleep(2.0)
     cores, duration = load.cores(), time.monotonic() - start
     used = float((tmp_path / "used.txt").read_text()) / duration
     assert cores is not None
@@ -48,6 +49,27 @@ def test_processes_with_the_mark_and_below_them_are_of_the_run():
         assert {marked.pid, *children} <= run
         assert other.pid not in run
         os.killpg(marked.pid, signal.SIGKILL)
+
+
+def test_a_process_of_the_run_that_ends_is_no_background_load(monkeypatch):
+    """As a server, which the node agent has waited for when the last window ends; here this process is that agent."""
+    monkeypatch.setattr(os, "getppid", os.getpid)
+    monkeypatch.setattr(machine_state, "_run_processes", lambda times: children & times.keys())
+    with subprocess.Popen([sys.executable, "-c", SPIN], stdout=subprocess.DEVNULL) as server:
+        children = {server.pid}
+        time.sleep(1.0)
+        before = machine_state._seconds_of_others()
+    after = machine_state._seconds_of_others()
+    used_before = 1.0
+    assert before is not None
+    assert after is not None
+    # Without what the server had used before it would be a second more; others may compute meanwhile.
+    times = process_times()[os.getpid()]
+    assert times.children_seconds >= 0.9 * used_before
+    monkeypatch.setattr(machine_state, "_ancestors", lambda times: [])
+    without_agent = machine_state._seconds_of_others()
+    assert without_agent is not None
+    assert without_agent - after >= 0.9 * used_before
 
 
 def test_the_seconds_of_kernel_threads_do_not_count(monkeypatch):

@@ -69,7 +69,11 @@ def _seconds_of_others() -> float | None:
     if kernel is None:
         return None
     own = sum(times[pid].seconds + times[pid].children_seconds for pid in run)
-    return used - kernel - own - sum(times[pid].seconds for pid in ancestors - run)
+    others = [pid for pid in ancestors if pid not in run]
+    own += sum(times[pid].seconds for pid in others)
+    # The first of them is the node agent: a process of the run that has ended is among its children.
+    own += times[others[0]].children_seconds if others else 0.0
+    return used - kernel - own
 
 
 def _run_processes(times: Mapping[int, ProcessTimes]) -> set[int]:
@@ -89,10 +93,10 @@ def _run_processes(times: Mapping[int, ProcessTimes]) -> set[int]:
     return run
 
 
-def _ancestors(times: Mapping[int, ProcessTimes]) -> set[int]:
-    """Return the processes that started this one, up to the first of the node."""
-    ancestors, parent = set[int](), os.getppid()
+def _ancestors(times: Mapping[int, ProcessTimes]) -> list[int]:
+    """Return the processes that started this one, from its parent up to the first of the node."""
+    ancestors, parent = list[int](), os.getppid()
     while parent in times:
-        ancestors.add(parent)
+        ancestors.append(parent)
         parent = times[parent].parent
     return ancestors

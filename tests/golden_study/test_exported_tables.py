@@ -1,0 +1,63 @@
+"""The package audits itself: no table that a report or a paper exports contradicts itself."""
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.audit.audit import audit
+from dlperf_study.audit.reading.table_file import read_tables
+from dlperf_study.core.errors import Severity, TableError
+
+#: What a file without a number to check is refused with.
+WITHOUT_NUMBERS = ("there is no column metric", "there is no row below the header", "does not say whether the FLOP/s")
+#: The tables of each study that must be read.
+READ = {
+    "golden_study": {"measured", "scaling", "comparison", "published", "exchange", "runs", "throughput-changes"},
+    "quickstart": {"measured", "scaling", "exchange", "runs"},
+}
+#: The ratios of the table of configurations, and what each is relative to.
+RATIOS = {"speedup": "baseline_throughput", "relative_throughput": "reference_throughput"}
+
+
+@pytest.mark.parametrize("study", READ)
+def test_the_audit_finds_no_error_in_what_a_study_exports(study, exported):
+    folder = exported / study
+    read = set()
+    for file in (*sorted((folder / "tables").glob("*.csv")), folder / "dataset" / "configurations.csv"):
+        refusal = ""
+        try:
+            tables = read_tables(file)
+        except TableError as error:
+            refusal = str(error)
+        if refusal:
+            assert any(words in refusal for words in WITHOUT_NUMBERS)
+            continue
+        diagnostics = [each for result in audit(tables.results) for each in result.diagnostics]
+        assert [str(each) for each in diagnostics if each.severity is Severity.ERROR] == [], file
+        read.add(file.stem)
+    assert read >= {*READ[study], "configurations"}
+
+
+@pytest.mark.parametrize("study", READ)
+def test_every_ratio_is_the_quotient_of_its_throughputs(study, exported):
+    with (exported / study / "dataset" / "configurations.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    compared = 0
+    for row in rows:
+        for ratio, denominator in RATIOS.items():
+            if row[ratio] and row[denominator]:
+                quotient = float(row["throughput"]) / float(row[denominator])
+                assert math.isclose(float(row[ratio]), quotient, rel_tol=1e-9), (row["identity"], ratio)
+                compared += 1
+    assert compared > 3
+
+
+def test_an_idle_machine_disturbs_no_run_of_the_default_study(exported: Path):
+    """It was measured on an idle machine: each comparison has an outcome, and no run is left out."""
+    with (exported / "quickstart" / "dataset" / "configurations.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["runs_completed"], row["runs_counted"]) for row in rows} == {("6", "6")}
+    outcomes = {row["baseline_verdict"] for row in rows if row["is_baseline"] != "true"}
+    assert outcomes <= {"faster", "slower", "equal", "not distinguishable"}
