@@ -13,7 +13,7 @@ from dlperf_study.core.errors import Severity, TableError
 #: The tables of each study that must be read.
 READ = {
     "golden_study": {"measured", "scaling", "comparison", "published", "exchange", "runs", "throughput-changes"},
-    "quickstart": {"measured", "scaling", "exchange", "runs"},
+    "quickstart": {"measured", "scaling", "runs"},
 }
 #: The ratios of the table of configurations, and what each is relative to.
 RATIOS = {"speedup": "baseline_throughput", "relative_throughput": "reference_throughput"}
