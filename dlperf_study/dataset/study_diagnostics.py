@@ -43,13 +43,15 @@ def number_of_runs(plan: Plan, runs: pd.DataFrame) -> Iterator[Diagnostic]:
     """
     counts = runs.loc[runs["outcome"] == Outcome.COMPLETED, "identity"].value_counts().to_dict()
     not_fitting = set(runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "identity"])
+    # Rounds with background load are repeated.
+    repeated = plan.rounds.planned if runs["disturbed"].eq(True).any() else 0
     for entry in plan.runnable:
         identity, planned = entry.configuration.identity, entry.configuration.repeats
         count = counts.get(identity, 0)
         if count < planned and (count or identity not in not_fitting):
             severity = Severity.WARNING if count else Severity.ERROR
             yield Diagnostic("runs_completed", f"{count} of {planned} runs completed", severity, identity)
-        if count > (plan.max_repeats or planned):
+        if count > max(planned, plan.rounds.most) + repeated:
             message = f"{counted(count, 'run')} counted, but planned: {planned}"
             yield Diagnostic("runs_completed", message, identity=identity)
 
@@ -62,7 +64,7 @@ def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
     for (identity, order), runs in in_no_round.groupby(["identity", "order"]):
         verb = "was" if len(runs) == 1 else "were"
         measured = f"{counted(len(runs), 'run')} {verb} measured {'in blocks' if order == BLOCKS else order}"
-        message = f"{measured}, but the study is in rounds: ratios leave out what is in no round"
+        message = f"{measured}, but the study is in rounds: drift of the machine does not cancel in their ratios"
         yield Diagnostic("order", message, identity=str(identity))
 
 
