@@ -27,12 +27,12 @@ def test_a_simulated_study_is_what_its_evidence_would_be():
 
 
 @pytest.mark.slow
-def test_simulated_sessions_are_compared():
-    from benchmarks.sessions import EARLIER_SESSIONS, SESSION_SPREADS, rows_of
+def test_simulated_measurements_are_compared():
+    from benchmarks.measurements import EARLIER_SESSIONS, SESSION_SPREADS, rows_of
 
     rows = list(rows_of(studies=2))
     assert len(rows) == len(SESSION_SPREADS) * len(EARLIER_SESSIONS)
-    # With fewer than five earlier sessions there is no outcome.
+    # With fewer than five earlier measurements there is no outcome.
     assert {share for line, share in rows if line.split(" | ")[1] == "4"} == {0.0}
 
 

@@ -183,7 +183,8 @@ def test_a_program_of_the_user_is_measured_without_a_framework(installation):
     paths = StudyPaths(installation.workspace / "outputs" / "train")
     assert paths.report_page.exists()
     rows = Dataset.load(paths).configurations.set_index("width")
-    assert list(rows["runs_completed"]) == [3, 3]
+    # Rounds with background load, as of other tests, are repeated.
+    assert list(rows["runs_completed"]) in ([3, 3], [4, 4], [5, 5], [6, 6])
     assert open_study(paths.folder).columns["width"].label == "width"
     assert rows.loc[1, "throughput"] == pytest.approx(1000, rel=0.3)
     assert rows.loc[2, "speedup"] == pytest.approx(0.5, rel=0.3)

@@ -45,10 +45,10 @@ def process_times() -> dict[int, ProcessTimes]:
             # A name may hold spaces and brackets.
             fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             is_kernel_thread = bool(int(fields[_FLAGS]) & KERNEL_THREAD)
-            own, children = (sum(map(int, fields[part])) for part in (_OWN_TIMES, _CHILDREN_TIMES))
+            this_process, children = (sum(map(int, fields[part])) for part in (_OWN_TIMES, _CHILDREN_TIMES))
             ticks = os.sysconf("SC_CLK_TCK")
             times[int(folder.name)] = ProcessTimes(
-                int(fields[_PARENT]), is_kernel_thread, own / ticks, children / ticks
+                int(fields[_PARENT]), is_kernel_thread, this_process / ticks, children / ticks
             )
     return times
 

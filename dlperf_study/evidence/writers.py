@@ -154,8 +154,8 @@ class RankLogWriter:
             "calibration": calibration,
             "background_cores": background_cores,
         }
-        known = {name: value for name, value in optional.items() if value is not None}
-        self._lines.append(cast(EndLine, {**line, **known}))
+        measured = {name: value for name, value in optional.items() if value is not None}
+        self._lines.append(cast(EndLine, {**line, **measured}))
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""

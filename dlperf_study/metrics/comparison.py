@@ -93,21 +93,21 @@ def verdicts(
     differing = dict(zip(tested, significant(list(tested.values())), strict=True))
     comparisons = max(1, sum(estimate.error is not None for estimate in tested.values()))
     fewest = rounds_needed(comparisons)
-    words = {}
+    verdict_of = {}
     for name, estimate in log_ratios.items():
         bound = equal_within(estimate)
         if bound is None:
-            words[name] = Verdict(None, None)
+            verdict_of[name] = Verdict(None, None)
         elif name in disturbed:
-            words[name] = Verdict(BACKGROUND_LOAD, bound)
+            verdict_of[name] = Verdict(BACKGROUND_LOAD, bound)
         elif estimate.rounds < fewest:
-            words[name] = Verdict(TOO_FEW_RUNS, bound, fewest - int(estimate.rounds))
+            verdict_of[name] = Verdict(TOO_FEW_RUNS, bound, fewest - int(estimate.rounds))
         elif differing[name]:
-            words[name] = Verdict(FASTER if estimate.mean > 0 else SLOWER, bound)
+            verdict_of[name] = Verdict(FASTER if estimate.mean > 0 else SLOWER, bound)
         else:
             is_equal = (equal_within(estimate, comparisons) or math.inf) <= widest
-            words[name] = Verdict(EQUAL if is_equal else NOT_DISTINGUISHABLE, bound)
-    return words
+            verdict_of[name] = Verdict(EQUAL if is_equal else NOT_DISTINGUISHABLE, bound)
+    return verdict_of
 
 
 def step_samples(runs: pd.DataFrame, rounds: pd.Series | None, looks: int = 1) -> dict[str, dict[str, Sample]]:

@@ -71,8 +71,8 @@ def background_cores(run: Run) -> float | None:
 
     During the measured windows where ranks looked; else, as of a user's program, during the whole run.
     """
-    seen = [log.end["background_cores"] for log in run.ranks if "background_cores" in log.end]
-    return max(seen, default=run.facts["load"]["busy_cores_during"])
+    used_by_others = [log.end["background_cores"] for log in run.ranks if "background_cores" in log.end]
+    return max(used_by_others, default=run.facts["load"]["busy_cores_during"])
 
 
 def is_disturbed(run: Run) -> bool | None:

@@ -84,7 +84,7 @@ def bubbles(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series
     ``rounds``: of each run, None if runs are independent. Without a round that has them all, the line is that of the
     mean steps.
     """
-    found = {}
+    bubbles = {}
     for line in _lines(entries, completed, rounds):
         common = len(line.steps)
         if not common:
@@ -94,8 +94,8 @@ def bubbles(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series
             shares = line.shares(identity)
             if shares.size:
                 share = Estimate.of(shares)
-                found[identity] = Bubble(share, _no_interval(share, common))
-    return found
+                bubbles[identity] = Bubble(share, _no_interval(share, common))
+    return bubbles
 
 
 def _no_interval(share: Estimate, common: int) -> str:

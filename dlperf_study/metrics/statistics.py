@@ -244,8 +244,8 @@ def _jackknife_error(first: Sample, second: Sample) -> float:
 def _distinct_rounds(sample: Sample, side: int) -> Floats:
     """Return the rounds of the runs; each run in no round gets a number that no other has."""
     assert sample.rounds is not None
-    numbers = -(2.0 * np.arange(sample.values.size) + side)
-    return np.where(np.isnan(sample.rounds), numbers, sample.rounds)
+    rounds_of_their_own = -(2.0 * np.arange(sample.values.size) + side)
+    return np.where(np.isnan(sample.rounds), rounds_of_their_own, sample.rounds)
 
 
 def rounds_needed(comparisons: int) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import plan_of
-from benchmarks.sessions import run_row
+from benchmarks.measurements import run_row
 from dlperf_study.core.errors import BaselineError
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.tables import frame_of_rows

@@ -59,7 +59,7 @@ def test_how_many_runs_of_each_configuration_are_done(plan, monkeypatch):
     assert pending_of(plan, cluster).done == dict.fromkeys(identities, 0)
     executions = pending(plan)
     perform(executions, monkeypatch)
-    perform(added_round(plan, cluster, identities, 4, (3, 3)), monkeypatch)
+    perform(added_round(plan, cluster, 4, (3, 3)), monkeypatch)
     assert pending_of(plan, cluster).done == dict.fromkeys(identities, 3)
     shutil.rmtree(executions[4].runs[0].paths.folder)
     of_removed = {executions[4].configuration.identity: 2}
@@ -135,12 +135,11 @@ def test_a_round_for_precision_that_was_begun_is_continued_without_what_was_adde
     cluster = load_cluster(plan.cluster)
     perform(pending(plan), monkeypatch)
     identities = {entry.configuration.identity for entry in plan.entries}
-    perform(added_round(plan, cluster, identities, 4, (3, 3))[:2], monkeypatch)
+    perform(added_round(plan, cluster, 4, (3, 3))[:2], monkeypatch)
     larger = added_last(plan, round_number=3)
-    everything = {entry.configuration.identity for entry in larger.entries}
-    continued = added_round(larger, cluster, everything, 4, (4, 2))
+    continued = added_round(larger, cluster, 4, (4, 2))
     assert [each.configuration.identity in identities for each in continued] == [True]
-    assert len(added_round(larger, cluster, everything, 5, (4, 3))) == 4
+    assert len(added_round(larger, cluster, 5, (4, 3))) == 4
 
 
 def test_blocks_are_resumed_with_what_is_missing(plan, monkeypatch):
@@ -193,15 +192,16 @@ def test_a_run_that_an_earlier_execution_did_not_begin_is_an_error_of_the_later_
     assert second.runs[0].state().is_completed
 
 
-def test_an_added_round_measures_some_configurations_once_more(plan, monkeypatch):
+def test_an_added_round_measures_every_configuration_once_more(plan, monkeypatch):
     cluster = load_cluster(plan.cluster)
     perform(pending(plan), monkeypatch)
-    wide = {entry.configuration.identity for entry in plan.entries[:2]}
-    executions = added_round(plan, cluster, wide, 4, (3, 3))
-    assert sorted(each.configuration.identity for each in executions) == sorted(wide)
-    assert turns(executions) == [Turn("rounds", 4, 1), Turn("rounds", 4, 2)]
+    executions = added_round(plan, cluster, 4, (3, 3))
+    assert sorted(each.configuration.identity for each in executions) == sorted(
+        entry.configuration.identity for entry in plan.entries
+    )
+    assert turns(executions) == [Turn("rounds", 4, position) for position in (1, 2, 3)]
     perform(executions[:1], monkeypatch)
     assert json.loads(executions[0].runs[0].paths.run_file.read_text())["round"] == 4
-    continued = added_round(plan, cluster, wide, 4, pending_of(plan, cluster).last_measured)
-    assert [each.configuration for each in continued] == [executions[1].configuration]
-    assert turns(continued) == [Turn("rounds", 4, 2)]
+    continued = added_round(plan, cluster, 4, pending_of(plan, cluster).last_measured)
+    assert [each.configuration for each in continued] == [each.configuration for each in executions[1:]]
+    assert turns(continued) == [Turn("rounds", 4, 2), Turn("rounds", 4, 3)]

@@ -52,12 +52,6 @@ def _command(node: int, script: str, folder: Path) -> Command:
     return Command(f"{role}-{node}", role, argv, {"FOLDER": str(folder)}, str(folder / f"node-{node}.log"), node)
 
 
-def test_an_earlier_attempt_of_a_traced_run_is_kept_where_all_are(tmp_path):
-    for _ in range(2):
-        run(submission(tmp_path / "trace" / "abc" / "runs" / "1", "echo again"), ONE)
-    assert (tmp_path / "interrupted" / "1" / "node-0.log").read_text() == "again\n"
-
-
 def run(asked: Submission, *places: Node) -> JobResult:
     return coordinate(asked, places or (ONE, TWO), 30)
 

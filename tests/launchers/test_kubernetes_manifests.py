@@ -152,13 +152,10 @@ def test_a_framework_without_an_image_is_refused(refused):
         submission(configuration(), without)
 
 
-def test_a_traced_run_is_found_by_the_folder_of_its_configuration():
-    cluster = load_cluster("kubernetes")
-    labels = set()
-    for folder in (FOLDER, FOLDER / "trace" / "other"):
-        rendered = submission(CONFIGURATIONS["horovod"], cluster, folder)
-        for manifest in yaml.safe_load_all(rendered.files["kubernetes.yaml"]):
-            labels.add(manifest["metadata"]["labels"][CONFIGURATION_LABEL])
+def test_a_run_is_found_by_the_folder_of_its_configuration():
+    rendered = submission(CONFIGURATIONS["horovod"], load_cluster("kubernetes"), FOLDER)
+    manifests = [*yaml.safe_load_all(rendered.files["kubernetes.yaml"])]
+    labels = {manifest["metadata"]["labels"][CONFIGURATION_LABEL] for manifest in manifests}
     assert labels == {configuration_label(str(FOLDER))}
 
 

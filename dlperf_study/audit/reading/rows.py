@@ -169,8 +169,8 @@ class RowReader:
         conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
         rates_of_baselines: dict[str, str] = {}
         for reading in self._baselines_of_rows:
-            words = [word for word in reading.meaning.label.split() if word not in BASELINE_WORDS]
-            rates_of_baselines[" ".join(words)] = self._metric_field(reading, row.fields[reading.position])
+            of_rate = [part for part in reading.meaning.label.split() if part not in BASELINE_WORDS]
+            rates_of_baselines[" ".join(of_rate)] = self._metric_field(reading, row.fields[reading.position])
         if rates_of_baselines:
             # A baseline under the name of no variant is that of all.
             conditions[_BASELINE_RATE] = [*rates_of_baselines.values()][-1]

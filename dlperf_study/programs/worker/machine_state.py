@@ -19,7 +19,8 @@ class MachineState:
 
     def __init__(self, configuration: Configuration, rank: int) -> None:
         is_first_of_node = rank % configuration.devices_per_node == 0
-        self._load = BackgroundLoad() if is_first_of_node else None
+        # Without the mark of the run its other processes can't be told from those of others.
+        self._load = BackgroundLoad() if is_first_of_node and GROUP_VARIABLE in os.environ else None
         self._seconds: list[float] = []
 
     def calibrate(self) -> None:
@@ -68,12 +69,12 @@ def _seconds_of_others() -> float | None:
     kernel, run, ancestors = kernel_seconds(times), _run_processes(times), _ancestors(times)
     if kernel is None:
         return None
-    own = sum(times[pid].seconds + times[pid].children_seconds for pid in run)
-    others = [pid for pid in ancestors if pid not in run]
-    own += sum(times[pid].seconds for pid in others)
+    run_seconds = sum(times[pid].seconds + times[pid].children_seconds for pid in run)
+    outer_ancestors = [pid for pid in ancestors if pid not in run]
+    run_seconds += sum(times[pid].seconds for pid in outer_ancestors)
     # The first of them is the node agent: a process of the run that has ended is among its children.
-    own += times[others[0]].children_seconds if others else 0.0
-    return used - kernel - own
+    run_seconds += times[outer_ancestors[0]].children_seconds if outer_ancestors else 0.0
+    return used - kernel - run_seconds
 
 
 def _run_processes(times: Mapping[int, ProcessTimes]) -> set[int]:

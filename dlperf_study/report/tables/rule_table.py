@@ -65,10 +65,10 @@ def _rounds(dataset: Dataset) -> Result:
     rows = context.measured(dataset)
     fewest = int(rows["runs_completed"].min())
     missing = rows[["speedup_rounds_missing", "relative_throughput_rounds_missing"]].max(axis=None)
-    number = f"at least {counted(fewest, 'run')} of each configuration"
+    fewest_runs = f"at least {counted(fewest, 'run')} of each configuration"
     if missing > 0:
-        return NOT_MET, f"{number}, {int(missing)} more needed"
-    return _result(fewest >= MINIMUM_RUNS, number)
+        return NOT_MET, f"{fewest_runs}, {int(missing)} more needed"
+    return _result(fewest >= MINIMUM_RUNS, fewest_runs)
 
 
 def _order(dataset: Dataset) -> Result:

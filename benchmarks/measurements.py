@@ -1,6 +1,6 @@
 """How often a comparison of measurement sessions says that something changed if nothing did, by simulation.
 
-Launch from the root of the project: ``python -m benchmarks.sessions [--studies 400]``. It prints the table that
+Launch from the root of the project: ``python -m benchmarks.measurements [--studies 400]``. It prints the table that
 docs/statistics.md summarises, and ends with 1 if a row exceeds its limit.
 
 All configurations are equally fast in all sessions, but for what differs by chance from run to run and from session to
