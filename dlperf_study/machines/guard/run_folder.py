@@ -6,6 +6,7 @@ programs too, and under a queue no host needs an ssh server.
 """
 
 import base64
+import contextlib
 import io
 import json
 import os
@@ -90,9 +91,20 @@ def encoded(archive: Path) -> str:
 
 
 def unpack_program(archive: str, folder: Path) -> None:
-    """Write the files of a user's program, an archive in base64, into a new folder."""
+    """Write the files of a user's program, an archive in base64, into a new folder.
+
+    Where nodes share the folder, each of their guards unpacks them: the first one's are taken, complete at once.
+    """
+    unfinished = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+    unfinished.mkdir()
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive)), mode="r:gz") as tar:
-        tar.extractall(folder, filter="tar")
+        tar.extractall(unfinished, filter="tar")
+    try:
+        unfinished.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(unfinished)
 
 
 def link_data(path: Path, link: Path) -> None:
@@ -102,7 +114,8 @@ def link_data(path: Path, link: Path) -> None:
             link_data(entry, link / entry.name)
     elif not link.exists():
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(path)
+        with contextlib.suppress(FileExistsError):
+            link.symlink_to(path)
 
 
 def unpack(archive: str, folder: Path) -> None:
