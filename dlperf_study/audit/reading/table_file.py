@@ -319,7 +319,7 @@ def _is_understood(reading: ColumnReading) -> bool:
 def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) -> str:
     """Return the message for a file without results, with its columns, and why some of them are not used."""
     named_as_results = (column for column in columns if _is_named_as_metric(column) or column.meaning.name in METRICS)
-    reasons = {column.header: column.meaning.reason for column in named_as_results}
+    reasons = {column.header: column.meaning.reason or "no check computes with it" for column in named_as_results}
     if reasons:
         named = (reason if header in reason else f"{header}: {reason}" for header, reason in reasons.items())
         return first_of(list(named), MOST_ERRORS, "; ")
