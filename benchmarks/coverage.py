@@ -164,8 +164,8 @@ def row_of(name: str, configurations: int, rounds: int, studies: int) -> tuple[s
             counts["found"] += outcomes[identity].word in (FASTER, SLOWER) and study.truth[identity] != 0
     check_evidence(study)
     coverage = counts["covered"] / (studies * (configurations - 1))
-    false_studies, found = counts["false"] / studies, counts["found"] / counts["different"]
-    cells = f"{coverage:.1%} | {false_studies:.1%} | {found:.0%}".replace("%", " %")
+    false_studies, share_found = counts["false"] / studies, counts["found"] / counts["different"]
+    cells = f"{coverage:.1%} | {false_studies:.1%} | {share_found:.0%}".replace("%", " %")
     is_good = coverage >= SMALLEST_COVERAGE and false_studies <= false_limit(studies)
     return f"| {name} | {configurations} | {rounds} | {cells} |", is_good
 

@@ -34,13 +34,13 @@ def power_sentences(slowdowns: Sequence[float], rounds: int, half_width: float) 
     error = _first_found(ERRORS, is_found)
     narrow = _first_found(NARROW, lambda width: is_found(width=width))
     wide = _first_found(WIDE, lambda width: is_found(width=width))
-    found = [f"ratios that are wrong by {per_cent(error, 1)}"] if error else []
-    found += [f"CIs of {width:g} times the right width" for width in (narrow, wide) if width]
+    errors_found = [f"ratios that are wrong by {per_cent(error, 1)}"] if error else []
+    errors_found += [f"CIs of {width:g} times the right width" for width in (narrow, wide) if width]
     failing = per_cent(failing_share(slowdowns, rounds, half_width), 1)
     return (
         f"The checks of {counted(len(slowdowns), 'pair')} with {counted(rounds, 'round')} and a CI half-width of "
         f"{per_cent(half_width, 1)} fail a correct instrument in {failing} of self-tests. The smallest errors that "
-        f"they find in {per_cent(FOUND)} of self-tests: {', '.join(found) or 'none of those that were tried'}"
+        f"they find in {per_cent(FOUND)} of self-tests: {', '.join(errors_found) or 'none of those that were tried'}"
     )
 
 

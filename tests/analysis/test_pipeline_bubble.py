@@ -107,9 +107,9 @@ def test_the_interval_of_a_share_is_within_nothing_and_the_whole():
 def test_fewer_than_three_common_rounds_have_a_value_and_a_reason(rounds, common):
     """The slope compares configurations: what a machine did between blocks of their runs would be in it."""
     noise = np.exp(0.01 * np.random.default_rng(1).standard_normal((3, 3)))
-    found = bubbles_of(LINE, noise, rounds)
+    bubbles = bubbles_of(LINE, noise, rounds)
     for requested in LINE:
-        bubble = found[requested.identity]
+        bubble = bubbles[requested.identity]
         assert bubble.columns.keys() == {"bubble_share"}
         assert bubble.columns["bubble_share"] == pytest.approx(even_share(4, requested.micro_batches), abs=0.05)
         reason = f"no interval: {common} a run of each number of micro-batches, and an interval needs 3"
@@ -137,10 +137,10 @@ def test_the_seconds_of_a_run_need_three_numbers_of_micro_batches_in_its_round(c
 def test_only_micro_batches_of_one_size_are_on_one_line():
     of_batch_16 = [replace(STAGES, micro_batches=count, batch_per_device=16) for count in COUNTS if count != 8]
     # A batch of 16 in 8 micro-batches of 2 is on the line, too.
-    found = bubbles_of([*LINE, *of_batch_16])
-    assert set(found) == {requested.identity for requested in LINE}
+    bubbles = bubbles_of([*LINE, *of_batch_16])
+    assert set(bubbles) == {requested.identity for requested in LINE}
     for requested in LINE:
-        assert found[requested.identity].share.mean == pytest.approx(even_share(4, requested.micro_batches))
+        assert bubbles[requested.identity].share.mean == pytest.approx(even_share(4, requested.micro_batches))
 
 
 def test_configurations_that_differ_in_anything_else_are_on_other_lines():

@@ -80,8 +80,8 @@ def test_a_speedup_is_doubtful_above_1_3_times_linear_if_chance_does_not_explain
     table = configurations_of({}, {"devices_per_node": 2, **changes})
     table = table.assign(efficiency=[1.0, efficiency], efficiency_low=[1.0, low])
     table = table.assign(identity=["one", "two"], baseline_identity="one")
-    found = list(doubtful_speedups(table, "weak"))
-    assert [(each.identity, each.severity) for each in found] == [("two", Severity.ERROR)] * is_doubtful
+    doubtful = list(doubtful_speedups(table, "weak"))
+    assert [(each.identity, each.severity) for each in doubtful] == [("two", Severity.ERROR)] * is_doubtful
 
 
 def test_a_point_that_falls_is_diagnosed(paths, snapshot):

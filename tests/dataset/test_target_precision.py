@@ -204,11 +204,11 @@ def test_what_was_reached_has_the_digits_that_set_it_apart_from_the_target(paths
 
 def with_load(paths, *disturbed: int, runs: int = 6) -> Plan:
     """A study of two configurations of six planned rounds, of which these runs of the second had background load."""
-    asked = [configuration(devices_per_node=devices, repeats=6) for devices in (1, 2)]
-    written = write_study(paths, [Planned(each, runs=0) for each in asked])
+    configurations = [configuration(devices_per_node=devices, repeats=6) for devices in (1, 2)]
+    written = write_study(paths, [Planned(each, runs=0) for each in configurations])
     for repetition in range(1, runs + 1):
-        for each in asked:
-            busy = 0.5 if repetition in disturbed and each is asked[1] else 0.02
+        for each in configurations:
+            busy = 0.5 if repetition in disturbed and each is configurations[1] else 0.02
             write_run(paths, each, repetition, Recipe(busy_cores=busy))
     return written
 
@@ -227,7 +227,7 @@ def test_a_repeated_round_makes_up_for_a_disturbed_one(paths):
 
 
 def test_a_study_without_intervals_repeats_no_round(paths):
-    one = configuration(repeats=1)
-    written = write_study(paths, [Planned(one, runs=0)])
-    write_run(paths, one, 1, Recipe(busy_cores=1.0))
+    single_run = configuration(repeats=1)
+    written = write_study(paths, [Planned(single_run, runs=0)])
+    write_run(paths, single_run, 1, Recipe(busy_cores=1.0))
     assert reason_for_further_round(written) == ""

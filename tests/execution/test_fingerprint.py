@@ -84,19 +84,19 @@ def test_a_project_folder_with_images_may_be_renamed(tmp_path, monkeypatch):
 
 
 def test_a_program_depends_on_its_python_also_without_this_package_and_on_what_that_has_installed(tmp_path):
-    asked = replace(ASKED, framework="", model="", own_program="trained", program_digest="d")
+    trained = replace(ASKED, framework="", model="", own_program="trained", program_digest="d")
     answer = {"python": "CPython 3.9.2", "packages": {"torch": "2.13.0"}}
-    parts = fingerprint_parts(asked, with_answer(tmp_path, answer))
+    parts = fingerprint_parts(trained, with_answer(tmp_path, answer))
     assert (parts["python"], parts["packages"]) == ("CPython 3.9.2", {"torch": "2.13.0"})
-    here = fingerprint_parts(asked, replace(CLUSTER, python={DEFAULT: sys.executable}))
+    here = fingerprint_parts(trained, replace(CLUSTER, python={DEFAULT: sys.executable}))
     assert here["python"] == f"{platform.python_implementation()} {platform.python_version()}"
     assert here["packages"]["numpy"] == version("numpy")
 
 
 def test_a_python_of_a_program_that_does_not_run_is_told_apart_by_its_path(tmp_path):
     broken = program(tmp_path, "exit 1")
-    asked = replace(ASKED, framework="", model="", own_program="trained", program_digest="d")
-    parts = fingerprint_parts(asked, replace(CLUSTER, python={DEFAULT: broken}))
+    trained = replace(ASKED, framework="", model="", own_program="trained", program_digest="d")
+    parts = fingerprint_parts(trained, replace(CLUSTER, python={DEFAULT: broken}))
     assert (parts["python"], parts["packages"]) == (broken, {})
 
 

@@ -19,12 +19,12 @@ class MachineState:
 
     def __init__(self, configuration: Configuration, rank: int) -> None:
         is_first_of_node = rank % configuration.devices_per_node == 0
-        # Without the mark of the run its other processes can't be told from those of others.
+        # Without the mark of the run its other processes would count as background load.
         self._load = BackgroundLoad() if is_first_of_node and GROUP_VARIABLE in os.environ else None
         self._seconds: list[float] = []
 
     def calibrate(self) -> None:
-        """Time the calibration loop: a fixed piece of integer arithmetic."""
+        """Time the calibration loop: a fixed number of multiplications."""
         start = time.perf_counter()
         total = 0
         for root in range(ITERATIONS):
