@@ -10,7 +10,7 @@ from dlperf_study.dataset.target_precision import needs_further_round, rounds_of
 from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, rounds_of, samples_of
-from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.metrics.outcome import completed_of, had_background_load
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.study.job import ROUNDS
 from dlperf_study.study.plan import Plan
@@ -49,6 +49,6 @@ def _samples(plan: Plan) -> tuple[Throughputs, Throughputs]:
     completed = completed_of(runs)
     rate = rate_column(completed, plan)
     samples = []
-    for kept in (completed, completed[completed["disturbed"].ne(True).fillna(True).astype(bool)]):
+    for kept in (completed, completed[~had_background_load(completed)]):
         samples.append(samples_of(kept[rate], kept["identity"], rounds_of(kept, plan)))
     return samples[0], samples[1]

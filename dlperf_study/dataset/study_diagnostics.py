@@ -8,7 +8,7 @@ from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.metric import STUDY
-from dlperf_study.metrics.outcome import REMEDY, completed_of
+from dlperf_study.metrics.outcome import REMEDY, completed_of, had_background_load
 from dlperf_study.study.job import BLOCKS, ROUNDS, Outcome
 from dlperf_study.study.plan import Plan
 
@@ -44,7 +44,7 @@ def number_of_runs(plan: Plan, runs: pd.DataFrame) -> Iterator[Diagnostic]:
     counts = runs.loc[runs["outcome"] == Outcome.COMPLETED, "identity"].value_counts().to_dict()
     not_fitting = set(runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "identity"])
     # Rounds with background load are repeated.
-    repeated = plan.rounds.planned if runs["disturbed"].eq(True).any() else 0
+    repeated = plan.rounds.planned if had_background_load(runs).any() else 0
     for entry in plan.runnable:
         identity, planned = entry.configuration.identity, entry.configuration.repeats
         count = counts.get(identity, 0)

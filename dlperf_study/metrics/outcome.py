@@ -47,13 +47,18 @@ def completed_of(runs: pd.DataFrame) -> pd.DataFrame:
     return runs if is_completed.all() else runs[is_completed]
 
 
+def had_background_load(runs: pd.DataFrame) -> pd.Series:
+    """Return for each row of a table of runs whether the run was disturbed; False where that can't be seen."""
+    return runs["disturbed"].eq(True).fillna(False).astype(bool)
+
+
 def counted_of(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the completed runs that statistics are made of: those without background load.
 
     Of a configuration with fewer than three such runs, all: then its numbers are shown, and no outcome is claimed.
     """
     completed = completed_of(runs)
-    is_disturbed = completed["disturbed"].eq(True).fillna(False).astype(bool)
+    is_disturbed = had_background_load(completed)
     if not is_disturbed.any():
         return completed
     undisturbed = (~is_disturbed).groupby(completed["identity"]).transform("sum")
@@ -63,7 +68,7 @@ def counted_of(runs: pd.DataFrame) -> pd.DataFrame:
 def disturbed_configurations(runs: pd.DataFrame) -> set[str]:
     """Return the identities of the configurations that are summarised over disturbed runs too."""
     counted = counted_of(runs)
-    return set(counted.loc[counted["disturbed"].eq(True).fillna(False).astype(bool), "identity"])
+    return set(counted.loc[had_background_load(counted), "identity"])
 
 
 def background_cores(run: Run) -> float | None:

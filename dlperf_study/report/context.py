@@ -8,7 +8,7 @@ import pandas as pd
 from dlperf_study.core.wording import counted, duration
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.metrics.outcome import begin_and_end, completed_of, counted_of
+from dlperf_study.metrics.outcome import begin_and_end, completed_of, counted_of, had_background_load
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import COVERAGE
@@ -340,7 +340,7 @@ def measured(dataset: Dataset) -> pd.DataFrame:
 
 def disturbed_runs(dataset: Dataset) -> int:
     """Return during how many completed runs there was background load."""
-    return int(completed_runs(dataset)["disturbed"].eq(True).sum())
+    return int(had_background_load(completed_runs(dataset)).sum())
 
 
 def known_rates(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
