@@ -235,7 +235,7 @@ def _printed_logarithm(cell: ResultCell) -> Estimate:
     low, high = cell.get("low"), cell.get("high")
     if low is None or high is None or not 0 < low <= high:
         return Estimate(math.log(cell.value))
-    runs = cell.get("runs_completed") or cell.get("runs")
+    runs = cell.get("runs_counted") or cell.get("runs_completed") or cell.get("runs")
     return Estimate.of_printed(cell.value, low, high, runs, cell.printed.resolution / cell.value)
 
 

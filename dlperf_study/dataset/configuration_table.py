@@ -65,7 +65,7 @@ def configurations_table(
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
     decided = _verdicts(plan, speedups, relative_throughputs, disturbed_configurations(runs))
     parts = StepParts(plan, counted, uneven, looks)
-    bubble_of = bubbles(plan.entries, counted, rounds_of(counted, plan))
+    bubble_of = bubbles(plan.entries, counted, rounds_of(counted, plan), looks)
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.columns(identity)

@@ -1,6 +1,6 @@
 """The errors among the diagnostics that make a ratio of a configuration wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -10,6 +10,11 @@ from dlperf_study.evidence.rank_agreement import PROGRAM
 from dlperf_study.metrics.outcome import completed_of
 
 _RATIOS = ("speedup", "efficiency", "relative_throughput")
+#: The ratios that the denominator of a row makes doubtful, and its name, by the column of its identity.
+_DENOMINATORS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "baseline_identity": ("baseline", ("speedup", "efficiency")),
+    "reference_identity": ("reference", ("relative_throughput",)),
+}
 #: The columns that an error makes doubtful, by its subject; the most serious subject first.
 DOUBTFUL_COLUMNS: dict[str, tuple[str, ...]] = {
     PROGRAM: ("throughput", "token_throughput", *_RATIOS),
@@ -48,8 +53,23 @@ def serious_diagnostics(
         if columns:
             first = SeriousDiagnostic(identity, subject, str(error.message), columns)
             serious.setdefault((subject, identity), first)
+    for diagnostic in list(serious.values()):
+        if diagnostic.subject == PROGRAM:
+            for ratio in _doubtful_ratios(configurations, diagnostic):
+                serious.setdefault((PROGRAM, ratio.identity), ratio)
     subjects = list(DOUBTFUL_COLUMNS)
     return sorted(serious.values(), key=lambda diagnostic: subjects.index(diagnostic.subject))
+
+
+def _doubtful_ratios(configurations: pd.DataFrame, denominator: SeriousDiagnostic) -> Iterator[SeriousDiagnostic]:
+    """Yield the configurations whose ratios are relative to a doubtful throughput."""
+    for column, (name, ratios) in _DENOMINATORS.items():
+        rows = configurations[configurations[column] == denominator.identity]
+        for _, row in rows[rows["identity"] != denominator.identity].iterrows():
+            columns = tuple(row[list(ratios)].dropna().index)
+            if columns:
+                message = f"in its {name} {denominator.message}"
+                yield SeriousDiagnostic(str(row["identity"]), PROGRAM, message, columns)
 
 
 def with_problems(configurations: pd.DataFrame, serious: Sequence[SeriousDiagnostic]) -> pd.DataFrame:

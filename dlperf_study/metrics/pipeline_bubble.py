@@ -77,12 +77,14 @@ class Line:
         return shares
 
 
-def bubbles(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None) -> dict[str, Bubble]:
+def bubbles(
+    entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series | None, looks: int = 1
+) -> dict[str, Bubble]:
     """Return the bubble of each configuration of a pipeline, by identity; ``completed``: the completed runs.
 
     Only of those of which the study has three numbers of micro-batches of one size, and differing in nothing else.
     ``rounds``: of each run, None if runs are independent. Without a round that has them all, the line is that of the
-    mean steps.
+    mean steps. ``looks``: see ``Estimate``.
     """
     bubbles = {}
     for line in _lines(entries, completed, rounds):
@@ -93,7 +95,7 @@ def bubbles(entries: Iterable[Entry], completed: pd.DataFrame, rounds: pd.Series
         for identity in line.counts.index:
             shares = line.shares(identity)
             if shares.size:
-                share = Estimate.of(shares)
+                share = Estimate.of(shares, looks=looks)
                 bubbles[identity] = Bubble(share, _no_interval(share, common))
     return bubbles
 

@@ -88,17 +88,18 @@ class Estimate:
 
     @classmethod
     def of_printed(
-        cls, value: float, low: float, high: float, runs: int | None = None, resolution: float = 0.0
+        cls, value: float, low: float, high: float, runs: int | None = None, resolution: float = 0.0, looks: int = 1
     ) -> "Estimate":
         """Return the estimate of the logarithm of a rate, from its printed 95 % interval and its number of runs.
 
         ``resolution``: one unit of the last digit of the rate / the rate, 0 where it is unknown. Bounds that are equal
-        were rounded alike, as values are.
+        were rounded alike, as values are. ``looks``: those that the interval is corrected for.
         """
         freedom = runs - 1 if runs and runs >= MINIMUM_RUNS else MANY
         half_width = math.log(high / low) / 2
-        error = max(half_width / t_quantile((1 + CONFIDENCE) / 2, freedom), resolution * ROUNDING_DEVIATION)
-        return cls(math.log(value), error or None, freedom, runs or MANY)
+        quantile = t_quantile(1 - (1 - CONFIDENCE) / 2 / looks, freedom)
+        error = max(half_width / quantile, resolution * ROUNDING_DEVIATION)
+        return cls(math.log(value), error or None, freedom, runs or MANY, looks)
 
     @property
     def factor(self) -> float:

@@ -141,7 +141,7 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
     for series in by_series.values():
         label = _BETWEEN_LEVELS.join(_named_level(name, getattr(series[0], name)) for name in factors)
         about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
-        curves += _curves(about, [(row, _Size.of(row, _log_rate(row, dataset.rate))) for row in series])
+        curves += _curves(about, [(row, _Size.of(row, _log_rate(dataset, row))) for row in series])
     return curves
 
 
@@ -149,12 +149,12 @@ def _named_level(name: str, value: object) -> str:
     return str(value) if isinstance(value, str) else f"{column_named(name).label} {level(value)}"
 
 
-def _log_rate(row: Any, rate: str) -> Estimate:
+def _log_rate(dataset: Dataset, row: Any) -> Estimate:
     """Return the estimate of a configuration's rate, from its mean and its interval."""
-    value, low, high = (float(getattr(row, f"{rate}{bound}")) for bound in ("", "_low", "_high"))
+    value, low, high = (float(getattr(row, f"{dataset.rate}{bound}")) for bound in ("", "_low", "_high"))
     if math.isnan(low):
         return Estimate(math.log(value))
-    return Estimate.of_printed(value, low, high, int(row.runs_completed))
+    return Estimate.of_printed(value, low, high, int(row.runs_counted), looks=dataset.looks)
 
 
 @cache

@@ -12,7 +12,7 @@ from dlperf_study.dataset.target_precision import too_wide
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.environment import VERSION_PREFIX
-from dlperf_study.metrics.outcome import begin_and_end
+from dlperf_study.metrics.outcome import begin_and_end, disturbed_configurations
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
@@ -214,9 +214,18 @@ def _limit(dataset: Dataset) -> str:
 
 
 def _disturbances(dataset: Dataset) -> str:
-    """Return in how many completed runs other programs were busy; nothing where that was not seen."""
+    """Return how many completed runs background load disturbed, and which numbers include them."""
     disturbed = context.disturbed_runs(dataset)
-    return f"Background load disturbed {disturbed} of these runs." if disturbed else ""
+    if not disturbed:
+        return ""
+    included = len(disturbed_configurations(dataset.runs))
+    if not included:
+        return f"Background load disturbed {disturbed} of these runs; no number includes them."
+    configurations = counted(included, "configuration")
+    return (
+        f"Background load disturbed {disturbed} of these runs; only the numbers of {configurations}, with fewer than "
+        "three undisturbed runs, include them."
+    )
 
 
 def _windows(rows: pd.DataFrame) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
+from dlperf_study.dataset.serious_diagnostics import serious_diagnostics
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.paper import write_paper
 from dlperf_study.report.tables.diagnostic_tables import diagnostics_about
@@ -81,6 +82,19 @@ def test_files_have_plain_numbers_and_the_problem_beside_them(apart, paths):
     rows = list(csv.DictReader(io.StringIO(tables.scaling(apart).csv())))
     assert rows[1]["Speedup (×)"].startswith(speedup_of(apart))
     assert "runs 1 to 3: the ranks ended with different parameters" in rows[1]["Notes"]
+
+
+def test_a_speedup_over_a_baseline_whose_ranks_train_apart_is_doubtful_too(apart):
+    rows = apart.configurations
+    [one, two] = rows["identity"]
+    # The configurations change places: the one that trains apart is the baseline.
+    exchanged = rows.assign(baseline_identity=[two, two], speedup=[0.5, float("nan")], efficiency=[1.0, float("nan")])
+    serious = serious_diagnostics(exchanged, apart.runs, apart.diagnostics)
+    assert [(each.identity, each.columns) for each in serious] == [
+        (two, ("throughput", "token_throughput")),
+        (one, ("speedup", "efficiency")),
+    ]
+    assert serious[1].message == f"in its baseline {serious[0].message}"
 
 
 def test_a_speedup_above_linear_asks_whether_the_batch_is_right(paths):

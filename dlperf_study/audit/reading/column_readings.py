@@ -39,7 +39,8 @@ from dlperf_study.metrics.columns import COLUMNS
 #: Columns of numbers that checks use, besides metrics and the conditions that tell configurations apart.
 _USED = {
     *(*CONFIGURATION, "nodes", "devices_per_node", "global_batch", "batches_per_task", "samples_per_task"),
-    *("flops_per_sample", "device_peak_flops", "threads_per_device", "repetition", "runs", "runs_completed"),
+    *("flops_per_sample", "device_peak_flops", "threads_per_device", "repetition"),
+    *("runs", "runs_counted", "runs_completed"),
     *("tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "value"),
 }
 #: Names with a meaning of their own that are no columns of the dataset.

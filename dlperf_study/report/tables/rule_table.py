@@ -63,7 +63,7 @@ def _baseline(dataset: Dataset) -> Result:
 
 def _rounds(dataset: Dataset) -> Result:
     rows = context.measured(dataset)
-    fewest = int(rows["runs_completed"].min())
+    fewest = int(rows["runs_counted"].min())
     missing = rows[["speedup_rounds_missing", "relative_throughput_rounds_missing"]].max(axis=None)
     fewest_runs = f"at least {counted(fewest, 'run')} of each configuration"
     if missing > 0:
