@@ -116,13 +116,17 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
     """Return a wide frame as a long one; ``identity`` names each row, else its position does.
 
     Columns ``x_low`` and ``x_high`` hold the interval of ``x``; ``baseline_identity`` and ``reference_identity``
-    name the rows that the ratios of a row are relative to.
+    name the rows that the ratios of a row are relative to. Rows with one identity and a ``repetition`` are single runs.
     """
     cells: list[dict[str, Any]] = []
+    has_runs = "identity" in wide and "repetition" in wide and bool(wide["identity"].duplicated().any())
     for position, fields in enumerate(wide.to_dict("records"), 1):
         row = _drop_missing(fields)
         label = str(row.get("identity", f"row {position}"))
         conditions = {name: value for name, value in row.items() if name not in _MEASURED}
+        if has_runs:
+            label = f"{label}/{row.get('repetition', position)}"
+            conditions["estimator"] = "run"
         for metric in METRIC_COLUMNS:
             if metric not in row:
                 continue

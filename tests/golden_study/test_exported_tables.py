@@ -23,7 +23,7 @@ RATIOS = {"speedup": "baseline_throughput", "relative_throughput": "reference_th
 def test_the_audit_finds_no_error_in_what_a_study_exports(study, exported):
     folder = exported / study
     read = set()
-    for file in (*sorted((folder / "tables").glob("*.csv")), folder / "dataset" / "configurations.csv"):
+    for file in (*sorted((folder / "tables").glob("*.csv")), *sorted((folder / "dataset").glob("*.csv"))):
         try:
             tables = read_tables(file)
         except TableError:
@@ -31,8 +31,9 @@ def test_the_audit_finds_no_error_in_what_a_study_exports(study, exported):
             continue
         diagnostics = [each for result in audit(tables.results) for each in result.diagnostics]
         assert [str(each) for each in diagnostics if each.severity is Severity.ERROR] == [], file
-        read.add(file.stem)
-    assert read >= {*READ[study], "configurations"}
+        read.add(f"{file.parent.name}/{file.stem}")
+    expected = {f"tables/{name}" for name in READ[study]}
+    assert read >= {*expected, "dataset/configurations", "dataset/runs"}
 
 
 @pytest.mark.parametrize("study", READ)
