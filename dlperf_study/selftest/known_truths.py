@@ -10,18 +10,8 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics.communication import exchange_cost
 from dlperf_study.metrics.computation import UNEVEN
-from dlperf_study.metrics.statistics import Estimate, Interval
-from dlperf_study.selftest.checks import (
-    LINK,
-    LINK_TOLERANCE,
-    STEP_TOLERANCE,
-    STEPS,
-    STRAGGLER,
-    allowed_stragglers,
-    check_result,
-    measured_row,
-    number_or_none,
-)
+from dlperf_study.metrics.statistics import Estimate
+from dlperf_study.selftest import checks
 from dlperf_study.selftest.result import CheckResult, Comparison
 
 #: The time of an exchange of all gradients and its interval, in the table of configurations.
@@ -32,7 +22,7 @@ def check_steps(dataset: Dataset) -> CheckResult:
     """Check throughput and time of steps that sleep, with two equal ranks and with a slower second one."""
     comparisons = []
     for longer in sorted(dataset.configurations["longer"].unique()):
-        row = measured_row(dataset, dataset.configurations["longer"] == longer)
+        row = checks.measured_row(dataset, dataset.configurations["longer"] == longer)
         seconds = (row["milliseconds"] + longer) / 1000
         samples = row["batch_per_device"] * row["world_size"]
         ranks = "with a slower rank" if longer else "with equal ranks"
@@ -41,15 +31,15 @@ def check_steps(dataset: Dataset) -> CheckResult:
             _known(row, "step_p50_seconds", f"median step {ranks} (s)", seconds),
         ]
     observation = "; ".join(f"{each.label}: {each.measured:.5g}, true {each.true:.5g}" for each in comparisons)
-    return check_result(STEPS, _are_near(comparisons, STEP_TOLERANCE), observation, comparisons)
+    return checks.check_result(checks.STEPS, _are_near(comparisons, checks.STEP_TOLERANCE), observation, comparisons)
 
 
 def _known(row: "pd.Series", column: str, label: str, true: float) -> Comparison:
     """Return the comparison of a column with its true value."""
-    measured, low, high = (number_or_none(row[name]) for name in (column, f"{column}_low", f"{column}_high"))
+    measured, low, high = (checks.number_or_none(row[name]) for name in (column, f"{column}_low", f"{column}_high"))
     if measured is None:
         raise EvidenceError(f"study {row['study']}: {row['identity']} has no {column}")
-    return Comparison(STEPS, label, float(true), measured, low, high)
+    return Comparison(checks.STEPS, label, float(true), measured, low, high)
 
 
 def _are_near(comparisons: Sequence[Comparison], tolerance: float) -> bool:
@@ -63,43 +53,40 @@ def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
     In a ring all-reduce each of n ranks sends 2(n−1)/n of the bytes. All send through the same interface, so it
     carries 2(n−1) times the bytes. Its packets of 64 KiB have headers of less than 0.2 %, which are neglected.
     """
-    row = measured_row(dataset, dataset.configurations["devices_per_node"] == 2)
+    row = checks.measured_row(dataset, dataset.configurations["devices_per_node"] == 2)
     carried_bits = 8 * 2 * (int(row["world_size"]) - 1)
     true_seconds = carried_bits * float(row["gradient_bytes"]) / bits_per_second
-    seconds, low, high = map(number_or_none, row[list(_EXCHANGE)])
+    seconds, low, high = map(checks.number_or_none, row[list(_EXCHANGE)])
     if seconds is None:
         raise EvidenceError(f"study {row['study']}: no run has measured an exchange of all gradients")
     slope = _seconds_per_byte(row)
-    bounds = _bounds_of_rate(carried_bits, slope.interval())
-    exchange = Comparison(LINK, "exchange of all gradients (s)", true_seconds, seconds, low, high)
+    interval = slope.interval()
+    bounds: tuple[float | None, float | None] = (None, None)
+    # A time that is not positive is no bound of a rate.
+    if interval and interval.low > 0:
+        bounds = carried_bits / interval.high, carried_bits / interval.low
+    exchange = Comparison(checks.LINK, "exchange of all gradients (s)", true_seconds, seconds, low, high)
     fitted = carried_bits / slope.mean
-    bandwidth = Comparison(LINK, "fitted bandwidth (bit/s)", bits_per_second, fitted, *bounds)
+    bandwidth = Comparison(checks.LINK, "fitted bandwidth (bit/s)", bits_per_second, fitted, *bounds)
     observation = (
         f"an exchange takes {_describe_value(exchange, 1, 's')} and the link allows {true_seconds:.4g} s; the fitted "
         f"bandwidth is {_describe_value(bandwidth, 1e6, 'Mbit/s')} and that of the link {bits_per_second / 1e6:.4g}"
     )
     comparisons = [exchange, bandwidth]
-    return check_result(LINK, _are_near(comparisons, LINK_TOLERANCE), observation, comparisons)
+    return checks.check_result(checks.LINK, _are_near(comparisons, checks.LINK_TOLERANCE), observation, comparisons)
 
 
 def check_straggler(dataset: Dataset) -> CheckResult:
     """Check that a slowed rank is named as the straggler in every run, and hardly ever one of two equal ranks."""
     slowed = dataset.configurations["planted_slowdown"] > 0
-    row, equal_row = measured_row(dataset, slowed), measured_row(dataset, ~slowed)
+    row, equal_row = checks.measured_row(dataset, slowed), checks.measured_row(dataset, ~slowed)
     named, named_wrongly = _runs_naming(dataset, row), _runs_naming(dataset, equal_row)
     runs, equal_runs = int(row["runs_completed"]), int(equal_row["runs_completed"])
     observation = (
         f"the slowed rank in {named} of {runs} runs; one of two equal ranks in {named_wrongly} of {equal_runs}"
     )
-    is_passed = named == runs and named_wrongly <= allowed_stragglers(equal_runs)
-    return check_result(STRAGGLER, is_passed, observation, [])
-
-
-def _bounds_of_rate(amount: float, seconds: Interval | None) -> tuple[float | None, float | None]:
-    """Return the bounds of ``amount`` per second from those of the seconds; None where one is not a positive time."""
-    if seconds is None or seconds.low <= 0:
-        return None, None
-    return amount / seconds.high, amount / seconds.low
+    is_passed = named == runs and named_wrongly <= checks.allowed_stragglers(equal_runs)
+    return checks.check_result(checks.STRAGGLER, is_passed, observation, [])
 
 
 def _describe_value(comparison: Comparison, size: float, unit: str) -> str:
