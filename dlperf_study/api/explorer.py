@@ -100,18 +100,15 @@ class _Explorer:
         try:
             self._rows = rows_of(self._data.value)
         except DlperfStudyError as error:
-            self._offer_nothing()
+            # Choices of the data before it would be shown under the name of this one.
+            self._is_offering = True
+            self._rows, self._filters, self._filter_box.children = pd.DataFrame(), {}, ()
+            for menu in self._menus().values():
+                menu.options = ()
+            self._is_offering = False
             self._refuse(str(error))
             return
         self._offer_choices()
-
-    def _offer_nothing(self) -> None:
-        """Leave nothing of other data, which would be shown under the name of this one."""
-        self._is_offering = True
-        self._rows, self._filters, self._filter_box.children = pd.DataFrame(), {}, ()
-        for menu in self._menus().values():
-            menu.options = ()
-        self._is_offering = False
 
     def _offer_choices(self) -> None:
         """Offer the metrics, factors and levels of the data, and show what is then chosen."""
@@ -192,18 +189,15 @@ class _Explorer:
 
 def _lines_of(filters: dict[str, dict[Any, ipywidgets.Checkbox]]) -> tuple[ipywidgets.Widget, ...]:
     """Return a line for each factor; those that find no room in view are in a part that a user opens."""
-    lines = [_line_of(name, boxes) for name, boxes in filters.items()]
+    lines = []
+    for factor, boxes in filters.items():
+        label = ipywidgets.Label(column_named(factor).label, layout={"width": "9em"})
+        lines.append(ipywidgets.HBox([label, *boxes.values()], layout={"flex_flow": "row wrap"}))
     shown, further = lines[:MOST_FILTERS], lines[MOST_FILTERS:]
     if not further:
         return tuple(shown)
     opened = ipywidgets.Accordion([ipywidgets.VBox(further)], titles=[counted(len(further), "further factor")])
     return (*shown, opened)
-
-
-def _line_of(factor: str, boxes: dict[Any, ipywidgets.Checkbox]) -> ipywidgets.HBox:
-    """Return the boxes of a factor behind its label, on as many lines as they need."""
-    label = ipywidgets.Label(column_named(factor).label, layout={"width": "9em"})
-    return ipywidgets.HBox([label, *boxes.values()], layout={"flex_flow": "row wrap"})
 
 
 def _labelled_options(names: Iterable[str]) -> list[tuple[str, str]]:

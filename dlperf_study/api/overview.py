@@ -39,34 +39,27 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
     """Return how much was measured and what failed, by label."""
     rows = dataset.configurations
     completed, planned = int(rows["runs_completed"].sum()), int(rows["runs_planned"].sum())
+    varied = []
+    for name in factors:
+        levels = list(map(str, ordered_levels(rows[name])))
+        varied.append(f"{name} {first_of(levels, _MOST_LEVELS)}")
     facts = {
         "configurations": f"{len(context.measured(dataset))} of {len(rows)} measured",
         "runs": f"{completed} completed of {planned} planned{added_runs(dataset)}",
-        "factors": "; ".join(_factor_text(dataset, name) for name in factors) or "none",
+        "factors": "; ".join(varied) or "none",
     }
-    failures = _failures(dataset)
+    failures = []
+    for outcome, count in dataset.runs["outcome"].value_counts().items():
+        if outcome != Outcome.COMPLETED:
+            failures.append(f"{count} × {display_name(outcome)}")
+    unsupported = int(rows["unsupported_reason"].notna().sum())
+    if unsupported:
+        failures.append(f"{counted(unsupported, 'configuration')} unsupported")
     if failures:
-        facts["failed"] = failures
+        facts["failed"] = listed(failures)
     return facts
 
 
 def _shown(dataset: Dataset) -> int:
     """Return how many sentences are shown: the first answer, and before it that a study is a quick one."""
     return 2 if dataset.plan.quick else 1
-
-
-def _factor_text(dataset: Dataset, name: str) -> str:
-    return f"{name} {first_of(list(map(str, ordered_levels(dataset.configurations[name]))), _MOST_LEVELS)}"
-
-
-def _failures(dataset: Dataset) -> str:
-    """Return how many runs ended how, except completed, and how many configurations can't run."""
-    outcomes = dataset.runs["outcome"].value_counts()
-    parts = []
-    for outcome, count in outcomes.items():
-        if outcome != Outcome.COMPLETED:
-            parts.append(f"{count} × {display_name(outcome)}")
-    unsupported = int(dataset.configurations["unsupported_reason"].notna().sum())
-    if unsupported:
-        parts.append(f"{counted(unsupported, 'configuration')} unsupported")
-    return listed(parts)

@@ -129,11 +129,6 @@ def plot_metric(rows: pd.DataFrame, x: str, y: str, hue: str = "", col: str = ""
     return Figure("exploration", heading, caption, draw, "No row that is chosen has this metric and these factors.")
 
 
-def draw_metric(axes: Axes, rows: pd.DataFrame, x: str, y: str, hue: str = "") -> None:
-    """Draw what ``plot_metric`` shows into axes of matplotlib, in their style; a legend names the colours."""
-    _chart(rows, x, y, hue).draw_on(axes)
-
-
 def _chart(rows: pd.DataFrame, x: str, y: str, hue: str, col: str = "") -> FactorChart:
     """Return the chart of the rows that have a value and a level of each factor."""
     require(y, known_metrics(rows), "metric")
@@ -205,7 +200,7 @@ class Plot:
             return plot_metric(rows, x, y, hue, col, self._name)
         if col:
             raise DlperfStudyError(f"col is {col!r}, and ax has one panel; leave out one of the two")
-        draw_metric(ax, rows, x, y, hue)
+        _chart(rows, x, y, hue).draw_on(ax)
         return ax
 
     def overview(self) -> Figures:

@@ -9,13 +9,13 @@ import pandas as pd
 
 from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.prediction.curves import Unit
-from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of
+from dlperf_study.prediction.prediction import Prediction, Refusal, predictions_of
 from dlperf_study.report.tables.prediction_tables import describe, prediction_table
 from dlperf_study.study.configuration import MAX_STEPS
 
 
 def requested_sizes(nodes: Sequence[int], devices: Sequence[int]) -> tuple[Unit | None, list[int]]:
-    """Return of what the sizes are that a call names, and the sizes; None where it names none.
+    """Return of what the sizes are that a call or a command line names, and the sizes; None where it names none.
 
     Raises DlperfStudyError for nodes and devices together, and for a size that the command refuses.
     """
@@ -50,7 +50,16 @@ class StudyPredictions:
         ``rate_low_90`` and ``rate_high_90`` are the bounds of the 90 % interval; missing if there is none, with the
         ``reason``.
         """
-        rows = [_row(result, size) for result in predictions_of(self.results) for size in result.sizes]
+        rows = []
+        for result in predictions_of(self.results):
+            curve = result.curve
+            for size in result.sizes:
+                row: dict[str, object] = {"series": curve.label, "unit": str(curve.unit), "units": size.units}
+                row |= {"devices": size.devices, "rate": size.rate, "efficiency": size.efficiency}
+                row["reason"] = size.reason
+                for name, bounds in (("rate", size.rate_interval), ("efficiency", size.efficiency_interval)):
+                    row |= {f"{name}_low_90": bounds and bounds.low, f"{name}_high_90": bounds and bounds.high}
+                rows.append(row)
         return pd.DataFrame(rows, columns=_COLUMNS).set_index(["series", "devices"])
 
     @property
@@ -70,12 +79,3 @@ _COLUMNS = [
     *("series", "unit", "units", "devices", "rate", "rate_low_90", "rate_high_90"),
     *("efficiency", "efficiency_low_90", "efficiency_high_90", "reason"),
 ]
-
-
-def _row(prediction: Prediction, size: PredictedSize) -> dict[str, object]:
-    curve = prediction.curve
-    row: dict[str, object] = {"series": curve.label, "unit": str(curve.unit), "units": size.units}
-    row |= {"devices": size.devices, "rate": size.rate, "efficiency": size.efficiency, "reason": size.reason}
-    for name, bounds in (("rate", size.rate_interval), ("efficiency", size.efficiency_interval)):
-        row |= {f"{name}_low_90": bounds and bounds.low, f"{name}_high_90": bounds and bounds.high}
-    return row

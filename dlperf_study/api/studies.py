@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.paths import StudyPaths, outputs_folder
+from dlperf_study.core.paths import outputs_folder
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset import tables
@@ -77,14 +77,12 @@ def _summary(name: str) -> StudySummary:
     completed = completed_of(runs)
     started = completed["started"].dropna()
     date = str(started.min())[:10] if len(started) else None
-    further = 0 if plan.ingested_from else max(0, _begun_runs(paths, plan) - len(runs))
+    further = 0
+    if not plan.ingested_from:
+        # Other folders are of runs that no table has, such as trials of the largest batch.
+        begun = paths.begun_runs()
+        further = max(0, sum(len(begun.get(identity, ())) for identity in plan.by_identity) - len(runs))
     return StudySummary(name, plan.title, date, len(completed), len(runs), report, further)
-
-
-def _begun_runs(paths: StudyPaths, plan: Plan) -> int:
-    """Return how many runs have a folder, without those that no table has, such as trials of the largest batch."""
-    begun = paths.begun_runs()
-    return sum(len(begun.get(identity, ())) for identity in plan.by_identity)
 
 
 def _nothing() -> str:

@@ -108,7 +108,10 @@ class StudyResults:
         ]
         factors: list[str] = []
         for name in dict.fromkeys(varying):
-            if name in self.dataset.plan.factors or _tells_apart(rows, factors, name):
+            # Other columns count if configurations with equal levels of the factors before them differ in them.
+            combinations = len(rows.drop_duplicates(factors)) if factors else 1
+            is_independent = len(rows.drop_duplicates([*factors, name])) > combinations
+            if name in self.dataset.plan.factors or is_independent:
                 factors.append(name)
         return factors
 
@@ -253,12 +256,6 @@ def _selected_as(measurement: Measurement, other: Measurement) -> Measurement:
     rows = measurement.dataset.configurations
     selected = rows[rows["identity"].isin(other.dataset.configurations["identity"])]
     return replace(measurement, dataset=measurement.dataset.only(selected))
-
-
-def _tells_apart(rows: pd.DataFrame, factors: list[str], name: str) -> bool:
-    """Return whether configurations with equal levels of factors differ in a column."""
-    combinations = len(rows.drop_duplicates(factors)) if factors else 1
-    return len(rows.drop_duplicates([*factors, name])) > combinations
 
 
 def _known_levels(column: pd.Series, wanted: Any) -> list[Any]:
