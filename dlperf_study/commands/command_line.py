@@ -6,7 +6,6 @@ import os
 import sys
 import time
 import traceback
-from pathlib import Path
 
 from dlperf_study.commands.measuring import run, selftest, study
 from dlperf_study.commands.output import STANDARD_OUTPUT, lines_may_be_lost, print_aside, print_error
@@ -101,6 +100,8 @@ def _is_loop(error: RuntimeError) -> bool:
 
 def _until_free(command: Command, options: argparse.Namespace) -> int:
     """Do a command; with ``--wait`` again when a lock is free that another process holds, and say which does."""
+    from dlperf_study.machines.supervision.locks import is_held
+
     while True:
         try:
             return command(options)
@@ -108,12 +109,6 @@ def _until_free(command: Command, options: argparse.Namespace) -> int:
             if not getattr(options, "wait", False):
                 raise
             print_aside(f"waiting: {error.reason}")
-            _wait_for_lock(error.path)
-
-
-def _wait_for_lock(path: Path) -> None:
-    from dlperf_study.machines.supervision.locks import is_held
-
-    time.sleep(WAIT_SECONDS)
-    while is_held(path):
-        time.sleep(WAIT_SECONDS)
+            time.sleep(WAIT_SECONDS)
+            while is_held(error.path):
+                time.sleep(WAIT_SECONDS)

@@ -95,7 +95,9 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
     for note in planned.notes:
         print_line(f"note: {note}")
     if not planned.runnable:
-        raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {_why(planned)}")
+        first, *others = dict.fromkeys(str(entry.unsupported) for entry in planned.unsupported)
+        reason = f"{first}; `plan` has the other reasons" if others else first
+        raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {reason}")
     # A command that waits for a lock begins anew, when it may have measured already what it would put aside.
     if again and not getattr(options, "has_put_aside", False):
         from dlperf_study.execution.driver import put_aside
@@ -135,12 +137,6 @@ def _watched(planned: "Plan", options: argparse.Namespace) -> "AbstractContextMa
     return watched(Watcher(StudyPaths.of(planned.study), planned.title))
 
 
-def _why(planned: "Plan") -> str:
-    """Return the reason of the first configuration, and where those of the others are if they differ."""
-    reasons = list(dict.fromkeys(str(entry.unsupported) for entry in planned.unsupported))
-    return f"{reasons[0]}" + ("; `plan` has the other reasons" if len(reasons) > 1 else "")
-
-
 def study(options: argparse.Namespace) -> int:
     """Measure what is missing, then build the report, also after failed runs: these make the exit code 1."""
     from dlperf_study.dataset.inputs import is_report_current
@@ -155,16 +151,12 @@ def study(options: argparse.Namespace) -> int:
     else:
         report(options)
         if getattr(options, "watch", False) and paths.progress_page.exists():
-            _link_report(paths)
+            from dlperf_study.commands.watching import Watcher
+            from dlperf_study.study.plan import Plan
+
+            # The page that showed what was known meanwhile now links the report.
+            Watcher(paths, Plan.read(paths.plan_file).title).end("The study has ended.")
     return code
-
-
-def _link_report(paths: StudyPaths) -> None:
-    """Link the report on the page that showed what was known while the study was measured."""
-    from dlperf_study.commands.watching import Watcher
-    from dlperf_study.study.plan import Plan
-
-    Watcher(paths, Plan.read(paths.plan_file).title).end("The study has ended.")
 
 
 def check(options: argparse.Namespace) -> int:

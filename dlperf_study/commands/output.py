@@ -34,22 +34,18 @@ def print_line(text: str) -> None:
     Where lines may be lost, the first that can't be printed is the last that is tried.
     """
     try:
-        _print_line(text)
+        with naming(STANDARD_OUTPUT):
+            if shows_colour():
+                from dlperf_study.core.terminal import print_in_colour
+
+                print_in_colour(text)
+            else:
+                print(text, flush=True)
     except OSError as error:
         if not _LINES_MAY_BE_LOST.get():
             raise
         silence(sys.stdout)
         print_aside(f"{STANDARD_OUTPUT}: {error.strerror}; the command goes on, and prints no more lines there")
-
-
-def _print_line(text: str) -> None:
-    with naming(STANDARD_OUTPUT):
-        if shows_colour():
-            from dlperf_study.core.terminal import print_in_colour
-
-            print_in_colour(text)
-        else:
-            print(text, flush=True)
 
 
 def print_aside(text: str) -> None:

@@ -27,23 +27,19 @@ IGNORED = "outputs/"
 
 def new(options: argparse.Namespace) -> int:
     """Write a commented study file for the program in this folder; its guesses are said, and to be read."""
-    folder = Path.cwd()
-    study = _with_equal_threads(_guessed_study(_study_name(options.name), folder))
-    path = _write(study, folder, "another name")
-    _print_guesses(study)
-    print_line(f"{path.relative_to(folder)}: read and mend it, then `dlperf-study study {study.name}`")
-    return 0
-
-
-def _guessed_study(name: str, folder: Path) -> NewStudy:
-    """Return the study of a program that is guessed from its files, on one device and, if it starts several, on two."""
     from dlperf_study.programs.guesses import guess_program
 
+    name, folder = _study_name(options.name), Path.cwd()
     guess = guess_program(folder)
     fixed: dict[str, Scalar] = {"batch_per_device": 8} if "{batch_per_device}" in guess.command else {}
     starts_several = guess.start == EACH_RANK or Program(name, str(folder), guess.command).tells_processes
     levels: dict[str, Sequence[Scalar]] = {"devices_per_node": [1, 2] if starts_several else [1]}
-    return NewStudy(name, guess.command, levels, start=guess.start, steps=guess.steps, fixed=fixed, notes=guess.notes)
+    study = NewStudy(name, guess.command, levels, start=guess.start, steps=guess.steps, fixed=fixed, notes=guess.notes)
+    study = _with_equal_threads(study)
+    path = _write(study, folder, "another name")
+    _print_guesses(study)
+    print_line(f"{path.relative_to(folder)}: read and mend it, then `dlperf-study study {study.name}`")
+    return 0
 
 
 def measure(options: argparse.Namespace) -> int:
@@ -85,7 +81,9 @@ def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
     """Return the study that the options of ``measure`` ask for; where step times come from may be guessed."""
     from dlperf_study.programs.guesses import guess_start, guess_steps, scripts_of
 
-    command = _command_line(options.program)
+    # Placeholders need no quotes.
+    is_plain = re.compile(r"[\w@%+=:,./{}-]+").fullmatch
+    command = " ".join(argument if is_plain(argument) else shlex.quote(argument) for argument in options.program)
     scripts = scripts_of(command, folder)
     steps, *notes = (options.steps,) if options.steps else guess_steps(scripts)
     fixed = dict(_level("--fixed", argument) for argument in options.fixed)
@@ -119,12 +117,6 @@ def _print_guesses(study: NewStudy) -> None:
         print_line(f"guessed: {note}")
 
 
-def _command_line(arguments: Sequence[str]) -> str:
-    """Return arguments as a command line in which placeholders need no quotes."""
-    is_plain = re.compile(r"[\w@%+=:,./{}-]+").fullmatch
-    return " ".join(argument if is_plain(argument) else shlex.quote(argument) for argument in arguments)
-
-
 def _study_name(name: str) -> str:
     """Return a name as that of a study: of a script's name too."""
     plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
@@ -136,7 +128,14 @@ def _levels(option: str, argument: str) -> tuple[str, list[Scalar]]:
     name, _, values = argument.partition("=")
     if not name or not values:
         raise StudyFileError(f"{option} {argument!r}: write a name and its levels, as {option} devices_per_node=2")
-    return name, [_scalar(value, f"{option} {argument!r}") for value in values.split(",")]
+    levels = []
+    for value in values.split(","):
+        # As YAML reads it: ``2`` is a number, ``true`` no text.
+        level = parse_mapping(f"level: {value}".encode(), f"{option} {argument!r}")["level"]
+        if not isinstance(level, Scalar):
+            raise StudyFileError(f"{option} {argument!r}: {value!r} is no text, number, true or false")
+        levels.append(level)
+    return name, levels
 
 
 def _level(option: str, argument: str) -> tuple[str, Scalar]:
@@ -145,14 +144,6 @@ def _level(option: str, argument: str) -> tuple[str, Scalar]:
     if len(levels) > 1:
         raise StudyFileError(f"{option} {argument!r}: {name} has {len(levels)} levels; give them to --over")
     return name, levels[0]
-
-
-def _scalar(value: str, source: str) -> Scalar:
-    """Return a level as YAML reads it: ``2`` is a number, ``true`` no text."""
-    level = parse_mapping(f"level: {value}".encode(), source)["level"]
-    if not isinstance(level, Scalar):
-        raise StudyFileError(f"{source}: {value!r} is no text, number, true or false")
-    return level
 
 
 def _check_names(study: NewStudy) -> None:
@@ -183,14 +174,10 @@ def _write(study: NewStudy, folder: Path, remedy: str) -> Path:
         raise StudyFileError(f"{shown} is there already, and differs; give {remedy}, or delete it")
     path.parent.mkdir(exist_ok=True)
     write_atomically(path, content)
-    _ignore_outputs(folder)
-    return path
-
-
-def _ignore_outputs(folder: Path) -> None:
     ignore_file = folder / ".gitignore"
     # Its names of files may have any encoding, and stay as they are.
     lines = ignore_file.read_bytes().splitlines() if ignore_file.exists() else []
     if (folder / ".git").exists() and not {IGNORED, f"/{IGNORED}", IGNORED.rstrip("/")} & {*map(os.fsdecode, lines)}:
         with naming(ignore_file), replacing(ignore_file) as unfinished:
             unfinished.write_bytes(b"\n".join([*lines, f"/{IGNORED}".encode(), b""]))
+    return path

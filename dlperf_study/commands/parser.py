@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from dlperf_study import __version__
@@ -58,23 +59,17 @@ def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
     for name, command_parser in parsers.items():
         completions = " ".join(_completions(command_parser))
         cases.append(f'        {name}) COMPREPLY=($(compgen -W "{completions}" -- "$current"));;')
-    commands = "|".join(parsers)
-    first = " ".join([*parsers, *_options(parser)])
+    # What every command may have in braces; of several nodes, what the first one has.
+    placeholders = [name for name in SCALE if name != "servers"]
+    placeholders += [*DERIVED_PLACEHOLDERS, "host_0", "port_0", "interface_0", "devices_0", "run"]
     return _FUNCTION.format(
         prefix=_PREFIXES[shell],
-        commands=commands,
+        commands="|".join(parsers),
         cases="\n".join(cases),
-        words=first,
+        words=" ".join([*parsers, *_options(parser)]),
         script=COMMAND,
-        placeholders=" ".join(_placeholders()),
+        placeholders=" ".join(placeholders),
     )
-
-
-def _placeholders() -> Iterator[str]:
-    """Yield the names that every command may have in braces; of several nodes, those of the first."""
-    yield from (name for name in SCALE if name != "servers")
-    yield from DERIVED_PLACEHOLDERS
-    yield from ("host_0", "port_0", "interface_0", "devices_0", "run")
 
 
 def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -218,10 +213,10 @@ def _add_program_commands(commands: "argparse._SubParsersAction[argparse.Argumen
     _add_watch(parser)
 
 
-def _count(argument: str) -> int:
+def _count(argument: str, most: int = MAX_STEPS) -> int:
     """Return a count; argparse shows the message of the error."""
-    if not argument.isdecimal() or not 1 <= int(argument) <= MAX_STEPS:
-        raise argparse.ArgumentTypeError(f"{argument!r} is not a number from 1 to {MAX_STEPS}")
+    if not argument.isdecimal() or not 1 <= int(argument) <= most:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not a number from 1 to {most}")
     return int(argument)
 
 
@@ -258,17 +253,9 @@ def _add_command(
 def _add_selftest_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="quick mode: 3 pairs and short windows; for a first look")
     _add_wait(parser)
-    parser.add_argument(
-        "--pairs", type=_number_of_pairs, default=0, help="number of pairs (default: 20, with --quick 3)"
-    )
+    pairs_help = "number of pairs (default: 20, with --quick 3)"
+    parser.add_argument("--pairs", type=partial(_count, most=99), default=0, help=pairs_help)
     parser.add_argument("--cluster", default="local", help="a cluster file of this machine: a name or a path")
-
-
-def _number_of_pairs(argument: str) -> int:
-    """Return a number of pairs; argparse shows the message of the error."""
-    if not argument.isdecimal() or not 1 <= int(argument) <= 99:
-        raise argparse.ArgumentTypeError(f"{argument!r} is not a number from 1 to 99")
-    return int(argument)
 
 
 def _add_audit_options(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from dlperf_study.core.paths import StudyPaths, outputs_folder
 from dlperf_study.core.wording import closest, counted, first_of, unknown_name
 
 if TYPE_CHECKING:
-    from dlperf_study.prediction.curves import Curve, Unit
+    from dlperf_study.prediction.curves import Curve
     from dlperf_study.readers.identification import IdentifiedLogs
 
 #: How many runs that are refused for one reason, and how many diagnostics of one severity, are printed at most.
@@ -90,11 +90,12 @@ def compare(options: argparse.Namespace) -> int:
 
 def predict(options: argparse.Namespace) -> int:
     """Predict the throughput of sizes that were not measured, of a study or a published source."""
+    from dlperf_study.api.predictions import requested_sizes
     from dlperf_study.prediction.prediction import predict, predictions_of
     from dlperf_study.report.predictions import predictions_content
     from dlperf_study.report.tables.prediction_tables import describe
 
-    unit, sizes = _requested_sizes(options)
+    unit, sizes = requested_sizes(options.nodes or (), options.devices or ())
     results = predict(_curves_named(options.study), unit, sizes)
     if options.json:
         print_json({"study": options.study, "predictions": predictions_content(results)})
@@ -103,22 +104,13 @@ def predict(options: argparse.Namespace) -> int:
     return 0 if any(predictions_of(results)) else 1
 
 
-def _requested_sizes(options: argparse.Namespace) -> "tuple[Unit | None, list[int]]":
-    """Return of what the sizes are that a command line names; None where it names none."""
-    from dlperf_study.prediction.curves import Unit
-
-    if options.devices:
-        return Unit.DEVICE, options.devices
-    return (Unit.NODE, options.nodes) if options.nodes else (None, [])
-
-
 def _curves_named(name: str) -> "list[Curve]":
     """Return the curves of a study, of a published source, or of one series of a source, as ``source/series``.
 
     Raises EvidenceError, with the names there are, if nothing has this name.
     """
     from dlperf_study.audit.published import source_names
-    from dlperf_study.dataset.history import find_measurement, paths_of_measurement
+    from dlperf_study.dataset.history import find_measurement, measurement_names, paths_of_measurement
     from dlperf_study.prediction.curves import curves_of_sources
     from dlperf_study.report.predictions import study_curves
 
@@ -126,24 +118,16 @@ def _curves_named(name: str) -> "list[Curve]":
     if paths_of_measurement(name).plan_file.exists():
         return study_curves(find_measurement(name).dataset)
     if source not in source_names():
-        raise EvidenceError(_neither_measured_nor_published(name))
+        measured, sources = list(measurement_names()), source_names()
+        raise EvidenceError(
+            f"{name}: no measurement and no published source has this name; {closest(name, [*measured, *sources])}"
+            f"measured: {', '.join(measured) or 'none'}; published: {', '.join(sources)}"
+        )
     curves = list(curves_of_sources((source,)))
     labels = dict.fromkeys(curve.label for curve in curves)
     if label and label not in labels:
         raise PublishedError(unknown_name(f"{source} has no series", label, "series", labels))
     return [curve for curve in curves if label in ("", curve.label)]
-
-
-def _neither_measured_nor_published(name: str) -> str:
-    """Return the message about a name that no measurement and no published source has."""
-    from dlperf_study.audit.published import source_names
-    from dlperf_study.dataset.history import measurement_names
-
-    measured, sources = list(measurement_names()), source_names()
-    return (
-        f"{name}: no measurement and no published source has this name; {closest(name, [*measured, *sources])}"
-        f"measured: {', '.join(measured) or 'none'}; published: {', '.join(sources)}"
-    )
 
 
 def paper(options: argparse.Namespace) -> int:
