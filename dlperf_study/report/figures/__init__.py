@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from matplotlib.figure import Figure as Drawing
@@ -55,9 +54,9 @@ _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
 def overview(dataset: Dataset) -> Iterator[Figure]:
     """Yield the throughput of every measured configuration, with its runs and its interval."""
-    caption = _Caption("Dots: runs. Mark: their mean. Bar: its interval.", _summary(dataset))
+    explanation, shared = "Dots: runs. Mark: their mean. Bar: its interval.", _summary(dataset)
     title = COLUMNS[dataset.rate].words
-    return _per_model(dataset, "overview", title, caption, drawings.overview, _NOTHING_MEASURED)
+    return _per_model(dataset, "overview", title, explanation, shared, drawings.overview, _NOTHING_MEASURED)
 
 
 def scaling(dataset: Dataset) -> Iterator[Figure]:
@@ -68,8 +67,8 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
         "Dashed: the bound, a step as long as its computation or, if longer, its exchange." if has_bounds else "",
         "Bars: intervals; an open marker has none.",
     )
-    caption = _Caption(" ".join(filter(None, explanations)), _summary(dataset, ratios=True))
-    return _per_model(dataset, "scaling", "scaling", caption, drawings.scaling, _ONE_SIZE)
+    explanation, shared = " ".join(filter(None, explanations)), _summary(dataset, ratios=True)
+    return _per_model(dataset, "scaling", "scaling", explanation, shared, drawings.scaling, _ONE_SIZE)
 
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
@@ -80,8 +79,9 @@ def communication(dataset: Dataset) -> Iterator[Figure]:
         context.longer_than_alone(dataset),
         "Steps whose parts were not measured are left out; the table says why." if is_whole.any() else "",
     )
-    caption = _Caption(" ".join(filter(None, explanations)), f"{context.MEANS} {context.merging(dataset)}".strip())
-    return _per_model(dataset, "communication", "one step", caption, drawings.communication, _NO_EXCHANGE)
+    explanation, shared = " ".join(filter(None, explanations)), f"{context.MEANS} {context.merging(dataset)}".strip()
+    draw = drawings.communication
+    return _per_model(dataset, "communication", "one step", explanation, shared, draw, _NO_EXCHANGE)
 
 
 def comparison(dataset: Dataset) -> Iterator[Figure]:
@@ -95,12 +95,12 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
         "Steps whose parts were not measured have no bar." if has_whole_steps else "",
         "Groups whose reference was not measured are left out." if leaves_groups_out else "",
     )
-    caption = _Caption(" ".join(filter(None, explanations)), _summary(dataset))
+    explanation, shared = " ".join(filter(None, explanations)), _summary(dataset)
 
     def draw(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
         return drawings.comparison(dataset, drawings.groups_of(dataset, series), width)
 
-    return _per_model(dataset, "comparison", "side by side", caption, draw, _NOT_COMPARED)
+    return _per_model(dataset, "comparison", "side by side", explanation, shared, draw, _NOT_COMPARED)
 
 
 def steps(dataset: Dataset) -> Iterator[Figure]:
@@ -109,8 +109,7 @@ def steps(dataset: Dataset) -> Iterator[Figure]:
     explanation = (
         f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted."
     )
-    caption = _Caption(explanation)
-    return _per_model(dataset, "steps", "step by step", caption, step_drawing.steps, _NO_STEPS)
+    return _per_model(dataset, "steps", "step by step", explanation, "", step_drawing.steps, _NO_STEPS)
 
 
 def stragglers(dataset: Dataset) -> Iterator[Figure]:
@@ -119,31 +118,25 @@ def stragglers(dataset: Dataset) -> Iterator[Figure]:
         "One dot per rank and run: the rank's mean computation-only step, relative to that of the run's slowest rank. "
         "The further left, the longer a rank waits for the others; with an asynchronous server none waits."
     )
-    caption = _Caption(explanation)
-    return _per_model(dataset, "stragglers", "ranks", caption, drawings.stragglers, _NO_RANKS)
-
-
-@dataclass(frozen=True)
-class _Caption:
-    """What a figure alone says of itself, and what it shares with others; a page says the latter once."""
-
-    explanation: str
-    shared: str = ""
+    return _per_model(dataset, "stragglers", "ranks", explanation, "", drawings.stragglers, _NO_RANKS)
 
 
 def _summary(dataset: Dataset, ratios: bool = False) -> str:
     return f"{context.repetition(dataset, ratios)} {context.merging(dataset)}".strip()
 
 
-def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw: Draw, empty: str) -> Iterator[Figure]:
+def _per_model(
+    dataset: Dataset, name: str, title: str, explanation: str, shared: str, draw: Draw, empty: str
+) -> Iterator[Figure]:
+    """Yield a figure per model; ``shared``: what its caption has in common with others, so that a page says it once."""
     of_model, rows = defaultdict[str, list[Series]](list), dataset.configuration_rows
     for line in all_series(dataset):
         of_model[rows[line.identities[0]].model].append(line)
     for model, lines in of_model.items():
         computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
         omission = _omission(dataset, name, lines, model)
-        of_page = " ".join(filter(None, (caption.explanation, omission)))
-        parts = (caption.explanation, caption.shared, omission, computation_note, context.conditions(dataset, model))
+        of_page = " ".join(filter(None, (explanation, omission)))
+        parts = (explanation, shared, omission, computation_note, context.conditions(dataset, model))
         file_name = f"{name}-{model}".replace("_", "-")
         full_caption, heading = " ".join(filter(None, parts)), f"{model_name(rows[lines[0].identities[0]])}: {title}"
         alt = alt_text(dataset, name, heading, lines, set(_DRAWN[name](dataset, lines)))

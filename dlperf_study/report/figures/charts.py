@@ -102,14 +102,9 @@ def panels(
     dataset: Dataset, width: Width, rows: int, columns: int, height_inches: float, share_y: bool = False
 ) -> tuple[Drawing, list[Axes]]:
     """Return a drawing with a grid of panels."""
-    drawing = page(dataset, width, height_inches)
+    drawing = labelled_page(dataset.plan.quick, width, height_inches)
     axes = drawing.subplots(rows, columns, squeeze=False, sharey=share_y)
     return drawing, list(axes.flat)
-
-
-def page(dataset: Dataset, width: Width, height_inches: float) -> Drawing:
-    """Return a drawing without panels; that of a quick study says that it is one."""
-    return labelled_page(dataset.plan.quick, width, height_inches)
 
 
 def labelled_page(is_quick: bool, width: Width, height_inches: float) -> Drawing:

@@ -56,20 +56,19 @@ def data_uri(svg: str) -> str:
     Where a reader prefers dark pages the drawing is dark too.
     """
     drawing, theme = _themed(_HEAD.sub("", svg).replace("\n", " "))
-    drawing, classes = _remove_repetition(drawing)
+    drawing = _NEEDLESS.sub("", _STYLE.sub(_short_style, drawing))
+    drawing = _COORDINATE.sub(partial(_rounded, decimals=1), drawing)
+    drawing = _PATH.sub(_short_path, drawing).replace("xlink:href", "href")
+    # Markers and clipping areas have names of few letters.
+    names = {name: f"n{index}" for index, name in enumerate(dict.fromkeys(_NAME.findall(drawing)))}
+    drawing = _NAME_OR_USE.sub(lambda name: f"{name[1]}{names.get(name[2], name[2])}", drawing)
+    drawing, classes = _replace_styles(drawing)
+    drawing = re.sub("> +<", "><", _remove_plain_groups(drawing))
     rules = f"{theme}{classes}text{{font-family:{', '.join(FONTS)}}}"
     drawing = re.sub(r"(<svg[^>]*>)", lambda start: f"{start[0]}<style>{rules}</style>", drawing, count=1)
     if "'" not in drawing:
         drawing = drawing.replace('"', "'")
     return "data:image/svg+xml," + quote(drawing, safe=_SAFE)
-
-
-def _remove_repetition(drawing: str) -> tuple[str, str]:
-    """Return a drawing without fonts, names of groups, and spaces that only a reader needs, and its rules of styles."""
-    shortened = _NEEDLESS.sub("", _STYLE.sub(_short_style, drawing))
-    shortened = _PATH.sub(_short_path, _COORDINATE.sub(partial(_rounded, decimals=1), shortened))
-    classed, rules = _replace_styles(_shorten_names(shortened.replace("xlink:href", "href")))
-    return re.sub("> +<", "><", _remove_plain_groups(classed)), rules
 
 
 def _replace_styles(drawing: str) -> tuple[str, str]:
@@ -82,12 +81,6 @@ def _replace_styles(drawing: str) -> tuple[str, str]:
         return f' class="{classes[style[0]]}"' if style[0] in classes else style[0]
 
     return _STYLE.sub(classed, drawing), "".join(rules)
-
-
-def _shorten_names(drawing: str) -> str:
-    """Return a drawing whose markers and clipping areas have names of few letters."""
-    names = {name: f"n{index}" for index, name in enumerate(dict.fromkeys(_NAME.findall(drawing)))}
-    return _NAME_OR_USE.sub(lambda name: f"{name[1]}{names.get(name[2], name[2])}", drawing)
 
 
 def _remove_plain_groups(drawing: str) -> str:

@@ -99,10 +99,14 @@ def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
     # Importing it takes a third of all that the notebook of a configuration imports, and that has no such dots.
     import seaborn
 
-    rows = straggler_rows(dataset, series)
-    ranks = _rank_shares(dataset, rows)
+    rows, of_run = straggler_rows(dataset, series), ["identity", "repetition"]
+    steps = dataset.steps_of(list(rows["identity"]))
+    is_shown = steps["window"].isin(("computation_before", "computation_after"))
+    ranks = steps[is_shown].groupby([*of_run, "rank"], as_index=False, observed=True)["seconds"].mean()
     if ranks.empty:
         return None
+    slowest = ranks.groupby(of_run, observed=True)["seconds"].transform("max")
+    ranks = ranks.assign(share=ranks["seconds"] / slowest)
     rows = rows[rows["identity"].isin(ranks["identity"].unique())]
     ranks = charts.at_same_height(ranks, rows.assign(y=range(len(rows))))
     drawing, axes, _ = charts.category_panel(dataset, width, list(rows["label"]))
@@ -122,15 +126,6 @@ def straggler_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     if len(rows) > (most := most_of_model(dataset, MOST_ROWS)):
         rows = rows[rows.index.isin(rows["load_balance"].nsmallest(most).index)]
     return rows
-
-
-def _rank_shares(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return ``identity``, ``repetition``, ``rank`` and ``share``: its mean computation step / the slowest rank's."""
-    steps = dataset.steps_of(list(rows["identity"]))
-    is_shown = steps["window"].isin(("computation_before", "computation_after"))
-    of_run = ["identity", "repetition"]
-    ranks = steps[is_shown].groupby([*of_run, "rank"], as_index=False, observed=True)["seconds"].mean()
-    return ranks.assign(share=ranks["seconds"] / ranks.groupby(of_run, observed=True)["seconds"].transform("max"))
 
 
 def most_of_model(dataset: Dataset, most: int) -> int:
@@ -236,8 +231,8 @@ def scaling(dataset: Dataset, series: list[Series], width: Width) -> Drawing | N
     names = dict(zip((line.label for line in lines), short_labels(lines), strict=True))
     details = {line.label: line_charts.baseline_label(line) for line in lines}
     columns = (dataset.rate, "speedup", "efficiency")
-    blocks = LineBlock.of(lines, columns, names, details, width)
-    drawing = charts.page(dataset, width, line_charts.blocks_inches(blocks))
+    blocks = [LineBlock(part, columns, names, details, width) for part in line_charts.parted(lines)]
+    drawing = charts.labelled_page(dataset.plan.quick, width, line_charts.blocks_inches(blocks))
     rows = line_charts.panels_of_blocks(drawing, blocks)
     for block, panels in zip(blocks, rows, strict=True):
         block.draw(panels, _draw_line)
@@ -266,24 +261,20 @@ def scaling_identities(dataset: Dataset, series: list[Series]) -> list[str]:
 
 
 def _drawn_lines(dataset: Dataset, series: list[Series]) -> list[Series]:
-    return _most_unlike(dataset, [line for line in series if line.measured_identities])
-
-
-def _most_unlike(dataset: Dataset, lines: list[Series]) -> list[Series]:
-    """Return the lines whose last efficiencies are the largest and the smallest, as many of both, in their order."""
+    """Return the measured lines; of many, those with the largest and the smallest last efficiencies, in their order."""
+    lines = [line for line in series if line.measured_identities]
     half = most_lines(dataset) // 2
     if len(lines) <= 2 * half:
         return lines
-    efficiencies = pd.Series([_last_efficiency(dataset, line) for line in lines])
+    last_efficiencies = []
+    for line in lines:
+        efficiencies = [dataset.configuration_rows[identity].efficiency for identity in line.measured_identities]
+        known = [efficiency for efficiency in efficiencies if not is_missing(efficiency)]
+        last_efficiencies.append(float(known[-1]) if known else math.nan)
+    values = pd.Series(last_efficiencies)
     # What has none is neither large nor small.
-    ordered = efficiencies.fillna(efficiencies.median()).argsort(kind="stable").to_numpy()
+    ordered = values.fillna(values.median()).argsort(kind="stable").to_numpy()
     return [lines[index] for index in sorted((*ordered[:half], *ordered[-half:]))]
-
-
-def _last_efficiency(dataset: Dataset, line: Series) -> float:
-    """Return the efficiency with the most devices; NaN where a line has none."""
-    rows = map(dataset.configuration_rows.__getitem__, reversed(line.measured_identities))
-    return next((float(row.efficiency) for row in rows if not is_missing(row.efficiency)), math.nan)
 
 
 def _draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> None:

@@ -12,21 +12,12 @@ from matplotlib.lines import Line2D
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, column_named
-from dlperf_study.report import context
+from dlperf_study.report import context, series
 from dlperf_study.report.figures.charts import QUICK, labelled_page
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.line_charts import EndLabel, draw_end_labels, labels_inches, parted
 from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
 from dlperf_study.report.formatting import level_name, model_name
-from dlperf_study.report.series import (
-    devices_label,
-    is_named,
-    joined,
-    level_label,
-    ordered_levels,
-    usual_levels,
-    varying_factors,
-)
 from dlperf_study.report.tables.table_builders import measured_column
 
 #: The height of a panel at least, that of its title and ticks, and how many panels are next to each other.
@@ -53,7 +44,7 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
 
     A colour is a setting: the same levels of all other factors, and the same devices.
     """
-    for name in filter("model".__ne__, varying_factors(dataset)):
+    for name in filter("model".__ne__, series.varying_factors(dataset)):
         comparable = _comparable_rows(dataset, name)
         at_few_levels = _at_few_levels(comparable, name)
         rows = _most_different(at_few_levels, dataset.rate)
@@ -86,7 +77,7 @@ def _at_few_levels(rows: pd.DataFrame, factor: str) -> pd.DataFrame:
 
     A setting that was measured at one of these only has nothing to compare, and is left out.
     """
-    levels = ordered_levels(rows[factor])
+    levels = series.ordered_levels(rows[factor])
     if len(levels) <= MOST_LEVELS:
         return rows
     shown = [levels[position] for position in np.linspace(0, len(levels) - 1, MOST_LEVELS).round().astype(int)]
@@ -191,8 +182,10 @@ class _Panel:
         for order_in_panel, (position, rows) in enumerate(self.marks.items()):
             shift = _SPREAD * ((order_in_panel + 0.5) / len(self.marks) - 0.5)
             x_values = [self.levels.index(value) + shift for value in rows[self.x]]
-            if self.x == "world_size":
-                _connect(axes, x_values, rows[metric], position)
+            # Of several marks at one level no line tells which are alike.
+            if self.x == "world_size" and len(set(x_values)) == len(x_values):
+                points = sorted(zip(x_values, rows[metric], strict=True))
+                axes.plot(*zip(*points, strict=True), color=colour(position), linewidth=0.7, alpha=0.6, gid=GUIDE)
             _draw_marks(axes, rows, metric, x_values, position)
         if self.x == "world_size":
             self._draw_ideal(axes, metric)
@@ -232,19 +225,12 @@ def _names(factor: str, levels: Sequence[Any]) -> list[str]:
     """Return what levels of a factor are called; of no factor nothing."""
     if factor in ("", SETTING):
         return list(levels) if factor else []
-    return [level_label(factor, level) for level in levels]
+    return [series.level_label(factor, level) for level in levels]
 
 
 def _are_long(names: list[str]) -> bool:
     """Return whether names of levels are too long to be level: oblique ones take height."""
     return sum(map(len, names)) > _LETTERS_OF_LEVELS
-
-
-def _connect(axes: Axes, x_values: list[float], heights: pd.Series, position: int) -> None:
-    """Connect the marks of one colour, if there is one at each level: of several no line tells which are alike."""
-    if len(set(x_values)) == len(x_values):
-        points = sorted(zip(x_values, heights, strict=True))
-        axes.plot(*zip(*points, strict=True), color=colour(position), linewidth=0.7, alpha=0.6, gid=GUIDE)
 
 
 def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, x_values: list[float], position: int) -> None:
@@ -265,13 +251,13 @@ def label_of(name: str) -> str:
 
 def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:
     """Return the measured configurations whose setting has several levels of a factor, with that setting."""
-    rows, usual = context.measured(dataset), usual_levels(dataset.whole or dataset)
-    other_factors = [name for name in varying_factors(dataset) if name not in (factor, "model")]
+    rows, usual = context.measured(dataset), series.usual_levels(dataset.whole or dataset)
+    other_factors = [name for name in series.varying_factors(dataset) if name not in (factor, "model")]
     settings = []
     for row in rows.itertuples():
         levels = ((name, getattr(row, name)) for name in other_factors)
-        labels = [level_label(name, level) for name, level in levels if is_named(name, level, usual)]
-        settings.append(joined(*labels, devices_label(row)))
+        labels = [series.level_label(name, level) for name, level in levels if series.is_named(name, level, usual)]
+        settings.append(series.joined(*labels, series.devices_label(row)))
     labelled = rows.assign(**{SETTING: settings})
     counts = labelled.groupby(["model", SETTING])[factor].transform("nunique")
     return labelled[counts > 1]
@@ -281,8 +267,8 @@ def _in_words(dataset: Dataset, rows: pd.DataFrame, factor: str) -> Iterator[str
     column = measured_column(dataset, dataset.rate)
     for row in rows.itertuples():
         cell = column.cell(row)
-        level = level_label(factor, getattr(row, factor))
-        setting = joined(model_name(row), getattr(row, SETTING))
+        level = series.level_label(factor, getattr(row, factor))
+        setting = series.joined(model_name(row), getattr(row, SETTING))
         yield f"{setting}, {level}: {cell.text} {cell.interval} {column.heading.unit}"
 
 
@@ -290,7 +276,7 @@ def _levels(rows: pd.DataFrame, factor: str) -> list[Any]:
     """Return the levels of a factor in order, settings in that of the plan; of no factor, one."""
     if factor == SETTING:
         return list(dict.fromkeys(rows[factor]))
-    return ordered_levels(rows[factor]) if factor else [None]
+    return series.ordered_levels(rows[factor]) if factor else [None]
 
 
 def _of(rows: pd.DataFrame, factor: str, level: Any) -> pd.DataFrame:

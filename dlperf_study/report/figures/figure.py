@@ -133,7 +133,11 @@ class Figure:
             with publication_style():
                 drawing = self.draw(width) if self.draw else None
                 if drawing is not None:
-                    _lay_out(drawing)
+                    # Panels and texts are placed once: each file would take twice as long if it did so again.
+                    engine = drawing.get_layout_engine()
+                    assert engine is not None
+                    engine.execute(drawing)
+                    drawing.set_layout_engine(None)
             self._drawings[width] = drawing
         return self._drawings[width]
 
@@ -206,14 +210,6 @@ class Figure:
             f'<img width="{pixels}" style="max-width:100%;height:auto" alt="{escape(self.alt or self.title)}" '
             f'src="{on_desktop}"></picture>'
         )
-
-
-def _lay_out(drawing: Drawing) -> None:
-    """Place panels and texts once: each file would take twice as long if it did so again."""
-    engine = drawing.get_layout_engine()
-    assert engine is not None
-    engine.execute(drawing)
-    drawing.set_layout_engine(None)
 
 
 def _write(drawing: Drawing, target: Path | io.BytesIO, kind: str, described: str) -> None:

@@ -57,8 +57,14 @@ def draw_end_labels(axes: Axes, labels: Iterable[EndLabel], panel_inches: float,
     Limits and scales of the axes must be set. A text has ``\\n`` between its parts.
     """
     line_inches = _LINE_INCHES / panel_inches
-    # A name has the colour and the marker of its line, so it is known also where the line ends elsewhere.
-    ends = [(_height(axes, label.value), label.position, _wrapped(label.text, width)) for label in labels]
+    ends = []
+    for label in labels:
+        # What is not in the panel has its name at the bottom, known by the colour and the marker of its line.
+        height = 0.0
+        if not math.isnan(label.value):
+            point = axes.transScale.transform((1.0, label.value))
+            height = float(axes.transLimits.transform(point)[1])
+        ends.append((height, label.position, _wrapped(label.text, width)))
     ordered = sorted(ends, reverse=True)
     sizes = [line_inches * (name.count("\n") + 1) for *_, name in ordered]
     middles = _spread_apart([height for height, *_ in ordered], sizes, line_inches / 3)
@@ -66,14 +72,6 @@ def draw_end_labels(axes: Axes, labels: Iterable[EndLabel], panel_inches: float,
         style: dict[str, Any] = {"color": colour(position), "clip_on": False}
         axes.scatter(1, middle, s=12, marker=marker(position), transform=_right_of(axes, _MARK_POINTS), **style)
         axes.text(1, middle, name, va="center", transform=_right_of(axes, _NAME_POINTS), **style)
-
-
-def _height(axes: Axes, value: float) -> float:
-    """Return how high a value is in the panel: 0 at its bottom, also for what is not in it."""
-    if math.isnan(value):
-        return 0.0
-    point = axes.transScale.transform((1.0, value))
-    return float(axes.transLimits.transform(point)[1])
 
 
 def _spread_apart(heights: Sequence[float], sizes: Sequence[float], gap: float) -> list[float]:
@@ -145,18 +143,6 @@ class LineBlock:
     names: Mapping[str, str]
     details: Mapping[str, str]
     width: Width
-
-    @classmethod
-    def of(
-        cls,
-        lines: Sequence[Series],
-        columns: Sequence[str],
-        names: Mapping[str, str],
-        details: Mapping[str, str],
-        width: Width,
-    ) -> "list[LineBlock]":
-        """Return all lines in blocks that have room for their names."""
-        return [cls(part, columns, names, details, width) for part in parted(lines)]
 
     @property
     def panel_inches(self) -> list[float]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
@@ -15,7 +15,7 @@ from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure, alt_text_of_table
 from dlperf_study.report.figures.line_charts import legend_below
 from dlperf_study.report.figures.style import COMPUTATION, INK, PALETTE, Width
-from dlperf_study.report.formatting import MOST_NAMED, Unit, unit_of
+from dlperf_study.report.formatting import MOST_NAMED, unit_of
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.page_tables import memory as memory_table
 
@@ -39,22 +39,17 @@ def memory(dataset: Dataset) -> Iterator[Figure]:
         yield Figure("memory", TITLE, "", None, _NOTHING)
         return
     drawn = rows.loc[rows[peak].astype(float).nlargest(MOST_DRAWN).index].sort_index()
-    caption = _caption(drawn, peak)
+    label, searched = COLUMNS[peak].label, ""
+    if drawn["largest_micro_batch"].notna().any():
+        searched = " At its end: the largest micro-batch that fits; ≥: none larger was tried."
+    caption = (
+        "Each part is that of the rank with most of it, as held after an update; "
+        f"the bar ends at the {label[0].lower()}{label[1:]}, and the rest is {_PEAKS[peak]}.{searched}"
+    )
     omission = f" The {MOST_DRAWN} of {len(rows)} with the highest peaks are shown." if len(rows) > MOST_DRAWN else ""
     draw, alt = partial(_draw, dataset, drawn, peak), alt_text_of_table(TITLE, memory_table(dataset))
     on_page = f"{caption}{omission}{_left_out(dataset, peak)}"
     yield Figure("memory", TITLE, f"{on_page} {context.conditions(dataset)}", draw, _NOTHING, on_page, alt)
-
-
-def _caption(rows: pd.DataFrame, peak: str) -> str:
-    label = COLUMNS[peak].label
-    searched = ""
-    if rows["largest_micro_batch"].notna().any():
-        searched = " At its end: the largest micro-batch that fits; ≥: none larger was tried."
-    return (
-        "Each part is that of the rank with most of it, as held after an update; "
-        f"the bar ends at the {label[0].lower()}{label[1:]}, and the rest is {_PEAKS[peak]}.{searched}"
-    )
 
 
 def _left_out(dataset: Dataset, peak: str) -> str:
@@ -72,7 +67,16 @@ def _draw(dataset: Dataset, rows: pd.DataFrame, peak: str, width: Width) -> Draw
     labels = configuration_labels(dataset)
     drawing, axes, categories = charts.category_panel(dataset, width, [labels[name] for name in rows["identity"]])
     unit = unit_of(peak, rows[peak])
-    _draw_stacks(axes, rows, peak, unit, categories.bar_height)
+    end_of_parts = pd.Series(0.0, index=rows.index)
+    style: dict[str, Any] = {"y": range(len(rows)), "height": categories.bar_height}
+    for name, colour in zip(HELD_COLUMNS, PALETTE, strict=False):
+        part = rows[name].astype(float) / unit.size
+        axes.barh(width=part, left=end_of_parts, color=colour, label=COLUMNS[name].label, **style)
+        end_of_parts = end_of_parts + part
+    # Parts of several ranks may be more than one rank has at its peak.
+    rest = (rows[peak].astype(float) / unit.size - end_of_parts).clip(lower=0)
+    axes.barh(width=rest, left=end_of_parts, color=COMPUTATION, label=_REST, **style)
+    axes.spines["left"].set_color(INK)
     for y, row in enumerate(rows.itertuples()):
         if not pd.isna(row.largest_micro_batch):
             end = getattr(row, peak) / unit.size
@@ -84,16 +88,3 @@ def _draw(dataset: Dataset, rows: pd.DataFrame, peak: str, width: Width) -> Draw
     axes.set_xlabel(unit.axis)
     legend_below(drawing, [axes], width)
     return drawing
-
-
-def _draw_stacks(axes: Axes, rows: pd.DataFrame, peak: str, unit: Unit, height: float) -> None:
-    """Draw what is held from the left, and the rest up to the peak."""
-    end = pd.Series(0.0, index=rows.index)
-    for name, colour in zip(HELD_COLUMNS, PALETTE, strict=False):
-        part = rows[name].astype(float) / unit.size
-        axes.barh(range(len(rows)), part, height, left=end, color=colour, label=COLUMNS[name].label)
-        end = end + part
-    # Parts of several ranks may be more than one rank has at its peak.
-    rest = (rows[peak].astype(float) / unit.size - end).clip(lower=0)
-    axes.barh(range(len(rows)), rest, height, left=end, color=COMPUTATION, label=_REST)
-    axes.spines["left"].set_color(INK)

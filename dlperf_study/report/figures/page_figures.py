@@ -206,15 +206,11 @@ def _draw_ratios(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
     for axes, (name, comparisons), row in zip(panels.flat, ordered.items(), rows, strict=True):
         row.draw(axes)
         for y, comparison in enumerate(comparisons):
-            _draw_comparison(axes, comparison, y)
+            bar_colour = RIGHT if comparison.holds_truth else WRONG
+            if comparison.interval:
+                axes.plot(comparison.interval, [y, y], color=bar_colour, linewidth=3, alpha=0.4)
+            axes.plot(comparison.measured, y, marker="o", color=bar_colour)
+            axes.plot(comparison.true, y, marker="|", markersize=9, markeredgewidth=1.3, color=INK)
         axes.set_title(name)
         axes.set_xlabel("Throughput / reference (×)")
     return drawing
-
-
-def _draw_comparison(axes: Axes, comparison: Comparison, y: int) -> None:
-    bar_colour = RIGHT if comparison.holds_truth else WRONG
-    if comparison.interval:
-        axes.plot(comparison.interval, [y, y], color=bar_colour, linewidth=3, alpha=0.4)
-    axes.plot(comparison.measured, y, marker="o", color=bar_colour)
-    axes.plot(comparison.true, y, marker="|", markersize=9, markeredgewidth=1.3, color=INK)

@@ -55,7 +55,8 @@ def _draw(dataset: Dataset, predictions: Sequence[Prediction], width: Width) -> 
     for axes, prediction in zip(panels, predictions, strict=False):
         _draw_prediction(axes, prediction)
         _draw_case(axes, dataset, prediction.curve)
-        device_axes(axes, _ticks(prediction), logarithmic_y=False)
+        measured = [point.devices for point in prediction.curve.all_points]
+        device_axes(axes, [*measured, *(size.devices for size in prediction.sizes)], logarithmic_y=False)
         axes.set_title(wrapped(prediction.curve.title, _LETTERS[width.name]))
         axes.set_xlabel("Devices")
     for axes in panels[len(predictions) :]:
@@ -63,11 +64,6 @@ def _draw(dataset: Dataset, predictions: Sequence[Prediction], width: Width) -> 
     drawing.supylabel(f"Throughput of a device ({COLUMNS[dataset.rate].unit})", fontsize=7)
     legend_below(drawing, panels[: len(predictions)], width)
     return drawing
-
-
-def _ticks(prediction: Prediction) -> list[int]:
-    measured = [point.devices for point in prediction.curve.all_points]
-    return [*measured, *(size.devices for size in prediction.sizes)]
 
 
 def _draw_prediction(axes: Axes, prediction: Prediction) -> None:

@@ -57,7 +57,7 @@ class _Part:
         names = {line.label: line.label for line in self.lines}
         details = {line.label: line_charts.baseline_label(line) for line in self.lines}
         ordered = sorted(self.lines, key=lambda line: line.position % len(self.published))
-        return LineBlock.of(ordered, SCALING_RATIOS, names, details, width)
+        return [LineBlock(part, SCALING_RATIOS, names, details, width) for part in line_charts.parted(ordered)]
 
 
 def speedups(dataset: Dataset) -> Figure:
@@ -68,20 +68,21 @@ def speedups(dataset: Dataset) -> Figure:
         lines = _published_lines(published, points)
         title = f"{display_name(model)}: {published.sources[source].title}"
         parts.append(_Part(title, lines, _our_lines(dataset, lines)))
-    drawn = [part for part in parts if part.ours]
-    not_drawn = [part.title for part in parts if part.published and not part.ours]
-    draw = partial(_draw, dataset, drawn) if drawn else None
-    about_lines = f"{_CAPTION}{_DASHED if any(map(_has_line, drawn)) else _MARKS}" if drawn else ""
-    caption = _caption(dataset, about_lines, drawn, not_drawn) if drawn else ""
-    empty = _EMPTY if published.sources else NO_SOURCES
-    title = "Published speedups, and ours"
-    alt = alt_text_of_table(title, next_to_ours(dataset)) if drawn else ""
-    return Figure("published-speedups", title, caption, draw, empty, about_lines, alt)
-
-
-def _has_line(part: _Part) -> bool:
-    """Return whether something of ours was measured on several numbers of devices."""
-    return any(line.rows["world_size"].nunique() > 1 for line in part.ours)
+    drawn, title = [part for part in parts if part.ours], "Published speedups, and ours"
+    if not drawn:
+        return Figure("published-speedups", title, "", None, _EMPTY if published.sources else NO_SOURCES)
+    has_line = any(line.rows["world_size"].nunique() > 1 for part in drawn for line in part.ours)
+    about_lines = caption = f"{_CAPTION}{_DASHED if has_line else _MARKS}"
+    has_interval = pd.concat([line.rows["speedup_low"].notna() for part in drawn for line in part.lines])
+    if has_interval.any():
+        caption += _INTERVALS
+    if not has_interval.all():
+        caption += _NO_INTERVAL
+    if not_drawn := [part.title for part in parts if part.published and not part.ours]:
+        caption += f"{_NOT_DRAWN}{listed(not_drawn)}."
+    caption += context.quick_label(dataset)
+    alt = alt_text_of_table(title, next_to_ours(dataset))
+    return Figure("published-speedups", title, caption, partial(_draw, dataset, drawn), "", about_lines, alt)
 
 
 def _published_lines(published: Published, points: pd.DataFrame) -> list[Series]:
@@ -114,23 +115,10 @@ def _our_lines(dataset: Dataset, published: list[Series]) -> list[Series]:
     return lines
 
 
-def _caption(dataset: Dataset, about_lines: str, drawn: list[_Part], not_drawn: list[str]) -> str:
-    """Return what all drawn lines have in common, which begins with ``about_lines``, and what is not drawn."""
-    has_interval = pd.concat([line.rows["speedup_low"].notna() for part in drawn for line in part.lines])
-    caption = about_lines
-    if has_interval.any():
-        caption += _INTERVALS
-    if not has_interval.all():
-        caption += _NO_INTERVAL
-    if not_drawn:
-        caption += f"{_NOT_DRAWN}{listed(not_drawn)}."
-    return caption + context.quick_label(dataset)
-
-
 def _draw(dataset: Dataset, parts: list[_Part], width: Width) -> Drawing:
     blocks = [part.blocks(width) for part in parts]
     heights = [line_charts.blocks_inches(of_part) + _TITLE_INCHES for of_part in blocks]
-    drawing = charts.page(dataset, width, sum(heights))
+    drawing = charts.labelled_page(dataset.plan.quick, width, sum(heights))
     subfigures = drawing.subfigures(len(parts), 1, squeeze=False, height_ratios=heights)
     for subfigure, part, of_part in zip(subfigures.flat, parts, blocks, strict=True):
         letters = round(width.inches * _LETTERS_PER_INCH)

@@ -61,12 +61,8 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
 
 
 def steps_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
-    """Return the rows of the panels of steps."""
-    return _most_varying(dataset, configuration_rows(dataset, series).dropna(subset="step_seconds"))
-
-
-def _most_varying(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the configurations of which a run has the most varying steps, in the order of the rows."""
+    """Return the rows of the panels of steps; of many, those of which a run has the most varying steps."""
+    rows = configuration_rows(dataset, series).dropna(subset="step_seconds")
     most = most_of_model(dataset, MOST_PANELS)
     if len(rows) <= most:
         return rows

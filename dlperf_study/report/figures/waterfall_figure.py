@@ -74,7 +74,11 @@ def waterfall(dataset: Dataset) -> Iterator[Figure]:
     lost = sorted(steps, key=lambda identity: steps[identity].ideal.mean / steps[identity].measured.mean)
     drawn = [identity for identity in steps if identity in lost[:MOST_DRAWN]]
     omission = f" The {MOST_DRAWN} of {len(steps)} that lose most are shown." if len(steps) > MOST_DRAWN else ""
-    hidden = _hidden_note(len(breakdowns.hidden))
+    hidden = ""
+    if count := len(breakdowns.hidden):
+        contradict, are = ("contradicts", "is") if count == 1 else ("contradict", "are")
+        hidden = f" {counted(count, 'breakdown')} {contradict} the throughput and {are} not shown; "
+        hidden += "the table has the numbers."
     unit, labels = step_unit(dataset), configuration_labels(dataset)
     panels = [_Panel(labels[identity], steps[identity], unit.size, f"Step ({unit.symbol})") for identity in drawn]
     draw = partial(_draw, dataset, panels, (IDEAL, CAUSES, MEASURED)) if drawn else None
@@ -85,15 +89,6 @@ def waterfall(dataset: Dataset) -> Iterator[Figure]:
     yield Figure(
         "waterfall", TITLE, f"{caption} {context.conditions(dataset)}", draw, hidden.strip() or _NOTHING, caption, alt
     )
-
-
-def _hidden_note(count: int) -> str:
-    """Return how many breakdowns contradict the throughput; empty if none does."""
-    if not count:
-        return ""
-    contradict, are = ("contradicts", "is") if count == 1 else ("contradict", "are")
-    breakdowns = counted(count, "breakdown")
-    return f" {breakdowns} {contradict} the throughput and {are} not shown; the table has the numbers."
 
 
 def printed_waterfall(dataset: Dataset) -> Figure:

@@ -67,7 +67,8 @@ def test_twenty_lines_have_names_and_intervals_that_do_not_overlap(width):
     lines, columns = lines_of(20), ("throughput", "speedup")
     names = {line.label: line.label for line in lines}
     with publication_style():
-        blocks = LineBlock.of(lines, columns, names, dict.fromkeys(names, "1× = 100 samples/s"), width)
+        details = dict.fromkeys(names, "1× = 100 samples/s")
+        blocks = [LineBlock(part, columns, names, details, width) for part in line_charts.parted(lines)]
         drawing = Figure(figsize=(width.inches, line_charts.blocks_inches(blocks)), layout="constrained")
         rows = line_charts.panels_of_blocks(drawing, blocks)
         for block, panels in zip(blocks, rows, strict=True):
