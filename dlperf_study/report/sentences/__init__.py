@@ -74,7 +74,7 @@ def comparison(dataset: Dataset) -> PageSentences:
 
 def quality(dataset: Dataset) -> PageSentences:
     """Return whether the runs completed, were steady, and were measured on a machine that did not drift."""
-    return PageSentences.of(dataset, _quality(dataset))
+    return PageSentences.of(dataset, [quality_sentences.remedy_sentence(dataset), *_course(dataset)])
 
 
 def resources(dataset: Dataset) -> PageSentences:
@@ -146,11 +146,6 @@ def _comparison(dataset: Dataset) -> Texts:
 def _runs(dataset: Dataset) -> Texts:
     yield from quality_sentences.run_sentences(dataset)
     yield from quality_sentences.rate_sentences(dataset)
-
-
-def _quality(dataset: Dataset) -> Texts:
-    yield quality_sentences.remedy_sentence(dataset)
-    yield from _course(dataset)
 
 
 def _course(dataset: Dataset) -> Texts:

@@ -1,8 +1,7 @@
 """What sentences are made of: what they call a configuration, its numbers as the tables print them, and their page."""
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -12,19 +11,16 @@ import pandas as pd
 
 from dlperf_study.core.paths import is_building_report
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
-from dlperf_study.metrics.statistics import CONFIDENCE, Estimate, Interval, bounded
+from dlperf_study.metrics.statistics import Estimate, Interval, bounded
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
     THIN_SPACE,
     bounded_value,
     column_text,
-    format_bounded,
-    format_column,
     html_text,
     is_missing,
     model_name,
     unit_in,
-    unit_of,
     value_text,
 )
 from dlperf_study.report.section import page_link
@@ -100,13 +96,13 @@ class PageSentences:
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{html_text(_INTERVAL.sub(_unbroken, sentence))}</li>" for sentence in self.marked)
         items = _without_marks(_MARKED.sub(r"<b>\1</b>", items))
-        return f'<div class="findings"><ul>{items}</ul>{self._conditions_html() if self.conditions else ""}</div>'
-
-    def _conditions_html(self) -> str:
-        anchor = ' id="conditions"' if self.is_first else ""
-        has_link = is_building_report() and not self.is_first
-        link = f" {page_link('index.html#conditions', 'All conditions')}" if has_link else ""
-        return f'<p class="conditions"{anchor}>{escape(self.conditions)}{link}</p>'
+        conditions = ""
+        if self.conditions:
+            anchor = ' id="conditions"' if self.is_first else ""
+            has_link = is_building_report() and not self.is_first
+            link = f" {page_link('index.html#conditions', 'All conditions')}" if has_link else ""
+            conditions = f'<p class="conditions"{anchor}>{escape(self.conditions)}{link}</p>'
+        return f'<div class="findings"><ul>{items}</ul>{conditions}</div>'
 
 
 #: One per cent, as the unit in which shares are printed.
@@ -181,12 +177,6 @@ def _distinguishing_labels(rows: pd.DataFrame, factors: Sequence[str], usual: Ma
     return labels
 
 
-def two_rates(row: Any, other: Any, name: str) -> str:
-    """Return two rates of a column with their unit: ``65.5 instead of 40.7 samples/s``."""
-    first, second = (format_column(each, name)[0] for each in (row, other))
-    return f"{first} instead of {second} {unit_of(name, []).symbol}"
-
-
 def quantity_text(dataset: Dataset, row: Any, name: str) -> str:
     """Return a measured value of a configuration with its interval, in the unit of tables: ``20.6 ms [17.7, 23.4]``."""
     unit = unit_in(dataset.configurations, name)
@@ -200,27 +190,12 @@ def percent_text(share: Estimate) -> str:
 
 
 def together(confidence: float, count: int) -> float:
-    """Return the confidence of each of several intervals that hold the truth together with ``confidence``."""
-    return 1 - (1 - confidence) / count
+    """Return the confidence of each of several intervals that hold the truth together with ``confidence``.
 
-
-def intervals_together(
-    estimates: list[Estimate],
-    total: int,
-    is_ratio: bool = False,
-    limits: tuple[float, float] = (-math.inf, math.inf),
-    interval_of: Callable[[Estimate, float], Interval | None] = Estimate.interval,
-) -> list[Interval]:
-    """Return intervals that hold their true values all at once in 95 % of cases.
-
-    Each is at the level of Bonferroni, of ``total`` from which these were chosen by what they are: the largest of many
-    seems larger than it is. ``is_ratio``: the estimates are of logarithms. ``limits``: what is known of all besides.
-    ``interval_of``: an estimate, with a confidence. All must have an interval.
+    At the level of Bonferroni. ``count``: also of those from which these were chosen by what they are, because the
+    largest of many seems larger than it is.
     """
-    least, most = limits
-    intervals = [interval_of(estimate, together(CONFIDENCE, total)) for estimate in estimates]
-    bounds = [interval.exponential if is_ratio else interval for interval in intervals if interval]
-    return [Interval(max(least, bound.low), min(most, bound.high)) for bound in bounds]
+    return 1 - (1 - confidence) / count
 
 
 def is_vague(interval: Interval) -> bool:
@@ -232,22 +207,3 @@ def is_vague_column(row: Any, name: str) -> bool:
     """Return whether the interval of a column of a row is so wide; one without an interval is not."""
     _, low, high = bounded_value(row, name)
     return low is not None and high is not None and not is_missing(low) and is_vague(Interval(low, high))
-
-
-def range_text(
-    estimates: list[Estimate],
-    total: int,
-    size: float = 1.0,
-    is_ratio: bool = False,
-    limits: tuple[float, float] = (-math.inf, math.inf),
-    interval_of: Callable[[Estimate, float], Interval | None] = Estimate.interval,
-) -> str:
-    """Return bounds that hold several true values at once in 95 % of cases: ``[1.2, 3.5]``; of one, with its value.
-
-    ``size``: one unit of what is printed. The others as of ``intervals_together``.
-    """
-    bounds = intervals_together(estimates, total, is_ratio, limits, interval_of)
-    low, high = min(bound.low for bound in bounds) / size, max(bound.high for bound in bounds) / size
-    if len(estimates) > 1:
-        return format_bounded(low, low, high)[1]
-    return " ".join(format_bounded(estimates[0].factor if is_ratio else estimates[0].mean / size, low, high))

@@ -18,24 +18,19 @@ def prediction_sentences(dataset: Dataset) -> Iterator[str]:
     results = study_predictions(dataset)
     predicted = list(predictions_of(results))
     for prediction in predicted[:MOST_NAMED]:
-        yield _of_next_size(prediction)
+        curve, size = prediction.curve, prediction.sizes[0]
+        rate = value_text(bounded(size.rate, size.rate_interval), f" {curve.rate_unit}")
+        efficiency = bounded(size.efficiency, size.efficiency_interval)
+        printed = answer(value_text(efficiency, f"{THIN_SPACE}%", size=PERCENT))
+        claim = f"{100 * COVERAGE:g} % intervals" if size.rate_interval else f"no interval: {size.reason}"
+        devices = f" ({counted(size.devices, 'device')})" if size.devices != size.units else ""
+        where = f"{counted(size.units, curve.unit)}{devices}"
+        reference = f"relative to {counted(prediction.reference.devices, 'device')}"
+        yield f"{curve.label} would give {rate} on {where}, an efficiency of {printed} {reference}; {claim}."
     yield from _back_test(dataset, predicted)
     for reason, curves in refused_curves(results).items():
         labels = first_of(list(dict.fromkeys(curve.label for curve in curves)), MOST_NAMED, "; ")
         yield f"{answer('Nothing is predicted')} of {labels}: {reason}."
-
-
-def _of_next_size(prediction: Prediction) -> str:
-    """Return what a curve gives on the size after its largest one, with its interval or why it has none."""
-    curve, size = prediction.curve, prediction.sizes[0]
-    rate = value_text(bounded(size.rate, size.rate_interval), f" {curve.rate_unit}")
-    efficiency = bounded(size.efficiency, size.efficiency_interval)
-    printed = answer(value_text(efficiency, f"{THIN_SPACE}%", size=PERCENT))
-    claim = f"{100 * COVERAGE:g} % intervals" if size.rate_interval else f"no interval: {size.reason}"
-    devices = f" ({counted(size.devices, 'device')})" if size.devices != size.units else ""
-    where = f"{counted(size.units, curve.unit)}{devices}"
-    reference = f"relative to {counted(prediction.reference.devices, 'device')}"
-    return f"{curve.label} would give {rate} on {where}, an efficiency of {printed} {reference}; {claim}."
 
 
 def _back_test(dataset: Dataset, predictions: Sequence[Prediction]) -> Iterator[str]:

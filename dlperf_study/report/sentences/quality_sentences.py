@@ -32,8 +32,6 @@ from dlperf_study.study.job import Outcome
 #: What diagnostics are about of which other sentences tell.
 _REPORTED_BEFORE = frozenset(subject_label(name) for name in ("outcome", "runs_completed"))
 _BACKGROUND_LOAD = subject_label("background_cores")
-_MORE_RUNS = "Measure more runs"
-_AGAIN = "Re-run on an idle machine"
 
 
 def no_conclusion_reason(dataset: Dataset) -> str:
@@ -60,30 +58,19 @@ def quick_sentence(dataset: Dataset) -> str:
 
 def remedy_sentence(dataset: Dataset) -> str:
     """Return what to do where other programs disturbed many runs or a precision was missed; empty where neither."""
-    reasons = [*filter(None, (_disturbance(dataset), _imprecision(dataset)))]
+    plan, disturbance = dataset.plan, _disturbance(dataset)
+    reasons = ", and ".join(filter(None, (disturbance, _imprecision(dataset))))
     if not reasons:
         return ""
-    remedy = _remedy(dataset)
-    limits = f". {_limits(dataset)}" if remedy == _MORE_RUNS else ""
-    command = f" (`{dataset.plan.command_again}`)" if remedy == _AGAIN else ""
-    return f"{answer(remedy)}{command}: {', and '.join(reasons)}{limits}."
-
-
-def _limits(dataset: Dataset) -> str:
-    """Return which keys of the study file end measuring."""
-    rounds, minutes = dataset.plan.rounds.most, dataset.plan.time_budget_minutes
+    if disturbance:
+        return f"{answer('Re-run on an idle machine')} (`{plan.command_again}`): {reasons}."
+    needed = [precision.further_rounds(plan.precision or 0.0) for precision in missed_precisions(dataset)]
+    if not any(runs and runs[0] <= MOST_FURTHER_ROUNDS for runs in needed):
+        return f"{answer('Measure on a machine that varies less, or ask for less precision')}: {reasons}."
+    minutes = plan.time_budget_minutes
     budget = f" or {minutes:g} minutes (`time_budget_minutes`)" if minutes is not None else ""
-    return f"The study ends after {counted(rounds, 'round')} (`max_repeats`){budget}"
-
-
-def _remedy(dataset: Dataset) -> str:
-    if _disturbance(dataset):
-        return _AGAIN
-    wanted = dataset.plan.precision or 0.0
-    needed = [precision.further_rounds(wanted) for precision in missed_precisions(dataset)]
-    if any(runs and runs[0] <= MOST_FURTHER_ROUNDS for runs in needed):
-        return _MORE_RUNS
-    return "Measure on a machine that varies less, or ask for less precision"
+    limits = f"The study ends after {counted(plan.rounds.most, 'round')} (`max_repeats`){budget}"
+    return f"{answer('Measure more runs')}: {reasons}. {limits}."
 
 
 def _disturbance(dataset: Dataset) -> str:

@@ -1,9 +1,8 @@
 """Sentences on ratios of throughputs to a declared baseline or reference: none claims more than its verdict."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -19,26 +18,14 @@ from dlperf_study.metrics.comparison import (
     SLOWER,
     TOO_FEW_RUNS,
     UNCLEAR,
-    Throughputs,
-    throughput_ratio,
 )
-from dlperf_study.metrics.statistics import Estimate
-from dlperf_study.report.formatting import (
-    DOUBTFUL,
-    MOST_NAMED,
-    THIN_SPACE,
-    column_text,
-    is_missing,
-    model_name,
-    percent_at_most,
-)
+from dlperf_study.report import formatting
 from dlperf_study.report.sentences.names import (
     NOTHING,
     PERCENT,
     Names,
     answer,
     is_vague_column,
-    two_rates,
 )
 from dlperf_study.report.sentences.step_sentences import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
@@ -46,32 +33,14 @@ from dlperf_study.report.tables.answers import EXPLANATIONS, same_program
 from dlperf_study.report.tables.missing import explain_missing_interval, explain_unmeasured
 from dlperf_study.report.tables.table_builders import verdict_text
 from dlperf_study.study.grid import Denominator
-from dlperf_study.study.plan import Entry
 
 #: So many claims have a sentence each; of more, those with the same verdict share one.
 MOST_CLAIMS = 4
 _SUBJECTS: dict[Denominator, str] = {"baseline": "scaling", "reference": "what is faster"}
 #: What refers to the sentence on a serious diagnostic.
-SEE_ABOVE = f"{DOUBTFUL} see above"
+SEE_ABOVE = f"{formatting.DOUBTFUL} see above"
 _UNKNOWN_AMOUNT = ", by how much these runs can't tell"
 _COMPARED = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
-
-
-@dataclass(frozen=True)
-class Ratios:
-    """What the ratios of a study are made of: read once, however many claims there are."""
-
-    dataset: Dataset
-
-    @cached_property
-    def entries(self) -> Mapping[str, Entry]:
-        """The entries of the plan by identity."""
-        return self.dataset.plan.by_identity
-
-    @cached_property
-    def throughputs(self) -> Throughputs:
-        """The throughputs of the completed runs by identity."""
-        return self.dataset.throughputs
 
 
 @dataclass(frozen=True)
@@ -80,7 +49,7 @@ class Claim:
 
     ``row`` is its row of the configurations, ``other`` that of the baseline or reference. ``name`` and ``comparison``
     are parts of its sentence: ``ResNet-50`` trains as fast ``on 2 devices as on 1 device``; ``configuration`` is what
-    a list calls it. ``ratios``: those of the study.
+    a list calls it.
     """
 
     dataset: Dataset
@@ -90,13 +59,12 @@ class Claim:
     name: str
     comparison: str
     configuration: str
-    ratios: "Ratios"
 
     @property
     def word(self) -> str:
         """The verdict; empty where there is none."""
         verdict = getattr(self.row, VERDICTS[self.role])
-        return "" if is_missing(verdict) else str(verdict)
+        return "" if formatting.is_missing(verdict) else str(verdict)
 
     @property
     def verdict(self) -> str:
@@ -112,20 +80,15 @@ class Claim:
         return explain_missing_interval(self.dataset, self.row, RATIOS[self.role], self.role)
 
     @property
-    def log_ratio(self) -> Estimate:
-        """The estimate of the logarithm of the ratio."""
-        return throughput_ratio(self.ratios.entries[self.row.identity], self.role, self.ratios.throughputs)
-
-    @property
     def sentence(self) -> str:
         """What may be said of the ratio; empty where it has no verdict."""
         if not self.word:
             return ""
         name, rates = RATIOS[self.role], self._rates
-        times = answer(column_text(self.row, name, " times"))
+        times = answer(formatting.column_text(self.row, name, " times"))
         reason = self._disbelief or self._explanation
         if self.word == EQUAL:
-            equality = percent_at_most(getattr(self.row, f"{name}_equal_within"))
+            equality = formatting.percent_at_most(getattr(self.row, f"{name}_equal_within"))
             return f"{self.name} trains as fast {self.comparison}, within {equality}: {times}, {rates}{reason}."
         if self.word == NOT_DISTINGUISHABLE:
             both = f"{self.name} {self.comparison.replace('as ', 'and ', 1)}"
@@ -169,14 +132,16 @@ class Claim:
     def _of_ideal(self) -> str:
         """Which share of the ideal speedup that is; empty where both have as many devices."""
         is_scaled = self.role == "baseline" and self.row.world_size != self.other.world_size
-        if not is_scaled or is_missing(self.row.efficiency):
+        if not is_scaled or formatting.is_missing(self.row.efficiency):
             return ""
-        return f" ({column_text(self.row, 'efficiency', f'{THIN_SPACE}%', PERCENT)} of ideal)"
+        return f" ({formatting.column_text(self.row, 'efficiency', f'{formatting.THIN_SPACE}%', PERCENT)} of ideal)"
 
     @property
     def _rates(self) -> str:
-        """The two throughputs."""
-        return two_rates(self.row, self.other, self.dataset.rate)
+        """The two throughputs with their unit: ``65.5 instead of 40.7 samples/s``."""
+        rate = self.dataset.rate
+        first, second = (formatting.format_column(row, rate)[0] for row in (self.row, self.other))
+        return f"{first} instead of {second} {formatting.unit_of(rate, []).symbol}"
 
     @property
     def is_doubtful(self) -> bool:
@@ -195,7 +160,7 @@ class Claim:
             waiting = waiting_for_gradients(self.dataset, self.row)
             return f"; {waiting}" if waiting else ""
         part = self.row.difference_lies_in
-        if is_missing(part) or part == UNCLEAR:
+        if formatting.is_missing(part) or part == UNCLEAR:
             return ""
         explanation = EXPLANATIONS[part]
         return f"; {explanation[0].lower()}{explanation[1:].rstrip('.')}"
@@ -207,7 +172,7 @@ def speedup_claims(dataset: Dataset) -> list[Claim]:
     And on the most that it planned, where no run of these completed.
     """
     names, rows = Names(dataset), dataset.configuration_rows
-    claims, ratios = [], Ratios(dataset)
+    claims = []
     ends = [(*line.measured_identities[-1:], line.identities[-1]) for line in all_series(dataset)]
     for last in map(rows.__getitem__, dict.fromkeys(chain.from_iterable(ends))):
         if last.is_baseline:
@@ -217,7 +182,7 @@ def speedup_claims(dataset: Dataset) -> list[Claim]:
         if names.same_series(last, baseline):
             name, comparison = names.of_series(last), f"on {devices_label(last)} as on {devices_label(baseline)}"
         configuration = names.of_configuration(last)
-        claims.append(Claim(dataset, "baseline", last, baseline, name, comparison, configuration, ratios))
+        claims.append(Claim(dataset, "baseline", last, baseline, name, comparison, configuration))
     return claims
 
 
@@ -228,21 +193,21 @@ def reference_claims(dataset: Dataset) -> list[Claim]:
 
 def _all_reference_claims(dataset: Dataset) -> list[Claim]:
     rows = dataset.configuration_rows
-    claims, groups, ratios = [], all_groups(dataset), Ratios(dataset)
+    claims, groups = [], all_groups(dataset)
     for group in groups:
         labels = dict(zip(group.rows["identity"], group.rows["label"], strict=True))
         reference_identity, *compared = labels
-        reference, model = rows[reference_identity], model_name(group.reference)
+        reference, model = rows[reference_identity], formatting.model_name(group.reference)
         comparison = f"as with {labels[reference_identity]} ({group.shared})"
         for identity in compared:
             row, label = rows[identity], labels[identity]
             listed_as = f"{label} ({group.label})" if len(groups) > 1 else label
             name = f"{model} with {label}"
-            claims.append(Claim(dataset, "reference", row, reference, name, comparison, listed_as, ratios))
+            claims.append(Claim(dataset, "reference", row, reference, name, comparison, listed_as))
     return claims
 
 
-def claim_sentences(claims: Sequence[Claim], most_named: int = MOST_NAMED) -> Iterator[str]:
+def claim_sentences(claims: Sequence[Claim], most_named: int = formatting.MOST_NAMED) -> Iterator[str]:
     """Yield a sentence for each claim, or of many claims one for each verdict; then why others have no verdict.
 
     Each holds in 95 % of cases: of one claim by its verdict; of several, because these are judged together. Of many, a
@@ -257,26 +222,26 @@ def claim_sentences(claims: Sequence[Claim], most_named: int = MOST_NAMED) -> It
     yield from undecided_sentences(claims, most_named)
 
 
-def undecided_sentences(claims: Sequence[Claim], most_named: int = MOST_NAMED) -> Iterator[str]:
-    """Yield why some of these claims have no verdict; nothing where all have one."""
+def undecided_sentences(claims: Sequence[Claim], most_named: int) -> Iterator[str]:
+    """Yield why some of these claims have no verdict, each with its own reason; nothing where all have one.
+
+    Where none has a verdict: that nothing can be concluded.
+    """
     undecided = [claim for claim in claims if not claim.word]
-    if undecided:
-        yield _undecided_sentence(undecided, len(claims), most_named)
-
-
-def _undecided_sentence(undecided: Sequence[Claim], total: int, most_named: int) -> str:
-    """Return why claims have no verdict, each with its own reason; where none has, that nothing can be concluded."""
+    if not undecided:
+        return
     by_reason: defaultdict[str, list[Claim]] = defaultdict(list)
     for claim in undecided:
         by_reason[claim.no_verdict_reason].append(claim)
     subject = _SUBJECTS[undecided[0].role]
-    if len(undecided) == total and len(by_reason) == 1:
-        return f"{NOTHING} on {subject} ({undecided[0].no_verdict_reason})."
+    if len(undecided) == len(claims) and len(by_reason) == 1:
+        yield f"{NOTHING} on {subject} ({undecided[0].no_verdict_reason})."
+        return
     reasons = sorted(by_reason, key=lambda reason: len(by_reason[reason]), reverse=True)
     parts = [f"{_named(by_reason[reason], most_named)} ({reason})" for reason in reasons[:most_named]]
     if more := sum(len(by_reason[reason]) for reason in reasons[most_named:]):
         parts.append(f"and {more} more")
-    return f"{NOTHING} on {f'{subject}: ' if len(undecided) == total else ''}{'; '.join(parts)}."
+    yield f"{NOTHING} on {f'{subject}: ' if len(undecided) == len(claims) else ''}{'; '.join(parts)}."
 
 
 def _named(claims: Sequence[Claim], most_named: int) -> str:
@@ -292,18 +257,14 @@ def _counted_sentences(claims: Sequence[Claim], most_named: int) -> Iterator[str
     doubtful = [claim.configuration for claim in claims if claim.is_doubtful]
     if doubtful:
         yield f"Not counted, {SEE_ABOVE}: {first_of(doubtful, most_named, '; ')}."
-    if claims[0].role == "reference":
-        yield from _not_counted(claims[0].dataset)
-
-
-def _not_counted(dataset: Dataset) -> Iterator[str]:
-    """Yield which configurations with a reference no count has; nothing where each has."""
-    names = [each.configuration for each in _all_reference_claims(dataset) if same_program(each.row, each.other)]
-    if names:
+    if claims[0].role == "baseline":
+        return
+    all_claims = _all_reference_claims(claims[0].dataset)
+    if names := [claim.configuration for claim in all_claims if same_program(claim.row, claim.other)]:
         reason = "they are the same programs as their references"
         if len(names) == 1:
             reason = "it is the same program as its reference"
-        yield f"Not counted, as {reason}: {first_of(names, MOST_NAMED, '; ')}."
+        yield f"Not counted, as {reason}: {first_of(names, formatting.MOST_NAMED, '; ')}."
 
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str, most_named: int) -> str:
@@ -325,5 +286,5 @@ def _ratios_text(claims: Sequence[Claim]) -> str:
     """Return between what the ratios of some claims are, in brackets."""
     column = RATIOS[claims[0].role]
     ordered = sorted(claims, key=lambda claim: float(getattr(claim.row, column)))
-    least, most = (column_text(claim.row, column) for claim in (ordered[0], ordered[-1]))
+    least, most = (formatting.column_text(claim.row, column) for claim in (ordered[0], ordered[-1]))
     return f" ({least} times)" if least == most else f" ({least} to {most} times)"

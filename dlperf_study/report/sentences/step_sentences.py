@@ -15,11 +15,9 @@ from dlperf_study.report.sentences.names import (
     PERCENT,
     Names,
     answer,
-    intervals_together,
     is_vague,
     percent_text,
     quantity_text,
-    range_text,
     together,
 )
 
@@ -137,15 +135,11 @@ def _sentence(dataset: Dataset, wait: Wait, what: str) -> str:
     if is_vague(interval):
         most = answer(f"at most {wait.most} of a step")
         return f"{wait.name} waits for {what}{included}; for how long these runs can't tell: {most}."
-    return f"{wait.name} waits for {what} in {percent_text(wait.share)} of a step{included}{_seconds(dataset, wait)}."
-
-
-def _seconds(dataset: Dataset, wait: Wait) -> str:
-    """Return the seconds that a share is of: ``: 20 ms [17, 23] of 120 ms [110, 130]``; empty without them."""
-    names = (wait.column, "broken_down_step_seconds")
-    if any(is_missing(getattr(wait.row, name)) for name in names):
-        return ""
-    return f": {' of '.join(quantity_text(dataset, wait.row, name) for name in names)}"
+    columns, seconds = (wait.column, "broken_down_step_seconds"), ""
+    if not any(is_missing(getattr(wait.row, column)) for column in columns):
+        # As ``: 20 ms [17, 23] of 120 ms [110, 130]``.
+        seconds = f": {' of '.join(quantity_text(dataset, wait.row, column) for column in columns)}"
+    return f"{wait.name} waits for {what} in {percent_text(wait.share)} of a step{included}{seconds}."
 
 
 def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
@@ -161,7 +155,7 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
         of_kind.append(wait)
     total, limit = counted(len(all_waits), "configuration"), f"{100 * MATERIAL:g}{THIN_SPACE}%"
     if more:
-        shares, verb = _range_of_shares([wait.share for wait in more], len(all_waits)), _wait(len(more))
+        shares, verb = _range_of_shares(more, confidence), _wait(len(more))
         yield f"{len(more)} of {total} {verb} for {what} in {shares or f'more than {limit}'} of a step: {_named(more)}."
     if less:
         verb = _wait(len(less))
@@ -183,11 +177,16 @@ def _alone(unclear: Sequence[Wait]) -> str:
     return f"; judged alone, {verb}: {first_of(named, MOST_NAMED, '; ')}" if named else ""
 
 
-def _range_of_shares(shares: list[Estimate], total: int) -> str:
-    """Return bounds that hold several shares at once, in per cent; empty where one of them is vague."""
-    if any(map(is_vague, intervals_together(shares, total, interval_of=Estimate.share_interval))):
+def _range_of_shares(waits_of_kind: Sequence[Wait], confidence: float) -> str:
+    """Return bounds of several shares at this confidence each, in per cent, of one with its value; empty if vague."""
+    bounds = [wait.interval(confidence) for wait in waits_of_kind]
+    if any(map(is_vague, bounds)):
         return ""
-    printed = range_text(shares, total, PERCENT, interval_of=Estimate.share_interval)
+    low, high = min(bound.low for bound in bounds) / PERCENT, max(bound.high for bound in bounds) / PERCENT
+    if len(bounds) > 1:
+        _, printed = format_bounded(low, low, high)
+    else:
+        printed = " ".join(format_bounded(waits_of_kind[0].share.mean / PERCENT, low, high))
     return f"{printed}{THIN_SPACE}%"
 
 
