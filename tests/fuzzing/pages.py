@@ -25,6 +25,7 @@ with atheris.instrument_imports(include=["dlperf_study.report", "dlperf_study.ap
     from dlperf_study.report.section import Section
     from dlperf_study.report.sentences.names import PageSentences
     from dlperf_study.report.tables.answers import Verdicts
+    from dlperf_study.report.tables.html import html_table
     from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 
 from tests.fuzzing.fuzzer import fuzz
@@ -131,7 +132,7 @@ class Target:
         """Return the names of the elements and attributes of all that is shown of some texts."""
         names: set[str] = set()
         for text in texts:
-            printed = table(text).html() + "".join(content._repr_html_() for content in shown(text))
+            printed = html_table(table(text)) + "".join(content._repr_html_() for content in shown(text))
             elements = Elements(printed)
             names |= {f"@{name}" for _, attributes in elements.seen for name in attributes}
             names |= {tag for tag, _ in elements.without_decoration()}

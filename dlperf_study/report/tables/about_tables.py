@@ -7,16 +7,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.parameters import settings_of
-from dlperf_study.report import context
-from dlperf_study.report.formatting import (
-    MEASURES,
-    display_name,
-    distinct_levels,
-    is_named_default,
-    listed,
-    plain,
-    unit_of,
-)
+from dlperf_study.report import context, formatting
 from dlperf_study.report.tables.selftest_tables import selftest_note
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
@@ -58,14 +49,16 @@ def about(dataset: Dataset) -> Table:
     """Return what the study asks and how each configuration is measured."""
     plan, rows = dataset.plan, dataset.configurations
     facts = {
-        "Questions": listed(plan.questions) or "none",
+        "Questions": formatting.listed(plan.questions) or "none",
         "Scaling": SCALING[plan.scaling],
     }
     departures = context.departures(rows, FIELD_NAMES)
     fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
     measurement = _MEASUREMENT
     if plan.is_program:
-        facts |= _program_facts(dataset)
+        for name in ("own_program", "program_command", "program_commit", "program_remote", "steps_from"):
+            if levels := formatting.distinct_levels(dataset.runs[name]):
+                facts[column_named(name).label] = formatting.listed(map(str, levels))
         fixed = [name for name in fixed if name not in _NOT_OF_PROGRAMS] + settings_of(rows)
         measurement = PROGRAM_MEASUREMENT
     for name in dict.fromkeys((*plan.factors, *context.SIZES, *fixed, "repeats", *measurement)):
@@ -80,33 +73,22 @@ def about(dataset: Dataset) -> Table:
     return Table("about", plan.title, caption, _no_headings(2), cells)
 
 
-def _program_facts(dataset: Dataset) -> dict[str, str]:
-    """Return what was started of a user's program, of which commit, and where its step times come from."""
-    runs, facts = dataset.runs, {}
-    for name in ("own_program", "program_command", "program_commit", "program_remote", "steps_from"):
-        if levels := distinct_levels(runs[name]):
-            facts[column_named(name).label] = listed(map(str, levels))
-    return facts
-
-
 def _levels_text(name: str, values: pd.Series) -> str:
     """Return the levels of a parameter with their unit, unless the label has it; a batch per device of 0 is none."""
     if name == "batch_per_device" and (values == 0).any():
         shared = f"{_levels_text(name, values[values > 0])}; " if (values > 0).any() else ""
         return f"{shared}none where the global batch can't be shared equally"
     unit = column_named(name).unit
-    is_named = any(is_named_default(name, value) for value in values)
+    is_named = any(formatting.is_named_default(name, value) for value in values)
     has_no_unit = not unit or unit in column_named(name).words.split() or not is_numeric_dtype(values) or is_named
-    has_unit = unit in MEASURES
     levels = context.levels(values)
-    if has_no_unit or has_unit:
+    # Levels of a measure have their unit already.
+    if has_no_unit or unit in formatting.MEASURES:
         return levels
     # Units that are nouns are in the plural.
-    return (
-        counted(1, unit.removesuffix("s"))
-        if levels == "1" and unit in ("runs", "steps", "samples", "exchanges")
-        else f"{levels} {unit}"
-    )
+    if levels == "1" and unit in ("runs", "steps", "samples", "exchanges"):
+        return counted(1, unit.removesuffix("s"))
+    return f"{levels} {unit}"
 
 
 def _course(plan: Plan) -> dict[str, str]:
@@ -155,7 +137,7 @@ def environments(dataset: Dataset) -> Table:
 
 def _environment_cell(name: str, values: pd.Series, wording: context.PageWording) -> Cell:
     """Return the value of runs in one environment; several where it depends on the configuration."""
-    distinct = distinct_levels(values)
+    distinct = formatting.distinct_levels(values)
     if not distinct:
         is_peak = wording.is_measured and name in ("device_peak_flops", "device_peak_source")
         return Cell.missing(_NO_PEAK if is_peak else wording.unknown)
@@ -169,9 +151,9 @@ def _environment_level(name: str, value: object) -> str:
     if name in _VERBATIM:
         return str(value)[: _VERBATIM[name]]
     if not column_named(name).unit:
-        return display_name(value)
-    unit = unit_of(name, [value])
-    return f"{plain(float(str(value)) / unit.size)} {unit.symbol}"
+        return formatting.display_name(value)
+    unit = formatting.unit_of(name, [value])
+    return f"{formatting.plain(float(str(value)) / unit.size)} {unit.symbol}"
 
 
 def _no_headings(count: int) -> tuple[Heading, ...]:

@@ -21,18 +21,7 @@ from dlperf_study.metrics.comparison import (
 )
 from dlperf_study.metrics.statistics import log_ratio
 from dlperf_study.programs.part_names import same_alone
-from dlperf_study.report import context
-from dlperf_study.report.formatting import (
-    column_text,
-    display_name,
-    is_missing,
-    listed,
-    model_name,
-    percent_at_most,
-    plain,
-    unit_of,
-    value_text,
-)
+from dlperf_study.report import context, formatting
 from dlperf_study.report.series import Group, all_groups, joined
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_unmeasured
 from dlperf_study.study.configuration import FIELD_NAMES
@@ -95,7 +84,7 @@ def comparison(dataset: Dataset) -> Verdicts:
     """Return which configurations are faster or slower than their reference, by how much and in which part."""
     verdicts = []
     for group in all_groups(dataset):
-        shared = joined(model_name(group.reference), group.shared)
+        shared = joined(formatting.model_name(group.reference), group.shared)
         verdicts.append((f"{shared}, against {group.reference.label}", _verdict(dataset, group)))
     preface = (context.repetition(dataset, ratios=True), VERDICTS_TOGETHER, *comparison_notes(dataset))
     notes = (context.input_note(dataset), context.quick_label(dataset).strip())
@@ -114,25 +103,25 @@ def nothing_compared(dataset: Dataset) -> str:
 
 def _verdict(dataset: Dataset, group: Group) -> str:
     reference = group.reference
-    if is_missing(getattr(reference, dataset.rate)):
+    if formatting.is_missing(getattr(reference, dataset.rate)):
         return f"No comparison, because the reference has no value: {explain_unmeasured(dataset, reference)}."
     if not group.compared:
         return "Nothing else is compared with it."
-    unit = unit_of(dataset.rate, [getattr(reference, dataset.rate)])
-    throughput = column_text(reference, dataset.rate, size=unit.size)
+    unit = formatting.unit_of(dataset.rate, [getattr(reference, dataset.rate)])
+    throughput = formatting.column_text(reference, dataset.rate, size=unit.size)
     sentences = [_sentence(dataset, row, reference) for row in group.compared]
     return " ".join([f"It reaches {throughput} {unit.symbol}.", *sentences])
 
 
 def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
-    if is_missing(getattr(row, dataset.rate)):
+    if formatting.is_missing(getattr(row, dataset.rate)):
         return f"{row.label} has no value: {explain_unmeasured(dataset, row)}."
-    if is_missing(row.verdict):
+    if formatting.is_missing(row.verdict):
         reason = explain_missing_interval(dataset, row, "relative_throughput", "reference")
-        return f"{row.label} reaches {plain(row.relative_throughput)}× that, but is not ranked: {reason}."
-    times = column_text(row, "relative_throughput", "×")
+        return f"{row.label} reaches {formatting.plain(row.relative_throughput)}× that, but is not ranked: {reason}."
+    times = formatting.column_text(row, "relative_throughput", "×")
     if row.verdict == EQUAL:
-        equality = percent_at_most(row.relative_throughput_equal_within)
+        equality = formatting.percent_at_most(row.relative_throughput_equal_within)
         return f"{row.label} is as fast, within {equality} ({times})."
     if row.verdict == NOT_DISTINGUISHABLE:
         return f"{row.label} is {NOT_DISTINGUISHABLE} from it ({times})."
@@ -143,7 +132,7 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
         return f"{row.label} is {times} as fast; no outcome, because of background load."
     if same_program(row, reference):
         explanation = "Both run the same program on one device, so this is no difference between the two."
-    elif is_missing(row.difference_lies_in):
+    elif formatting.is_missing(row.difference_lies_in):
         reason = explain_missing(dataset, row, "difference_lies_in")
         explanation = f"Where the difference is, is unknown: {reason}."
     else:
@@ -163,18 +152,16 @@ def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
     runs = context.completed_runs(dataset)
     is_in_blocks = (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1
     order_note = (_ORDER_UNKNOWN if dataset.plan.ingested_from else _IN_BLOCKS) if is_in_blocks else ""
-    return tuple(filter(None, (order_note, _same_program_note(dataset))))
-
-
-def _same_program_note(dataset: Dataset) -> str:
-    """Return that two frameworks run one program on one device, and how many times as fast the faster of each pair."""
     rows = context.measured(dataset)
     notes = [_note_of_same_program(dataset, rows[rows["world_size"] == 1], group) for group in same_alone()]
-    return " ".join(filter(None, notes))
+    return tuple(filter(None, (order_note, " ".join(filter(None, notes)))))
 
 
 def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tuple[str, ...]) -> str:
-    """Return the note about frameworks of one program, given the configurations on one device."""
+    """Return that frameworks run one program on one device, and how many times as fast the faster of each pair is.
+
+    ``rows``: the configurations on one device.
+    """
     on_one_device = rows[rows["framework"].isin(frameworks)]
     common = [name for name in FIELD_NAMES if name != "framework"]
     throughputs = dataset.throughputs
@@ -183,11 +170,11 @@ def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tupl
         if len(pair) == 2:
             first, second = (throughputs[identity] for identity in pair["identity"])
             ratio = max(log_ratio(first, second), log_ratio(second, first), key=lambda estimate: estimate.mean)
-            times = value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
-            ratios.append(f"{model_name(pair.iloc[0])}: {times}")
+            times = formatting.value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
+            ratios.append(f"{formatting.model_name(pair.iloc[0])}: {times}")
     if not ratios:
         return ""
-    names = listed(map(display_name, frameworks))
+    names = formatting.listed(map(formatting.display_name, frameworks))
     return (
         f"On one device {names} run the same program. What differs there ({', '.join(ratios)}) is not theirs, but how "
         "far apart one program is measured twice here; believe no smaller difference between other configurations."

@@ -1,8 +1,7 @@
 """Tables of the audit: what each check examined, and its diagnostics."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from dlperf_study.audit.audit import cited_cells, own_results, published_results, severity_counts
 from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, most_severe_first
@@ -77,27 +76,16 @@ def _diagnostic_table(
     return Table(name, title, whole_caption, headings, tuple(rows), empty=empty)
 
 
-@dataclass(frozen=True)
-class AuditLinks:
-    """Links to the audit's diagnostics of the published numbers of a study, by the key of each number."""
+def audit_links(dataset: Dataset) -> dict[str, list[Link]]:
+    """Return links to the audit's diagnostics of the published numbers of a study, by the key of each number.
 
-    by_key: Mapping[str, tuple[Link, ...]]
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> "AuditLinks":
-        """Audit the sources of a study; where it has no page of the audit, the texts lead nowhere."""
-        page = PAGE.file if PAGE.notebook in dataset.plan.questions else ""
-        links: dict[str, tuple[Link, ...]] = defaultdict(tuple)
-        for anchor, diagnostic in _anchor_diagnostics(published_results(dataset), _PUBLISHED):
-            target = f"{page}#{anchor}" if page else ""
-            link = Link(f"audit, {diagnostic.severity}: {diagnostic.computation}", target)
-            for key in diagnostic.diagnosed:
-                links[key] += (link,)
-        return cls(links)
-
-    def about(self, keys: Iterable[str]) -> tuple[Link, ...]:
-        """Return the links about any of these numbers, each diagnostic once."""
-        links: dict[Link, None] = {}
-        for key in keys:
-            links |= dict.fromkeys(self.by_key.get(key, ()))
-        return tuple(links)
+    They lead nowhere if the study has no page of the audit.
+    """
+    page = PAGE.file if PAGE.notebook in dataset.plan.questions else ""
+    links: dict[str, list[Link]] = defaultdict(list)
+    for anchor, diagnostic in _anchor_diagnostics(published_results(dataset), _PUBLISHED):
+        target = f"{page}#{anchor}" if page else ""
+        link = Link(f"audit, {diagnostic.severity}: {diagnostic.computation}", target)
+        for key in diagnostic.diagnosed:
+            links[key].append(link)
+    return links

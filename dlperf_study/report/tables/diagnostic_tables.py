@@ -137,13 +137,14 @@ class DiagnosticGroup:
     def html(self) -> str:
         """The group as one line, with its rows below it when it is opened."""
         head = f"<b>{counted(self.count, self.severity)}</b> {escape(self.subject)}: {escape(self.configurations)}"
-        items = "".join(f"<li>{self._item(row)}</li>" for row in self.rows)
+        items = ""
+        for row in self.rows:
+            _, configurations, runs, subject, message = (html_text(cell.text) for cell in row)
+            about = f"{configurations}, {'all runs' if runs == 'all' else f'run {runs}'}"
+            if self.subject == _LOGS:
+                about += f", {subject}"
+            items += f"<li>{about}: {message}</li>"
         return f'<details class="diagnostic {self.severity}"><summary>{head}</summary><ul>{items}</ul></details>'
-
-    def _item(self, row: tuple[Cell, ...]) -> str:
-        _, configurations, runs, subject, message = (html_text(cell.text) for cell in row)
-        about = f"{configurations}, {'all runs' if runs == 'all' else f'run {runs}'}"
-        return f"{about}, {subject}: {message}" if self.subject == _LOGS else f"{about}: {message}"
 
 
 @kept_with_dataset
@@ -212,7 +213,8 @@ class DiagnosticOverview:
         return f'<section class="diagnostics"><h2 id="{ANCHOR}">Warnings and notes</h2>{content}</section>'
 
     def _line(self) -> str:
-        counts = self._counts()
+        totals = diagnostics_about(self.dataset, self.topic)["severity"].value_counts()
+        counts = {severity: int(totals[severity]) for severity in reversed(Severity) if severity in totals}
         if not counts:
             return '<p class="diagnostics">No warnings.</p>'
         page = Page.answering(QUALITY).file if QUALITY in self.dataset.plan.questions else _SUMMARY_FILE
@@ -237,8 +239,3 @@ class DiagnosticOverview:
         kinds = [f"{in_sentence(subject)} {count}" for subject, count in islice(counts.items(), MOST_KINDS)]
         remaining = sum(islice(counts.values(), MOST_KINDS, None))
         return listed([*kinds, *([f"{remaining} about other things"] if remaining else [])])
-
-    def _counts(self) -> dict[Severity, int]:
-        """Return how many diagnostics there are of each severity that has some, the most severe first."""
-        totals = diagnostics_about(self.dataset, self.topic)["severity"].value_counts()
-        return {severity: int(totals[severity]) for severity in reversed(Severity) if severity in totals}

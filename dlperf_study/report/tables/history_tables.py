@@ -16,14 +16,7 @@ from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.metrics.drift import MINIMUM_DATES
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate
-from dlperf_study.report.formatting import (
-    MOST_NAMED,
-    display_name,
-    format_column,
-    listed,
-    listed_columns,
-    value_text,
-)
+from dlperf_study.report import formatting
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.table import Cell, Heading, Table, as_text
 from dlperf_study.report.tables.table_builders import verdict_text
@@ -107,8 +100,14 @@ def condition_changes(comparison: MeasurementComparison) -> Table:
     headings = tuple(map(Heading, ("Recorded", "Before", "After")))
     rows = []
     for change in comparison.conditions:
-        cells = (_levels_cell(change.column, levels) for levels in (change.before, change.after))
-        rows.append((Cell(COLUMNS[change.column].label), *cells))
+        column, cells = change.column, [Cell(COLUMNS[change.column].label)]
+        for levels in (change.before, change.after):
+            if column in _SHORT:
+                names = [level[: _SHORT[column]] for level in levels]
+            else:
+                names = list(map(formatting.display_name, levels))
+            cells.append(Cell(formatting.listed(names) or "not recorded"))
+        rows.append(tuple(cells))
     caption = "Of the completed runs of the configurations that both have; any of it may explain a change."
     empty = NOTHING_RECORDED if comparison.has_common_configurations else NOTHING_IN_COMMON
     return Table("condition-changes", "What differs", caption, headings, tuple(rows), empty=empty)
@@ -187,14 +186,9 @@ def _cells(measurement: Measurement, column: str, no_interval: str) -> dict[str,
     rows = measurement.dataset.configurations.dropna(subset=column)
     cells = {}
     for row in rows.itertuples():
-        printed, interval = format_column(row, column)
+        printed, interval = formatting.format_column(row, column)
         cells[row.identity] = Cell(printed, interval, "" if interval else no_interval)
     return cells
-
-
-def _levels_cell(column: str, levels: Sequence[str]) -> Cell:
-    names = [level[: _SHORT[column]] if column in _SHORT else display_name(level) for level in levels]
-    return Cell(listed(names) or "not recorded")
 
 
 def change_sentences(comparison: MeasurementComparison) -> list[str]:
@@ -210,10 +204,10 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
     else:
         labels = labels_of(comparison)
         named = [f"{labels[change.identity]} {_times(change.dates.log_ratio)}" for change in changes]
-        throughputs = first_of(named, MOST_NAMED, "; ")
+        throughputs = first_of(named, formatting.MOST_NAMED, "; ")
         sentences = [f"{since}, throughput after / before is: {throughputs}.", DATES_UNKNOWN]
     if comparison.conditions:
-        differing = listed_columns(change.column for change in comparison.conditions)
+        differing = formatting.listed_columns(change.column for change in comparison.conditions)
         sentences.append(f"What is recorded of the two differs in {differing}.")
     else:
         sentences.append(NOTHING_RECORDED)
@@ -233,7 +227,7 @@ def _verdict_sentences(comparison: MeasurementComparison) -> Iterator[str]:
             if change.verdict.word == direction:
                 named.append(f"{labels[change.identity]} {_times(change.dates.departure)}")
         if named:
-            yield f"{direction.capitalize()}: {first_of(named, MOST_NAMED, '; ')}."
+            yield f"{direction.capitalize()}: {first_of(named, formatting.MOST_NAMED, '; ')}."
     for direction in (LOWER, HIGHER):
         named = []
         for change in comparison.speedups:
@@ -245,7 +239,7 @@ def _verdict_sentences(comparison: MeasurementComparison) -> Iterator[str]:
                     sides += f"; its baseline {labels[baseline]} {_outcome(throughputs[baseline])}"
                 named.append(f"{labels[change.identity]} {_times(change.dates.departure)} ({sides})")
         if named:
-            yield f"Speedup {direction}: {first_of(named, MOST_NAMED, '; ')}."
+            yield f"Speedup {direction}: {first_of(named, formatting.MOST_NAMED, '; ')}."
 
 
 def _outcome(change: Change) -> str:
@@ -260,7 +254,7 @@ def _times(ratio: Estimate | None) -> str:
     """Return a ratio with its interval."""
     if ratio is None:
         return ""
-    return value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
+    return formatting.value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
 
 
 def nothing_in_common(comparison: MeasurementComparison) -> str:
@@ -273,8 +267,8 @@ def nothing_in_common(comparison: MeasurementComparison) -> str:
         (unstated if None in values else differing).append(f"{name} ({before} and {after})")
     if differing and unstated:
         differing.append(f"{counted(len(unstated), 'parameter')} that only one of them states")
-    differing = differing or [first_of(unstated, MOST_NAMED)]
-    similar = f": the two most similar differ in {listed(differing)}" if differences else ""
+    differing = differing or [first_of(unstated, formatting.MOST_NAMED)]
+    similar = f": the two most similar differ in {formatting.listed(differing)}" if differences else ""
     return f"{names} have no measured configuration in common{similar}."
 
 
@@ -287,7 +281,7 @@ def _counts(changes: Sequence[Change]) -> str:
             counts.append(f"{count} {'is' if count == 1 else 'are'} {verdict}")
     if count := verdicts.count(None):
         counts.append(f"{count} {'has' if count == 1 else 'have'} no verdict")
-    return listed(counts) or "none can be compared"
+    return formatting.listed(counts) or "none can be compared"
 
 
 def last_comparison(measurements: Sequence[Measurement]) -> MeasurementComparison:

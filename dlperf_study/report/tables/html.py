@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from html import escape
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 from dlperf_study.core.wording import counted
@@ -37,7 +36,7 @@ def is_long(table: "Table") -> bool:
 
 
 def html_table(table: "Table") -> str:
-    """Return the whole table with its caption and all its notes."""
+    """Return the table with its whole caption and all its notes: it explains itself wherever it is put."""
     notes = _list([*_note_lines(table), *_footnote_lines(table, table.footnotes)])
     return _figure(table, table.caption, _grid(table, range(len(table.rows))) + notes)
 
@@ -48,9 +47,15 @@ def html_on_page(table: "Table") -> str:
     definitions = _list(_note_lines(table))
     folded = f'<details class="definitions"><summary>Definitions and notes</summary>{definitions}</details>'
     files = downloads("tables", table.name, "csv", "tex") if table.is_saved and table.rows else ""
-    is_shortened = table.is_saved and is_long(table)
-    positions = _first(table) if is_shortened else range(len(table.rows))
-    button = _button(table) if is_shortened else ""
+    positions: Sequence[int] = range(len(table.rows))
+    button = ""
+    if table.is_saved and is_long(table):
+        positions = table.first or range(FIRST_ROWS)
+        which = "the largest, the smallest and those with a remark" if table.first else "the first"
+        button = (
+            f'<p class="further">{len(positions)} of {len(table.rows)} rows are shown: {which}. '
+            f'<button type="button" data-rows="tables/{escape(table.name)}.js">Show and search all rows</button></p>'
+        )
     body = button + _grid(table, positions) + _footnotes(table, positions) + (folded if definitions else "")
     return notebook_style() + _figure(table, caption, body, anchor_link(f"table-{table.name}") + files)
 
@@ -60,21 +65,6 @@ def script_of_rows(table: "Table") -> str:
     positions = range(len(table.rows))
     content = json.dumps([table.name, _rows(table, positions), _footnotes(table, positions)])
     return f"allRows(...{content});\n"
-
-
-def _first(table: "Table") -> Sequence[int]:
-    """Return the positions of the rows of a long table that a page shows at first."""
-    return table.first or range(FIRST_ROWS)
-
-
-def _button(table: "Table") -> str:
-    """Return what a reader asks for all rows with."""
-    shown = len(_first(table))
-    which = "the largest, the smallest and those with a remark" if table.first else "the first"
-    return (
-        f'<p class="further">{shown} of {len(table.rows)} rows are shown: {which}. '
-        f'<button type="button" data-rows="tables/{escape(table.name)}.js">Show and search all rows</button></p>'
-    )
 
 
 def _figure(table: "Table", caption: str, body: str, links: str = "") -> str:
@@ -118,10 +108,9 @@ def _footnote_lines(table: "Table", footnotes: "Iterable[Footnote]") -> Iterator
         yield f"<sup>{table.footnotes[footnote]}</sup>&nbsp;{line}"
 
 
-def _list(lines: list[str], kind: str = "") -> str:
+def _list(lines: list[str]) -> str:
     """Return notes as a list; nothing of none."""
-    classes = " ".join(filter(None, ("notes", kind)))
-    return f'<ul class="{classes}"><li>{"</li><li>".join(lines)}</li></ul>' if lines else ""
+    return f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>' if lines else ""
 
 
 def _grid(table: "Table", positions: Sequence[int]) -> str:
@@ -131,7 +120,11 @@ def _grid(table: "Table", positions: Sequence[int]) -> str:
         kind = ' class="number"' if heading.numeric else ""
         anchor = table.definition_anchor(heading)
         link = f'<a class="definition" href="#{anchor}" aria-label="definition"></a>' if anchor else ""
-        column = _column_attributes(heading.column) if heading.column else ""
+        column = ""
+        if name := heading.column:
+            # A page shows how its numbers were made, also where no note defines the column.
+            definition = escape(f"{COLUMNS[name].label}: {COLUMNS[name].definition}.") if name in COLUMNS else ""
+            column = f' data-column="{escape(name)}" data-definition="{definition}"'
         head += f'<th scope="col" colspan="{heading.span}"{kind}{column}>{escape(heading.label)}{link}{unit}</th>'
     is_headed = any(heading.label for heading in table.headings)
     head = f"<thead><tr>{head}</tr></thead>" if is_headed else ""
@@ -140,30 +133,18 @@ def _grid(table: "Table", positions: Sequence[int]) -> str:
     return f'<div class="scroll" style="overflow-x:auto"><table>{head}{body}</table></div>'
 
 
-def _column_attributes(name: str) -> str:
-    """Return what a page needs to show how a number of a column was made, also where no note defines the column."""
-    definition = escape(f"{COLUMNS[name].label}: {COLUMNS[name].definition}.") if name in COLUMNS else ""
-    return f' data-column="{escape(name)}" data-definition="{definition}"'
-
-
 def _rows(table: "Table", positions: Sequence[int]) -> str:
     """Return the rows at these positions, each group below its name."""
-    lines = []
-    most_decimals = [_most_decimals(table, position) for position in range(len(table.headings))]
+    lines, all_most_decimals = [], []
+    for position, heading in enumerate(table.headings):
+        decimals = [len(_decimals(row[position])) for row in table.rows] if heading.interval else []
+        all_most_decimals.append(max(decimals, default=0))
     for group, row in table.grouped(positions):
         if group:
             lines.append(f'<tr class="group"><th scope="rowgroup" colspan="{table.width}">{escape(group)}</th></tr>')
-        marks = map(partial(_marks, table), row)
-        cells = map(_html_cell, row, table.headings, marks, map(_padding, row, most_decimals), repeat(table.is_saved))
+        cells = map(partial(_html_cell, table), row, table.headings, all_most_decimals)
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return "".join(lines)
-
-
-def _most_decimals(table: "Table", position: int) -> int:
-    """Return how many decimals a value of a column has at most, where values have intervals; else 0."""
-    if not table.headings[position].interval:
-        return 0
-    return max((len(_decimals(row[position])) for row in table.rows), default=0)
 
 
 def _decimals(cell: "Cell") -> str:
@@ -179,21 +160,17 @@ def _padding(cell: "Cell", most_decimals: int) -> str:
     return f'<i class="pad" data-pad="{point}{"0" * missing}"></i>'
 
 
-def _marks(table: "Table", cell: "Cell") -> str:
-    """Return the letters of the footnotes of a cell, which show these where they are pointed at; "" without any."""
-    if not cell.footnotes:
-        return ""
-    title = escape("\n".join(map(str, cell.footnotes)))
-    return f'<sup title="{title}">{table.marks(cell)}</sup>'
-
-
-def _html_cell(cell: "Cell", heading: "Heading", mark: str, padding: str, is_saved: bool) -> str:
+def _html_cell(table: "Table", cell: "Cell", heading: "Heading", most_decimals: int) -> str:
+    """Return a cell; the letters of its footnotes show these where they are pointed at."""
     kind = ' class="number"' if heading.numeric else ""
     anchor = f' id="{escape(cell.anchor)}"' if cell.anchor else ""
     escaped = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), html_text(cell.marked))
     value = f"<code>{escaped}</code>" if cell.code else escaped
-    if cell.evidence and is_saved:
+    if cell.evidence and table.is_saved:
         value = evidence_link(cell.evidence, value)
+    title = escape("\n".join(map(str, cell.footnotes)))
+    mark = f'<sup title="{title}">{table.marks(cell)}</sup>' if cell.footnotes else ""
     if not heading.interval:
         return f"<td{kind}{anchor}>{value}{mark}</td>"
-    return f'<td{kind}{anchor}>{value}{padding}</td><td class="interval">{escape(cell.interval)}{mark}</td>'
+    value += _padding(cell, most_decimals)
+    return f'<td{kind}{anchor}>{value}</td><td class="interval">{escape(cell.interval)}{mark}</td>'

@@ -133,7 +133,11 @@ def _layout(table: "Table") -> _Layout:
         return layout
     if not table.headings[0].numeric and (layout := _fitting(_drop_names(table))):
         return replace(layout, has_name_lines=True)
-    return _scaled(table, _SIZES[-1])
+    # Wider than a page, with columns as narrow as they can be.
+    smallest = _SIZES[-1]
+    widths = dict(enumerate(_column_widths(table, smallest, stacked=True)))
+    wrapped = dict.fromkeys(_wide(table, widths), _NARROWEST)
+    return _Layout(smallest, sum((widths | wrapped).values()), True, _paragraphs(wrapped), scaled=True)
 
 
 def _drop_names(table: "Table") -> "Table":
@@ -144,13 +148,13 @@ def _fitting(table: "Table") -> _Layout | None:
     """Return the first that fits: a column, the page, text wrapped, intervals stacked, smaller type; None if none."""
     normal = _SIZES[0]
     for limit in (COLUMN_POINTS, PAGE_POINTS):
-        if (width := _width(table, normal, stacked=False)) <= limit:
+        if (width := sum(_column_widths(table, normal, stacked=False))) <= limit:
             return _Layout(normal, width)
     for size in _SIZES:
         for stacked in (False, True):
             if wrapped := _wrapped(table, size, stacked):
                 return wrapped
-            if (width := _width(table, size, stacked)) <= PAGE_POINTS:
+            if (width := sum(_column_widths(table, size, stacked))) <= PAGE_POINTS:
                 return _Layout(size, width, stacked)
     return None
 
@@ -166,13 +170,6 @@ def _wrapped(table: "Table", size: _Type, stacked: bool) -> _Layout | None:
         if left >= count * _NARROWEST:
             return _Layout(size, PAGE_POINTS, stacked, _paragraphs(_shares(chosen, left)))
     return None
-
-
-def _scaled(table: "Table", size: _Type) -> _Layout:
-    """Return a layout that is wider than a page, with columns as narrow as they can be."""
-    widths = dict(enumerate(_column_widths(table, size, stacked=True)))
-    wrapped = dict.fromkeys(_wide(table, widths), _NARROWEST)
-    return _Layout(size, sum((widths | wrapped).values()), True, _paragraphs(wrapped), scaled=True)
 
 
 def _wide(table: "Table", widths: Sequence[float] | Mapping[int, float]) -> list[int]:
@@ -202,11 +199,6 @@ def _shares(widths: Mapping[int, float], left: float) -> dict[int, float]:
 def _paragraphs(widths: Mapping[int, float]) -> dict[int, float]:
     """Return the widths of paragraphs in columns of these widths, of which the separation is a part."""
     return {position: width - 2 * _SEPARATION for position, width in widths.items()}
-
-
-def _width(table: "Table", size: _Type, stacked: bool) -> float:
-    """Return the width of a table in points."""
-    return sum(_column_widths(table, size, stacked))
 
 
 def _column_widths(table: "Table", size: _Type, stacked: bool) -> list[float]:

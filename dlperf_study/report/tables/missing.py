@@ -19,9 +19,6 @@ from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import BLOCKS, Outcome
 
 _TOO_FEW_PARTS = f"fewer than {MINIMUM_RUNS} rounds measured the parts of a step of both it and its {{}}: no interval"
-_TOO_FEW_ROUNDS_OF_BUBBLE = (
-    f"fewer than {MINIMUM_RUNS} rounds have runs of all numbers of micro-batches that it is estimated from: no interval"
-)
 _NOT_OF_BOTH = "it was not measured of both"
 _ONLY_IN_SAMPLES = "its rate is known in samples/s, and not in tokens/s"
 #: An earlier version may have made the table.

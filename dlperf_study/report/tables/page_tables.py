@@ -73,19 +73,16 @@ def data_sources(dataset: Dataset) -> Table:
 def exchange(dataset: Dataset) -> Table:
     """Return what the exchange alone costs: its latency and its bandwidth, and the rates of asynchronous trainers."""
     columns = ["gradient_bytes", "exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
-    if _rates_differ(dataset):
+    configurations = dataset.configurations
+    excess = configurations["sum_of_rank_rates"] / configurations["throughput"] - 1
+    # Only the rates of asynchronous trainers add up to another number than the throughput.
+    if (excess.abs() > _SAME_RATE).any():
         columns += ["throughput", "sum_of_rank_rates"]
     rows = _by_exchange(dataset, of_kinds=False)
     notes = (*map(defined, columns), *context.breakdown_notes(dataset))
     has_exchange = set(context.completed_runs(dataset)["exchange"]) - {NO_EXCHANGE, COLLECTIVES}
     selected = rows if has_exchange else rows.iloc[:0]
     return table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected, _NO_EXCHANGE)
-
-
-def _rates_differ(dataset: Dataset) -> bool:
-    """Return whether the rates of asynchronous trainers add up to another number than the throughput."""
-    rows = dataset.configurations
-    return bool(((rows["sum_of_rank_rates"] / rows["throughput"] - 1).abs() > _SAME_RATE).any())
 
 
 def pipeline(dataset: Dataset) -> Table:
@@ -174,27 +171,23 @@ def _left_out(dataset: Dataset, columns: Sequence[str]) -> Iterator[str]:
 
 def stability(dataset: Dataset) -> Table:
     """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
+    runs = dataset.runs
     if dataset.plan.ingested_from:
-        sources = [name for name in ("log_format", "printed_rate") if dataset.runs[name].nunique() > 1]
-        rates = context.known_rates(dataset.runs, PRINTED_RATES)
-        columns = (*sources, *rates, *context.known_columns(dataset.runs, OF_FIXED_WINDOW), *PRINTED)
+        sources = [name for name in ("log_format", "printed_rate") if runs[name].nunique() > 1]
+        rates = context.known_rates(runs, PRINTED_RATES)
+        columns = (*sources, *rates, *context.known_columns(runs, OF_FIXED_WINDOW), *PRINTED)
         notes = (*map(defined, columns), context.merging(dataset))
     else:
-        limited = LIMITED if dataset.runs[list(LIMITED)].notna().any(axis=None) else ()
-        steadiness = context.known_columns(dataset.runs, ("steadiness",))
-        further = (*_VARIATION, *steadiness, "load_balance", "drain_seconds", *limited, *_precision_columns(dataset))
+        further = [*_VARIATION, *context.known_columns(runs, ("steadiness",)), "load_balance", "drain_seconds"]
+        if runs[list(LIMITED)].notna().any(axis=None):
+            further += LIMITED
+        # The precision of a user's program is unknown, unless its study states it.
+        if (runs["precision"].dropna() != PARAMETERS["precision"].default).any():
+            further.append("computed_in")
+        further += context.known_columns(runs, ("loss_scale", "skipped_steps", "compile_seconds"))
         columns = ("outcome", *further, "background_cores", "disturbed", "waited_seconds", "run_seconds")
         notes = (*map(defined, further), *computation_notes(dataset))
-    return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
-
-
-def _precision_columns(dataset: Dataset) -> tuple[str, ...]:
-    """Return the columns on precision and compilation that say something of these runs."""
-    runs = dataset.runs
-    # That of a user's program is unknown, unless its study states it.
-    is_reduced = (runs["precision"].dropna() != PARAMETERS["precision"].default).any()
-    names = context.known_columns(runs, ("loss_scale", "skipped_steps", "compile_seconds"))
-    return ("computed_in", *names) if is_reduced else tuple(names)
+    return table_of_runs(dataset, "stability", "Every run", columns, runs, notes)
 
 
 def rounds(dataset: Dataset) -> Table:
@@ -243,16 +236,10 @@ def memory(dataset: Dataset) -> Table:
     """Return the peak memory of each configuration, without the kinds that none counts, and the largest batches."""
     peaks = [name for name, metric in summarised(Summary.LARGEST).items() if metric.unit == "bytes"]
     columns = context.known_columns(dataset.configurations, peaks)
-    columns += _searched_columns(dataset)
-    return table_of_configurations(dataset, "memory", "Memory", columns, empty=_NO_MEMORY)
-
-
-def _searched_columns(dataset: Dataset) -> Iterator[str]:
-    """Yield the columns of the largest batches, where they are searched; of micro-batches where a batch has several."""
     has_parts = any(entry.configuration.micro_batches > 1 for entry in dataset.plan.entries)
-    for name in SEARCHED_COLUMNS if dataset.plan.largest_batch else ():
-        if has_parts or name != "largest_micro_batch":
-            yield name
+    if dataset.plan.largest_batch:
+        columns += [name for name in SEARCHED_COLUMNS if has_parts or name != "largest_micro_batch"]
+    return table_of_configurations(dataset, "memory", "Memory", columns, empty=_NO_MEMORY)
 
 
 def devices(dataset: Dataset) -> Table:

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.statistics import Interval
-from dlperf_study.prediction.curves import Curve, CurvePoint, Unit
+from dlperf_study.metrics.statistics import bounded
+from dlperf_study.prediction.curves import Curve, Unit
 from dlperf_study.prediction.intervals import COVERAGE, Case, interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate
-from dlperf_study.prediction.prediction import PredictedSize, Prediction, Refusal, predictions_of, refused_curves
+from dlperf_study.prediction.prediction import Prediction, Refusal, predictions_of, refused_curves
 from dlperf_study.report.formatting import MINUS, bounded_value, format_bounded, integer, listed
 from dlperf_study.report.predictions import own_cases, study_predictions
 from dlperf_study.report.tables.further_measurements import narrowing_lines
@@ -68,10 +68,9 @@ def _case_row(dataset: Dataset, case: Case) -> tuple[Cell, ...]:
     curve, target = case.curve, case.target
     log_rate = predicted_log_rate(curve, target.units)
     score = tested_score(curve, target.units)
-    if isinstance(score, str):
-        predicted = Cell(format_bounded(log_rate.factor)[0], footnote=score)
-    else:
-        predicted = _bounded_cell(log_rate.factor, interval(curve, score, log_rate))
+    reason = score if isinstance(score, str) else ""
+    bounds = None if isinstance(score, str) else interval(curve, score, log_rate)
+    predicted = Cell.of(bounded(log_rate.factor, bounds), reason)
     measured = bounded_value(dataset.configuration_rows[curve.identity], dataset.rate)
     return (
         Cell(curve.title),
@@ -88,7 +87,10 @@ def prediction_table(results: Sequence[Prediction | Refusal]) -> Table:
     rows, groups = [], []
     for prediction in predictions_of(results):
         for size in prediction.sizes:
-            rows.append(_row(prediction.curve, size))
+            name, devices = Cell(counted(size.units, prediction.curve.unit)), Cell(integer(size.devices))
+            rate = Cell.of(bounded(size.rate, size.rate_interval), size.reason)
+            efficiency = Cell.of(bounded(size.efficiency, size.efficiency_interval), size.reason)
+            rows.append((name, devices, rate, efficiency))
             groups.append(prediction.curve.title)
     rate_unit = listed(sorted({prediction.curve.rate_unit for prediction in predictions_of(results)}))
     headings = (
@@ -127,22 +129,6 @@ def _reasons(prediction: Prediction) -> Iterator[str]:
         yield f"{listed(map(str, units))} {_plural(prediction.curve.unit, units)}: {reason}"
 
 
-def _row(curve: Curve, size: PredictedSize) -> tuple[Cell, ...]:
-    return (
-        Cell(counted(size.units, curve.unit)),
-        Cell(integer(size.devices)),
-        _bounded_cell(size.rate, size.rate_interval, size.reason),
-        _bounded_cell(size.efficiency, size.efficiency_interval, size.reason),
-    )
-
-
-def _bounded_cell(value: float, bounds: Interval | None, reason: str = "") -> Cell:
-    """Return a value with its interval, or with the reason why it has none as a footnote."""
-    if bounds is None:
-        return Cell(format_bounded(value)[0], footnote=reason)
-    return Cell(*format_bounded(value, bounds.low, bounds.high))
-
-
 def _measured(curve: Curve) -> str:
     """Return which sizes of a curve were measured, and the rate of the largest."""
     sizes = listed(str(point.units) for point in curve.points)
@@ -160,21 +146,13 @@ def _plural(unit: Unit, units: Sequence[int]) -> str:
 def _notes(results: Sequence[Prediction | Refusal]) -> Iterator[str]:
     """Yield what efficiencies are relative to, the largest size with an interval, and what intervals leave out."""
     for prediction in predictions_of(results):
-        name = "" if len(results) == 1 else f"{prediction.curve.title}: "
-        yield f"{name}{_reach(prediction)}"
+        curve = prediction.curve
+        name = "" if len(results) == 1 else f"{curve.title}: "
+        reach = "No larger size has an interval."
+        if prediction.largest_tested != curve.last.units:
+            reach = f"The largest size with an interval: {counted(prediction.largest_tested, curve.unit)}."
+        yield f"{name}Efficiency is relative to {counted(prediction.reference.devices, 'device')}. {reach}"
         has_intervals = any(size.rate_interval for size in prediction.sizes)
-        if has_intervals and any(point.log_rate.error is None for point in _used(prediction)):
+        used = (curve.points[0], curve.last) if curve.identity else ()
+        if has_intervals and any(point.log_rate.error is None for point in used):
             yield f"{name}{_NO_ERROR}"
-
-
-def _used(prediction: Prediction) -> tuple[CurvePoint, ...]:
-    curve = prediction.curve
-    return (curve.points[0], curve.last) if curve.identity else ()
-
-
-def _reach(prediction: Prediction) -> str:
-    """Return what efficiencies are relative to, and the largest size with an interval."""
-    relative = f"Efficiency is relative to {counted(prediction.reference.devices, 'device')}."
-    if prediction.largest_tested == prediction.curve.last.units:
-        return f"{relative} No larger size has an interval."
-    return f"{relative} The largest size with an interval: {counted(prediction.largest_tested, prediction.curve.unit)}."

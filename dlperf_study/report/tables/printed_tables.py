@@ -63,7 +63,12 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
     year = f", {origin.year}," if origin.year else ""
     printed_by = f"As {origin.authors}{year} printed it, cell by cell."
     page_caption = f"{printed_by} {_OURS_BELOW if of_ours else _NOTHING_BELOW}"
-    caption = f"{page_caption} {_conditions(dataset, of_ours) if of_ours else unanswered_reason(results['match'])}"
+    if of_ours:
+        configurations = dataset.configurations
+        ours = dataset.only(configurations[configurations["identity"].isin(of_ours)])
+        caption = f"{page_caption} {context.conditions(ours)} {context.repetition(ours)}"
+    else:
+        caption = f"{page_caption} {unanswered_reason(results['match'])}"
     name, title = f"printed-{source}-{table}".replace("_", "-"), published.title_of(source, table)
     headings = (Heading(origin.tables[table].rows), *(Heading(label, numeric=True) for label in grid.columns))
     return Table(name, title, caption.strip(), headings, tuple(rows), page_caption=page_caption)
@@ -74,13 +79,6 @@ def _measured_rows(dataset: Dataset) -> Mapping[str, Any]:
     """Return our configurations with a throughput, by identity."""
     rows = dataset.configuration_rows
     return {identity: rows[identity] for identity in context.measured(dataset)["identity"]}
-
-
-def _conditions(dataset: Dataset, identities: set[str]) -> str:
-    """Return how the rows of ours were measured."""
-    configurations = dataset.configurations
-    ours = dataset.only(configurations[configurations["identity"].isin(identities)])
-    return f"{context.conditions(ours)} {context.repetition(ours)}"
 
 
 def _our_cells(dataset: Dataset, of_row: pd.DataFrame, columns: Iterable[str]) -> Iterator[Cell]:

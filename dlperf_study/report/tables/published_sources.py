@@ -28,7 +28,9 @@ _LEVELS = ("device", "data_source")
 
 def sources(dataset: Dataset) -> Table:
     """Return what is known of each source, one below the other, and the same facts of our runs."""
-    published, ours = published_of(dataset), _facts_of_ours(dataset)
+    published, runs = published_of(dataset), context.completed_runs(dataset)
+    ours = {COLUMNS[fact].label: context.levels(runs[column]) for fact, column in _CONDITIONS.items() if column}
+    ours[COLUMNS["software"].label] = context.versions(runs)
     rows, groups = [], []
     for name, source in published.sources.items():
         for label, fact in _facts(published, name).items():
@@ -46,7 +48,9 @@ def _facts(published: Published, name: str) -> dict[str, str]:
     for column in (*_CONDITIONS, "estimator"):
         levels = published_levels(published, name, column)
         # Other facts are in the words of the source.
-        conditions[COLUMNS[column].label] = _displayed(levels) if column in _LEVELS else levels
+        if levels and column in _LEVELS:
+            levels = " / ".join(map(display_name, levels.split(" / ")))
+        conditions[COLUMNS[column].label] = levels
     facts = {
         "Question": source.question,
         "Authors": source.authors,
@@ -63,17 +67,6 @@ def _facts(published: Published, name: str) -> dict[str, str]:
     if missing:
         facts["Not stated"] = listed(missing)
     return {label: fact for label, fact in facts.items() if fact}
-
-
-def _displayed(levels: str) -> str:
-    return " / ".join(map(display_name, levels.split(" / "))) if levels else ""
-
-
-def _facts_of_ours(dataset: Dataset) -> dict[str, str]:
-    """Return the conditions of our completed runs that sources may state, by label."""
-    runs = context.completed_runs(dataset)
-    facts = {COLUMNS[fact].label: context.levels(runs[column]) for fact, column in _CONDITIONS.items() if column}
-    return facts | {COLUMNS["software"].label: context.versions(runs)}
 
 
 def _inferred(published: Published, name: str) -> str:

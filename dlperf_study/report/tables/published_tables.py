@@ -1,7 +1,7 @@
 """Tables of published results next to ours where they answer the same question, and why where they do not."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,9 +26,9 @@ from dlperf_study.report.formatting import (
     listed_columns,
 )
 from dlperf_study.report.series import configuration_labels, published_labels, published_of
-from dlperf_study.report.tables.audit_tables import AuditLinks
+from dlperf_study.report.tables.audit_tables import audit_links
 from dlperf_study.report.tables.published_sources import comparability_notes, hardware_sentence
-from dlperf_study.report.tables.table import Cell, Heading, Link, Table
+from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import TableColumn, defined, grouped_table, measured_column
 from dlperf_study.study.configuration import PARAMETERS
 
@@ -88,37 +88,22 @@ def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
 
     These are devices, link and versions, where they are known of both, and what its source leaves open.
     """
-    parts = [*_named(dataset, number, row), *_left_open(row, match)]
-    return f"the same question, but {'; '.join(parts)}" if parts else ""
-
-
-def _named(dataset: Dataset, number: Any, row: Any) -> Iterator[str]:
-    runs = context.completed_runs(dataset)
+    runs, parts = context.completed_runs(dataset), []
     runs = runs[runs["identity"] == row.identity]
     for name in _NAMED:
         published, ours = getattr(number, name), context.levels(runs[name])
         if len(runs) and not is_missing(published) and ours != published:
-            yield f"{column_named(name).words}: published {published}, ours {ours}"
+            parts.append(f"{column_named(name).words}: published {published}, ours {ours}")
     if len(runs) and not is_missing(number.software):
-        yield f"software: published {number.software}, ours {context.versions(runs)}"
-
-
-def _left_open(row: Any, match: Match) -> Iterator[str]:
-    """Yield what the source does not state and ours does not have by default; always where its images come from."""
+        parts.append(f"software: published {number.software}, ours {context.versions(runs)}")
     for name in match.unstated:
         level = getattr(row, name, None)
         if is_missing(level):
             continue
+        # It is always said where images come from.
         if name == "data_source" or (name in PARAMETERS and level != PARAMETERS[name].default):
-            yield f"its source does not state {column_named(name).words}, ours {level_with_unit(name, level)}"
-
-
-def unmatched_reasons(question: SameQuestion) -> dict[str, str]:
-    """Return, by identity, why a configuration of ours is next to no published number."""
-    reasons = {}
-    for identity, differences in question.unmatched().items():
-        reasons[identity] = f"the most similar published number differs in {_listed(differences)}"
-    return reasons
+            parts.append(f"its source does not state {column_named(name).words}, ours {level_with_unit(name, level)}")
+    return f"the same question, but {'; '.join(parts)}" if parts else ""
 
 
 #: Why a published number has no interval, by its estimator.
@@ -146,7 +131,7 @@ _HOW = (
 def next_to_ours(dataset: Dataset) -> Table:
     """Return every published throughput and its speedup, next to our configuration that answers the same question."""
     published = published_of(dataset)
-    speedup = _link_to_audit(_published_speedup(), AuditLinks.of(dataset))
+    speedup = _link_to_audit(dataset, _published_speedup())
     points = _matched(dataset, published.points)
     is_any_measured = points["identity"].isin(context.measured(dataset)["identity"]).any()
     # Where nothing is measured, one column says why.
@@ -166,7 +151,7 @@ def communication(dataset: Dataset) -> Table:
     points = _matched(dataset, exchange_points(published.cells))
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
     ours = _our_column(dataset, "exposed_share", points["match"])
-    columns = [*_keys(points), _link_to_audit(printed, AuditLinks.of(dataset)), ours]
+    columns = [*_keys(points), _link_to_audit(dataset, printed), ours]
     caption = (
         f"{_APART} {hardware_sentence(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
     )
@@ -179,9 +164,10 @@ def ours_alone(dataset: Dataset) -> Table:
     """Return every configuration of ours that answers the question of no published number, and why."""
     published = published_of(dataset)
     results = published.cells[published.cells["role"] == "result"]
-    reasons = unmatched_reasons(SameQuestion(results, dataset.configurations))
-    labels = configuration_labels(dataset)
-    rows = [(Cell(labels[identity]), Cell(reason)) for identity, reason in reasons.items()]
+    labels, rows = configuration_labels(dataset), []
+    for identity, differences in SameQuestion(results, dataset.configurations).unmatched().items():
+        reason = f"the most similar published number differs in {_listed(differences)}"
+        rows.append((Cell(labels[identity]), Cell(reason)))
     headings = (Heading("Configuration of ours"), Heading("Why it is next to no published number"))
     caption = "They were planned, and measured where possible, but no source printed a number of the same question."
     empty = "Every configuration of this study is next to a published number." if published.sources else NO_SOURCES
@@ -272,13 +258,17 @@ def _printed_ratio(row: Any) -> Cell:
 _AS_PRINTED = TableColumn(Heading("As printed", numeric=True), _printed_ratio)
 
 
-def _link_to_audit(column: TableColumn, links: AuditLinks) -> TableColumn:
+def _link_to_audit(dataset: Dataset, column: TableColumn) -> TableColumn:
     """Return a column whose cells also lead to what the audit says of the published numbers of their row."""
-    return TableColumn(column.heading, lambda row: _append_footnotes(column.cell(row), links.about(row.keys)))
+    links = audit_links(dataset)
 
+    def cell(row: Any) -> Cell:
+        printed = column.cell(row)
+        # A diagnostic may be about several of the numbers.
+        distinct = dict.fromkeys(link for key in row.keys for link in links.get(key, ()))
+        return replace(printed, further=(*printed.further, *distinct))
 
-def _append_footnotes(cell: Cell, links: tuple[Link, ...]) -> Cell:
-    return replace(cell, further=(*cell.further, *links))
+    return TableColumn(column.heading, cell)
 
 
 def _our_column(dataset: Dataset, name: str, matches: Iterable[Match]) -> TableColumn:

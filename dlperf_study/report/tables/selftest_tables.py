@@ -13,7 +13,6 @@ from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import verdict_text
 from dlperf_study.selftest.evaluation import analysis_code
 from dlperf_study.selftest.result import (
-    Comparison,
     Machine,
     SelftestResult,
     Status,
@@ -57,9 +56,17 @@ def comparisons(result: SelftestResult) -> Table:
     rows, groups = [], []
     for check in result.checks:
         for comparison in check.comparisons:
-            if comparison.interval and comparison.verdict:
-                rows.append(_comparison_row(comparison, comparison.interval))
-                groups.append(check.name)
+            if not comparison.interval or not comparison.verdict:
+                continue
+            true = Cell(f"{comparison.true:.4f}")
+            measured = Cell(*format_bounded(comparison.measured, *comparison.interval))
+            is_inside = Cell("yes" if comparison.holds_truth else "no")
+            verdict = comparison.verdict
+            # Some results did not keep within what two sides are equal.
+            if comparison.equal_within is not None:
+                verdict = verdict_text(verdict, comparison.equal_within)
+            rows.append((Cell(comparison.label), true, measured, is_inside, Cell(verdict)))
+            groups.append(check.name)
     caption = "Throughput relative to that of the reference of its own study, from runs in shuffled rounds."
     return Table("comparisons", "Ratios and their truth", caption, headings, tuple(rows), groups=tuple(groups))
 
@@ -118,23 +125,6 @@ def _failure(result: SelftestResult) -> str:
     parts = [f"{check.name}: {check.status}" for check in result.done if check.status is not Status.PASSED]
     parts += ["quick mode"] if result.quick else []
     return f"not passed on {_time(result)} ({', '.join(parts) or 'every check was skipped'})"
-
-
-def _comparison_row(comparison: Comparison, bounds: tuple[float, float]) -> tuple[Cell, ...]:
-    return (
-        Cell(comparison.label),
-        Cell(f"{comparison.true:.4f}"),
-        Cell(*format_bounded(comparison.measured, *bounds)),
-        Cell("yes" if comparison.holds_truth else "no"),
-        Cell(_verdict(comparison)),
-    )
-
-
-def _verdict(comparison: Comparison) -> str:
-    """Return a verdict; of equality, within what, unless it is of a result that did not keep it."""
-    if comparison.equal_within is None:
-        return comparison.verdict
-    return verdict_text(comparison.verdict, comparison.equal_within)
 
 
 def _time(result: SelftestResult) -> str:

@@ -1,6 +1,5 @@
 """The tables of a study's own numbers and runs: each takes the dataset and returns a table with its whole caption."""
 
-from collections.abc import Iterator
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -45,18 +44,17 @@ def measured(dataset: Dataset) -> Table:
     rates = (*context.known_rates(dataset.configurations, names), *of_device)
     # Without the peak of the device no configuration has a share of it.
     utilisation = context.known_columns(dataset.configurations, ("mfu", "hfu"))
+    ratios = _ratios(dataset)
+    has_speedup = ratios and dataset.configurations["speedup"].notna().any()
+    baseline_rates = [f"baseline_{dataset.rate}"] if has_speedup else []
     # On a phone the first columns are what is seen.
-    columns = (*rates, *_ratios(dataset), *utilisation, *_baseline_rate(dataset), "runs_completed")
-    notes = (*map(defined, (*rates, *utilisation)), *_flops_note(dataset))
-    return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
-
-
-def _flops_note(dataset: Dataset) -> tuple[str, ...]:
-    """Return what counts as a token and as a FLOP of one, where samples are sequences; conventions differ by 30 %."""
+    columns = (*rates, *ratios, *utilisation, *baseline_rates, "runs_completed")
+    notes = [*map(defined, (*rates, *utilisation))]
     rows = context.measured(dataset)
-    return (
-        (_TOKENS_AND_FLOPS,) if rows["sequence_length"].notna().any() and rows["flops_per_sample"].notna().any() else ()
-    )
+    # Conventions of what a FLOP of a sequence is differ by 30 %.
+    if rows["sequence_length"].notna().any() and rows["flops_per_sample"].notna().any():
+        notes.append(_TOKENS_AND_FLOPS)
+    return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
 
 
 def _ratios(dataset: Dataset) -> tuple[str, ...]:
@@ -71,12 +69,6 @@ def _ratios(dataset: Dataset) -> tuple[str, ...]:
     devices = dict(zip(rows["identity"], rows["world_size"], strict=True))
     is_scaled = differs & (rows["baseline_identity"].map(devices) != rows["world_size"])
     return ("speedup", *(("efficiency",) if is_scaled.any() else ()))
-
-
-def _baseline_rate(dataset: Dataset) -> tuple[str, ...]:
-    """Return the column of what speedups are relative to, where there is a speedup."""
-    has_speedup = _ratios(dataset) and dataset.configurations["speedup"].notna().any()
-    return (f"baseline_{dataset.rate}",) if has_speedup else ()
 
 
 def scaling(dataset: Dataset) -> Table:
@@ -98,16 +90,16 @@ def comparison(dataset: Dataset) -> Table:
         context.known_rates(dataset.configurations, (name,)) for name in ("throughput", "reference_throughput")
     )
     columns = (*rates, *ratios, "verdict", *references, "runs_completed")
-    notes = (
-        *map(defined, [name for name in columns[:-1] if name != "throughput"]),
-        VERDICTS_TOGETHER,
-        *comparison_notes(dataset),
-        *_parameters(dataset),
-    )
+    definitions = map(defined, [name for name in columns[:-1] if name != "throughput"])
+    notes = [*definitions, VERDICTS_TOGETHER, *comparison_notes(dataset)]
+    # Runs of one model that disagree are an error among the diagnostics.
+    for _, rows in context.measured(dataset).groupby("model", sort=False):
+        counts = listed(map(integer, ordered_levels(rows["parameters"])))
+        notes.append(f"{model_name(rows.iloc[0])}: {counts or 'an unknown number of'} parameters on rank 0.")
     keys = list(map(factor_column, ("framework", "strategy", "world_size")))
     if any(group.rows["other_differences"].any() for group in all_groups(dataset)):
         keys.append(label_column("Also", "other_differences"))
-    return table_of_groups(dataset, "comparison", "Which is faster", keys, columns, notes)
+    return table_of_groups(dataset, "comparison", "Which is faster", keys, columns, tuple(notes))
 
 
 def differences(dataset: Dataset) -> Table:
@@ -153,13 +145,6 @@ def unsupported(dataset: Dataset) -> Table:
     caption = f"{wording.unsupported if cells else ''}{context.quick_label(dataset)}"
     headings = tuple(Heading(COLUMNS[name].label) for name in ("identity", "unsupported_reason"))
     return Table("unsupported", wording.unsupported_title, caption, headings, cells, empty=wording.none_unsupported)
-
-
-def _parameters(dataset: Dataset) -> Iterator[str]:
-    """Yield how many parameters each model has; runs of one model that disagree are an error among the diagnostics."""
-    for _, rows in context.measured(dataset).groupby("model", sort=False):
-        counts = listed(map(integer, ordered_levels(rows["parameters"])))
-        yield f"{model_name(rows.iloc[0])}: {counts or 'an unknown number of'} parameters on rank 0."
 
 
 #: What each run has; a column of which no run has a number, or all have 0, is left out.

@@ -177,7 +177,7 @@ class Table:
 
     def save(self, paths: StudyPaths) -> "Table":
         """Write the table as HTML, LaTeX and CSV into the study's tables; return it, to be shown."""
-        write_atomically(paths.tables / f"{self.name}.html", self.html() + "\n")
+        write_atomically(paths.tables / f"{self.name}.html", html_table(self) + "\n")
         write_atomically(paths.tables / f"{self.name}.tex", latex_table(self, paths.folder.name))
         write_atomically(paths.tables / f"{self.name}.csv", self.csv())
         saved = replace(self, is_saved=True)
@@ -203,10 +203,6 @@ class Table:
             notes = dict.fromkeys(str(footnote) for cell in row for footnote in cell.footnotes)
             writer.writerow(map(_csv_cell, [*values, "; ".join(notes)]))
         return file.getvalue()
-
-    def html(self) -> str:
-        """Return the table with its whole caption and all its notes: it explains itself wherever it is put."""
-        return html_table(self)
 
     def __repr__(self) -> str:
         return f"{self.title}\n{self.empty if self.is_empty else as_text(self)}"

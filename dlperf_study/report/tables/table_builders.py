@@ -80,7 +80,13 @@ def factor_column(name: str) -> TableColumn:
 @kept_with_dataset
 def measured_column(dataset: Dataset, name: str) -> TableColumn:
     """Return a column of measured values in the unit that fits most of them; numbers lead to their runs."""
-    column = _measured_column(dataset, name)
+    metric = COLUMNS[name]
+    if metric.shown in _SPECIAL_COLUMNS:
+        column = _SPECIAL_COLUMNS[metric.shown](name, dataset)
+    else:
+        unit = unit_in(dataset.configurations, name)
+        heading = Heading(unit.label, unit.symbol, numeric=True, interval=name in intervals())
+        column = TableColumn(heading, lambda row: _measured_cell(dataset, row, name, unit))
     if not column.heading.numeric:
         return column
     return link_evidence(dataset, TableColumn(replace(column.heading, column=name), column.cell))
@@ -97,15 +103,6 @@ def link_evidence(dataset: Dataset, column: TableColumn) -> TableColumn:
         return replace(without_evidence, evidence=evidence_anchor(row.identity))
 
     return TableColumn(column.heading, cell)
-
-
-def _measured_column(dataset: Dataset, name: str) -> TableColumn:
-    metric = COLUMNS[name]
-    if metric.shown in _SPECIAL_COLUMNS:
-        return _SPECIAL_COLUMNS[metric.shown](name, dataset)
-    unit = unit_in(dataset.configurations, name)
-    heading = Heading(unit.label, unit.symbol, numeric=True, interval=name in intervals(), column=name)
-    return TableColumn(heading, lambda row: _measured_cell(dataset, row, name, unit))
 
 
 def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:

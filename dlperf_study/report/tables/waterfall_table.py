@@ -130,6 +130,7 @@ def causes(dataset: Dataset) -> Table:
     names = [name for name in CAUSES if any(name in steps.causes for steps in breakdowns.shown.values())]
     step_names = (IDEAL, *(CAUSES[name] for name in names), MEASURED)
     headings = [Heading(name, unit.symbol, numeric=True, interval=True) for name in step_names]
+    no_interval = _NO_INTERVAL_OF_LOGS if dataset.plan.ingested_from else _NO_INTERVAL
     rows = []
     for identity in dataset.configurations["identity"]:
         if identity in breakdowns.hidden:
@@ -137,10 +138,15 @@ def causes(dataset: Dataset) -> Table:
         if identity not in breakdowns.shown:
             continue
         steps = breakdowns.shown[identity]
-        no_interval = _no_interval(dataset, identity)
         of_steps = (steps.ideal, steps.measured)
         ideal, measured = (_cell(step, step.positive_interval(), unit, no_interval) for step in of_steps)
-        cells = [_cause_cell(dataset, identity, steps, name, unit) for name in names]
+        cells = []
+        for name in names:
+            if name in steps.causes:
+                cause = steps.causes[name]
+                cells.append(_cell(cause, cause.interval(), unit, no_interval))
+            else:
+                cells.append(Cell.missing(_why_not_apart(dataset, identity, name)))
         rows.append((Cell(labels[identity]), ideal, *cells, measured))
     notes = tuple(_NOTES[name] for name in ("ideal", *names, "sum") if name in _NOTES)
     caption = f"{_CAPTION}{_ONLY_RATES if dataset.plan.ingested_from else ''}"
@@ -150,20 +156,6 @@ def causes(dataset: Dataset) -> Table:
 def step_unit(dataset: Dataset) -> Unit:
     """Return the unit in which steps and their parts are printed."""
     return unit_of("step_seconds", dataset.configurations["step_seconds"])
-
-
-def _cause_cell(dataset: Dataset, identity: str, steps: Waterfall, name: str, unit: Unit) -> Cell:
-    if name not in steps.causes:
-        return Cell.missing(_why_not_apart(dataset, identity, name))
-    cause = steps.causes[name]
-    return _cell(cause, cause.interval(), unit, _no_interval(dataset, identity))
-
-
-def _no_interval(dataset: Dataset, identity: str) -> str:
-    """Return what the interval of a difference to the baseline takes, where it has none."""
-    if dataset.plan.ingested_from:
-        return _NO_INTERVAL_OF_LOGS
-    return _NO_INTERVAL
 
 
 def _why_not_apart(dataset: Dataset, identity: str, name: str) -> str:
@@ -294,17 +286,18 @@ def printed_causes(dataset: Dataset) -> Table:
     names = [name for name in PRINTED_CAUSES if any(name in steps.causes for steps in printed)]
     labels = [ONE_WORKER, *(PRINTED_CAUSES[name] for name in names), SEVERAL_WORKERS, _COMMUNICATION, _WAIT]
     headings = (Heading("Workers", numeric=True), *(Heading(label, "s", numeric=True) for label in labels))
-    rows = tuple(_printed_row(steps, names) for steps in printed)
+    rows = []
+    for steps in printed:
+        cells = []
+        for name in names:
+            seconds = steps.causes.get(name)
+            missing = Cell.missing("its source does not print it")
+            cells.append(missing if seconds is None else Cell(plain(seconds)))
+        wait = Cell(plain(steps.wait)) if steps.wait else Cell.missing(_NO_WAIT)
+        task = (Cell(plain(steps.measured)), Cell(plain(steps.communication)), wait)
+        rows.append((Cell(str(steps.world_size)), Cell(plain(steps.ideal)), *cells, *task))
     groups = tuple(published.title_of(steps.source, steps.table) for steps in printed)
     empty = _NOTHING_PRINTED if published.sources else context.NO_SOURCES
-    return Table("printed-causes", PRINTED_TITLE, _PRINTED_CAPTION, headings, rows, _PRINTED_NOTES, empty, groups)
-
-
-def _printed_row(steps: PrintedWaterfall, names: list[str]) -> tuple[Cell, ...]:
-    cells = []
-    for name in names:
-        is_printed = name in steps.causes
-        cells.append(Cell(plain(steps.causes[name])) if is_printed else Cell.missing("its source does not print it"))
-    wait = Cell(plain(steps.wait)) if steps.wait else Cell.missing(_NO_WAIT)
-    task = (Cell(plain(steps.measured)), Cell(plain(steps.communication)), wait)
-    return (Cell(str(steps.world_size)), Cell(plain(steps.ideal)), *cells, *task)
+    return Table(
+        "printed-causes", PRINTED_TITLE, _PRINTED_CAPTION, headings, tuple(rows), _PRINTED_NOTES, empty, groups
+    )

@@ -9,6 +9,7 @@ from bs4 import BeautifulSoup
 from dlperf_study.core.paths import REPORT_VARIABLE, StudyPaths
 from dlperf_study.report import figures
 from dlperf_study.report.section import Section
+from dlperf_study.report.tables.html import html_table
 from dlperf_study.report.tables.latex import latex_escaped, latex_table
 from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 
@@ -87,7 +88,7 @@ def test_files_and_commands_are_set_as_code(table):
     assert "<td><code>1n1g/r50_1.log</code></td>" in named._repr_html_()
     assert r"\texttt{1n1g/r50\_1.log}" in latex_table(named, "example")
     commands = Table("a", "A", "", (Heading("Self-test"),), ((Cell("`make selftest` runs <it>"),),))
-    assert "<td><code>make selftest</code> runs &lt;it&gt;</td>" in commands.html()
+    assert "<td><code>make selftest</code> runs &lt;it&gt;</td>" in html_table(commands)
 
 
 def test_a_definition_that_is_a_footnote_is_no_note_too():
