@@ -6,7 +6,6 @@ from functools import partial
 from html import escape
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.core.large_files import last_lines
@@ -87,21 +86,18 @@ def _draw_steps(steps: pd.DataFrame, width: Width) -> Drawing:
     drawing = Drawing(figsize=(width.inches, PANEL_INCHES * rows), layout="constrained")
     panels = drawing.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     for axes, repetition in zip(panels, repetitions, strict=True):
-        _draw_run(axes, steps[steps["repetition"] == repetition], f"run {repetition}")
+        run = steps[steps["repetition"] == repetition]
+        warmup = int((run["window"] == "warmup").sum() / run["rank"].nunique())
+        for rank, rows_of_rank in run.groupby("rank"):
+            seconds = rows_of_rank["seconds"].to_numpy(float)
+            axes.plot(range(1, len(seconds) + 1), seconds, color=colour(int(rank)), linewidth=0.9, label=f"rank {rank}")
+        axes.axvspan(0.5, warmup + 0.5, color="0.93", zorder=0)
+        axes.set(title=f"run {repetition}", xlabel="step")
+        quantity_axes(axes)
     panels[0].set_ylabel("step time (s)")
     panels[0].set_ylim(bottom=0)
     legend_below(drawing, panels, width)
     return drawing
-
-
-def _draw_run(axes: Axes, steps: pd.DataFrame, title: str) -> None:
-    warmup = int((steps["window"] == "warmup").sum() / steps["rank"].nunique())
-    for rank, rows in steps.groupby("rank"):
-        seconds = rows["seconds"].to_numpy(float)
-        axes.plot(range(1, len(seconds) + 1), seconds, color=colour(int(rank)), linewidth=0.9, label=f"rank {rank}")
-    axes.axvspan(0.5, warmup + 0.5, color="0.93", zorder=0)
-    axes.set(title=title, xlabel="step")
-    quantity_axes(axes)
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,10 @@ def page_conditions(dataset: Dataset) -> str:
     differing = f"varied: {listed_columns(varied)}" if varied else ""
     how, scaling = (differing, _unless_named(dataset), versions(runs)), f"{dataset.plan.scaling} scaling"
     parts = (where, _link_phrase(runs), *training, *how, scaling)
-    return f"{' · '.join(filter(None, parts))}. {_interval_line(dataset, rows, runs)}{quick_label(dataset)}"
+    stretch = stretch_of_time(runs)
+    values = f"Values are means over runs of these {stretch}" if stretch else "Values are means over runs"
+    intervals = _NO_INTERVAL if has_no_interval(rows) else _intervals(dataset)
+    return f"{' · '.join(filter(None, parts))}. {values}; {intervals}.{quick_label(dataset)}"
 
 
 def _sizes(rows: pd.DataFrame) -> list[str]:
@@ -182,15 +185,6 @@ def _intervals(dataset: Dataset) -> str:
     """Return of which share brackets and bars are, on pages and in sentences."""
     of_predictions = f", those of predictions {100 * COVERAGE:g} %" if "prediction" in dataset.plan.questions else ""
     return f"brackets and bars are 95 % intervals{of_predictions}"
-
-
-def _interval_line(dataset: Dataset, rows: pd.DataFrame, runs: pd.DataFrame) -> str:
-    """Return what values and brackets are, and of which time, shortly."""
-    stretch = stretch_of_time(runs)
-    values = f"Values are means over runs of these {stretch}" if stretch else "Values are means over runs"
-    if has_no_interval(rows):
-        return f"{values}; {_NO_INTERVAL}."
-    return f"{values}; {_intervals(dataset)}."
 
 
 def has_no_interval(rows: pd.DataFrame) -> bool:
@@ -210,12 +204,6 @@ def stretch_of_time(runs: pd.DataFrame) -> str:
     if first.date() == last.date():
         return f"{duration((last - first).total_seconds())} ({first:%Y-%m-%d, %H:%M} to {last:%H:%M} UTC)"
     return f"{counted((last.date() - first.date()).days + 1, 'day')} ({first:%Y-%m-%d} to {last:%Y-%m-%d})"
-
-
-def measured_when(dataset: Dataset) -> str:
-    """Return when the runs of a study were measured: ``Measured in 14 min (2026-11-24, …)``; empty if unknown."""
-    stretch = stretch_of_time(completed_runs(dataset))
-    return f"{page_wording(dataset).origin} in {stretch}" if stretch else ""
 
 
 def page_conditions_in_short(dataset: Dataset) -> str:
@@ -255,7 +243,7 @@ def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
 
 def repetition(dataset: Dataset, ratios: bool = False) -> str:
     """Return the caption's sentence on means and their intervals; on those of ratios too where some are shown."""
-    if (measured(dataset)["runs_completed"] < MINIMUM_RUNS).all():
+    if has_no_interval(measured(dataset)):
         return f"{MEANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
     stopping = f", corrected for {dataset.looks} looks at the target precision" if dataset.looks > 1 else ""
     of_ratios = ""

@@ -161,11 +161,11 @@ def marked(text: str, is_doubtful: bool) -> str:
     return f"{DOUBTFUL} {text}" if is_doubtful else text
 
 
-def percent_at_most(share: float, digits: int = WIDTH_DIGITS) -> str:
-    """Format a bound of a share in per cent, with so many significant digits, rounded up so that it stays a bound."""
-    unit = 10.0 ** -_decimals(100 * share, digits)
+def percent_at_most(share: float) -> str:
+    """Format a bound of a share in per cent, with two significant digits, rounded up so that it stays a bound."""
+    unit = 10.0 ** -_decimals(100 * share, WIDTH_DIGITS)
     rounded_up = math.ceil(100 * share / unit - 1e-9) * unit
-    return f"{_rounded(rounded_up, max(0, _decimals(rounded_up, digits)))}{THIN_SPACE}%"
+    return f"{_rounded(rounded_up, max(0, _decimals(rounded_up, WIDTH_DIGITS)))}{THIN_SPACE}%"
 
 
 def format_bounded(
@@ -190,12 +190,15 @@ def format_bounded(
     largest = max(abs(value), abs(low), abs(high))
     decimals = min(_decimals(high - low, WIDTH_DIGITS), _decimals(largest, MOST_DIGITS))
     has_sign = low > 0 or high < 0
-
-    def decimals_of(bound: float) -> int:
+    ends = []
+    for end in (low, high):
         # Of what has one sign small numbers matter as much as large ones: 86 is not 90 because it may be 380.
-        return max(decimals, _decimals(bound, WIDTH_DIGITS)) if has_sign else decimals
-
-    ends = [_rounded(end, _decimals_of_end(end, decimals_of(end), decision)) for end in (low, high)]
+        of_end = max(decimals, _decimals(end, WIDTH_DIGITS)) if has_sign else decimals
+        if not round(end, of_end):
+            of_end = _decimals(end, 1)
+        elif end != decision and round(end, of_end) == decision and round(end, of_end + 1) != decision:
+            of_end += 1
+        ends.append(_rounded(end, of_end))
     of_value = max(decimals, _decimals(value, PLAIN_DIGITS)) if has_sign else decimals
     return _rounded(value, of_value), f"[{', '.join(ends)}]"
 
@@ -236,14 +239,6 @@ def bounded_value(row: Any, column: str) -> Bounded:
 def _decimals(value: float, digits: int) -> int:
     """Return the decimals that show ``digits`` significant digits of ``value``."""
     return 0 if value == 0 else digits - 1 - math.floor(math.log10(abs(value)))
-
-
-def _decimals_of_end(end: float, decimals: int, decision: float | None) -> int:
-    """Return the decimals of the end of an interval, where its width allows ``decimals``."""
-    if not round(end, decimals):
-        return _decimals(end, 1)
-    is_on_decision = decision is not None and end != decision and round(end, decimals) == decision
-    return decimals + 1 if is_on_decision and round(end, decimals + 1) != decision else decimals
 
 
 def _rounded(value: float, decimals: int) -> str:

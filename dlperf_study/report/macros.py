@@ -49,7 +49,16 @@ _DEFINITIONS = r"""\makeatletter
 
 def macros(dataset: Dataset) -> str:
     """Return the file of macros: of each measured configuration and of the study, with comments that list the names."""
-    lines = [_DEFINITIONS, *_study_macros(dataset)]
+    lines, runs = [_DEFINITIONS], context.completed_runs(dataset)
+    facts = {
+        "configurations": str(len(context.measured(dataset))),
+        "runs": str(len(runs)),
+        "devices": context.levels(runs["device_name"]),
+        "versions": context.versions(runs),
+        "begun": str(runs["started"].dropna().min())[:10] if runs["started"].notna().any() else "date unknown",
+    }
+    for name, fact in facts.items():
+        lines.append(_macro(f"{dataset.plan.study}/{name}", latex_escaped(fact or "not stated")))
     labels, keys, short = configuration_labels(dataset), configuration_keys(dataset), short_names(dataset)
     for row in context.measured(dataset).itertuples(index=False):
         identity = str(row.identity)
@@ -79,7 +88,10 @@ def short_names(dataset: Dataset) -> dict[str, str]:
     Configurations whose labels are equal, or not plain letters, have none.
     """
     labels = {identity: label.split(SEPARATOR) for identity, label in full_configuration_labels(dataset).items()}
-    unsaid, having = _unsaid_levels(dataset), defaultdict[str, set[str]](set)
+    unsaid, having = {}, defaultdict[str, set[str]](set)
+    for row in dataset.configurations[["identity", *varying_factors(dataset)]].to_dict("records"):
+        identity = row.pop("identity")
+        unsaid[identity] = [level_label(name, level) for name, level in row.items() if goes_without_saying(name, level)]
     for identity, parts in labels.items():
         for part in (*parts, *unsaid[identity]):
             having[part].add(identity)
@@ -87,20 +99,14 @@ def short_names(dataset: Dataset) -> dict[str, str]:
     for identity, parts in labels.items():
         *leading, devices = parts
         # Of many parts there are very many choices: they are made one after another.
-        choices = chain(_choices(parts), _choices([*leading, *unsaid[identity], devices]))
-        alone = (chosen for chosen in choices if len(set.intersection(*map(having.__getitem__, chosen))) == 1)
-        if name := next(filter(_is_plain, map(", ".join, alone)), ""):
-            names[identity] = name
+        for chosen in chain(_choices(parts), _choices([*leading, *unsaid[identity], devices])):
+            name = ", ".join(chosen)
+            is_alone = len(set.intersection(*(having[part] for part in chosen))) == 1
+            # LaTeX reads such a name as it is.
+            if is_alone and name.isascii() and not set(name) & set("\\{}%#~^$&"):
+                names[identity] = name
+                break
     return names
-
-
-def _unsaid_levels(dataset: Dataset) -> dict[str, list[str]]:
-    """Return the levels of each configuration that its label leaves out, because they go without saying."""
-    unsaid = {}
-    for row in dataset.configurations[["identity", *varying_factors(dataset)]].to_dict("records"):
-        identity = row.pop("identity")
-        unsaid[identity] = [level_label(name, level) for name, level in row.items() if goes_without_saying(name, level)]
-    return unsaid
 
 
 def _choices(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -109,24 +115,6 @@ def _choices(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for count in range(min(1, len(leading)), len(leading) + 1):
         for chosen in combinations(reversed(leading), count):
             yield (*reversed(chosen), devices)
-
-
-def _is_plain(name: str) -> bool:
-    """Return whether LaTeX reads a name as it is."""
-    return name.isascii() and not set(name) & set("\\{}%#~^$&")
-
-
-def _study_macros(dataset: Dataset) -> Iterator[str]:
-    runs = context.completed_runs(dataset)
-    facts = {
-        "configurations": str(len(context.measured(dataset))),
-        "runs": str(len(runs)),
-        "devices": context.levels(runs["device_name"]),
-        "versions": context.versions(runs),
-        "begun": str(runs["started"].dropna().min())[:10] if runs["started"].notna().any() else "date unknown",
-    }
-    for name, fact in facts.items():
-        yield _macro(f"{dataset.plan.study}/{name}", latex_escaped(fact or "not stated"))
 
 
 def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]:
@@ -143,13 +131,11 @@ def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]
             mark = DOUBTFUL if cell.is_doubtful else ""
             printed = "~".join(filter(None, (mark, with_unit, latex_escaped(cell.interval))))
             yield _macro(path, printed) + f" % {column_named(name).label}"
-            yield _macro(f"{path}/value", value) + _ends(path, cell.interval)
-
-
-def _ends(path: str, interval: str) -> str:
-    """Return the macros of the ends of an interval; nothing without one."""
-    low, _, high = interval.strip("[]").partition(", ")
-    return _macro(f"{path}/low", latex_escaped(low)) + _macro(f"{path}/high", latex_escaped(high)) if high else ""
+            alone = _macro(f"{path}/value", value)
+            if cell.interval:
+                low, _, high = cell.interval.strip("[]").partition(", ")
+                alone += _macro(f"{path}/low", latex_escaped(low)) + _macro(f"{path}/high", latex_escaped(high))
+            yield alone
 
 
 def _macro(path: str, content: str) -> str:

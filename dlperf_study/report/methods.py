@@ -54,7 +54,9 @@ def _measured(dataset: Dataset) -> Iterator[str]:
     )
     yield from map(latex_escaped, run_sentences(dataset))
     yield _order(dataset)
-    yield _repetitions(rows)
+    fewest, most = int(rows["runs_completed"].min()), int(rows["runs_completed"].max())
+    repeats = counted(most, "completed run") if fewest == most else f"{fewest} to {most} completed runs"
+    yield f"Each configuration has {repeats}."
     yield _precision(dataset)
     yield _disturbances(dataset)
     yield _windows(rows)
@@ -99,7 +101,12 @@ def _parallelism(dataset: Dataset) -> str:
 def _settings(dataset: Dataset) -> str:
     """Return the settings of the training, each with its levels, as far as they are known."""
     rows = context.measured(dataset)
-    names = [name for name in _repeatable(dataset) if name != _trained(dataset)]
+    further = () if dataset.plan.is_program else _ALSO_NAMED
+    departures = context.departures(rows, parameters_of(Scope.WORKLOAD, Scope.NETWORK))
+    unnamed = [name for name in departures if name not in _NAMED_ELSEWHERE]
+    names = dict.fromkeys((*context.named_factors(dataset, rows), *further, *unnamed))
+    # The first sentence says what is trained.
+    names.pop(_trained(dataset))
     constant, varied = [], []
     for name in names:
         label, levels = column_named(name).words, distinct_levels(rows[name])
@@ -115,15 +122,6 @@ def _settings(dataset: Dataset) -> str:
         f"Where a name says nothing else, a configuration has {listed(usual)}." if usual else "",
     )
     return " ".join(filter(None, sentences))
-
-
-def _repeatable(dataset: Dataset) -> dict[str, None]:
-    """Return what a reader needs to know to repeat the training: what captions name, and what goes without saying."""
-    rows = context.measured(dataset)
-    further = () if dataset.plan.is_program else _ALSO_NAMED
-    departures = context.departures(rows, parameters_of(Scope.WORKLOAD, Scope.NETWORK))
-    unnamed = [name for name in departures if name not in _NAMED_ELSEWHERE]
-    return dict.fromkeys((*context.named_factors(dataset, rows), *further, *unnamed))
 
 
 def _trained(dataset: Dataset) -> str:
@@ -178,14 +176,6 @@ def _order(dataset: Dataset) -> str:
     return "The runs were started by hand."
 
 
-def _repetitions(rows: pd.DataFrame) -> str:
-    """Return how many completed runs the configurations have."""
-    fewest, most = int(rows["runs_completed"].min()), int(rows["runs_completed"].max())
-    if fewest == most:
-        return f"Each configuration has {counted(most, 'completed run')}."
-    return f"Each configuration has {fewest} to {most} completed runs."
-
-
 def _precision(dataset: Dataset) -> str:
     """Return which precision was asked for and how many configurations have it; nothing where none was."""
     plan, reached = dataset.plan, reached_precisions(dataset)
@@ -194,8 +184,7 @@ def _precision(dataset: Dataset) -> str:
     aim = f"$\\pm${100 * plan.precision:g}\\,\\%"
     count = len(reached) - len(missed_precisions(dataset))
     total = counted(len(reached), "configuration")
-    sentence = f"The {aim} aimed for was reached by {count or 'none'} of {total}{_limit(dataset)}."
-    return sentence
+    return f"The {aim} aimed for was reached by {count or 'none'} of {total}{_limit(dataset)}."
 
 
 def _limit(dataset: Dataset) -> str:
@@ -263,7 +252,7 @@ def _levels(rows: pd.DataFrame, name: str, unit: str) -> str:
 def _statistics(dataset: Dataset) -> str:
     """Return how runs became the numbers of configurations, and how these were compared, as far as they were."""
     rows = context.measured(dataset)
-    if (rows["runs_completed"] < MINIMUM_RUNS).all():
+    if context.has_no_interval(rows):
         return f"No configuration has {MINIMUM_RUNS} runs, so no number has an interval."
     intervals = (
         "Rates and ratios are geometric means over runs, times arithmetic ones, with 95\\,\\% $t$ "
@@ -271,22 +260,17 @@ def _statistics(dataset: Dataset) -> str:
     )
     # Every baseline and reference has the interval [1, 1] to itself.
     has_ratios = any(rows.loc[~rows[f"is_{role}"], f"{ratio}_low"].notna().any() for role, ratio in RATIOS.items())
-    return f"{intervals}{_ratios(dataset) if has_ratios else ''}.{_verdicts(rows)}"
-
-
-def _ratios(dataset: Dataset) -> str:
-    if context.completed_runs(dataset)["round"].notna().any():
-        return "; ratios have intervals of their own~\\cite{kalibera2012quantifying}, from runs paired by round"
-    return "; intervals of ratios are Welch's~\\cite{welch1947generalization}"
-
-
-def _verdicts(rows: pd.DataFrame) -> str:
-    """Return by which tests words are said, of those that were said of a configuration."""
+    if has_ratios and context.completed_runs(dataset)["round"].notna().any():
+        intervals += "; ratios have intervals of their own~\\cite{kalibera2012quantifying}, from runs paired by round"
+    elif has_ratios:
+        intervals += "; intervals of ratios are Welch's~\\cite{welch1947generalization}"
     verdicts = set(pd.concat([rows[column] for column in VERDICTS.values()]).dropna())
     tests = []
     if verdicts:
         tests.append(r"\emph{Faster} and \emph{slower} are said after Holm's procedure~\cite{holm1979simple}")
     if EQUAL in verdicts:
         tests.append(r"\emph{equal within} a bound after two one-sided tests~\cite{schuirmann1987comparison}")
+    if not tests:
+        return f"{intervals}."
     together = "Verdicts and ranges of several numbers hold together, the interval of a single number by itself."
-    return f" {', '.join(tests)}. {together}" if tests else ""
+    return f"{intervals}. {', '.join(tests)}. {together}"

@@ -26,7 +26,7 @@ from dlperf_study.dataset.history import measurements_of
 from dlperf_study.dataset.inputs import record_report, report_digest
 from dlperf_study.machines.supervision.locks import lock
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
-from dlperf_study.report.context import measured_when
+from dlperf_study.report import context
 from dlperf_study.report.section import RUNS_FILE
 from dlperf_study.report.tables.table import Page
 from dlperf_study.selftest.result import last_result
@@ -65,7 +65,9 @@ class Masthead:
         """Return the head of the pages of a study."""
         plan = dataset.plan
         full = "The full study: " if plan.quick and plan.about else ""
-        made = filter(None, [measured_when(dataset), _author()])
+        stretch = context.stretch_of_time(context.completed_runs(dataset))
+        when = f"{context.page_wording(dataset).origin} in {stretch}" if stretch else ""
+        made = filter(None, [when, _author()])
         return cls(plan.study, plan.title, plan.quick, f"{full}{plan.about}", " · ".join(made))
 
 
@@ -119,13 +121,18 @@ def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead, p
         notebooks = folder / "notebooks"
         notebooks.mkdir()
         by_notebook = {page.notebook: page for page in pages}
+        study, environment = paths.folder.name, {REPORT_VARIABLE: str(paths.report_unfinished)}
+        executions = []
+        for name in by_notebook:
+            source, errors = NOTEBOOKS / f"{name}.ipynb", notebooks / f"{name}.errors"
+            executions.append(Execution(source, notebooks / source.name, {"study": study}, errors, environment))
 
         def write_page(notebook: Path) -> None:
             page = by_notebook[notebook.stem]
             write_atomically(folder / page.file, page_html(notebook, page, pages, masthead))
             progress.end(page.title.lower())
 
-        execute_notebooks(list(by_notebook), paths, notebooks, write_page)
+        execute(executions, write_page)
         for part in (paths.tables, paths.figures):
             # With its own copies the folder of the pages can be sent alone.
             written = paths.report_unfinished / part.name
@@ -160,23 +167,10 @@ def _new_report(paths: StudyPaths) -> Iterator[Path]:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def execute_notebooks(names: list[str], paths: StudyPaths, folder: Path, use: Callable[[Path], None]) -> None:
-    """Execute the report notebooks of a study into ``folder``, two at a time; ``use`` each copy once it is executed.
-
-    Raises :class:`ReportError` with the cell and its error; what was executed stays in ``folder``.
-    """
-    study, environment = paths.folder.name, {REPORT_VARIABLE: str(paths.report_unfinished)}
-    executions = []
-    for name in names:
-        source, errors = NOTEBOOKS / f"{name}.ipynb", folder / f"{name}.errors"
-        executions.append(Execution(source, folder / source.name, {"study": study}, errors, environment))
-    execute(executions, use)
-
-
 def execute(executions: list[Execution], use: Callable[[Path], None]) -> None:
-    """Execute notebooks, at most ``PARALLEL`` at a time; raises ReportError at the first that fails.
+    """Execute notebooks, at most ``PARALLEL`` at a time; ``use`` each copy, while others are being executed.
 
-    ``use`` is called with each executed copy, while others are being executed.
+    Raises :class:`ReportError` at the first that fails, with the cell and its error; what was executed stays.
     """
     waiting, running = list(executions), list[NotebookProcess]()
     deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -188,10 +182,14 @@ def execute(executions: list[Execution], use: Callable[[Path], None]) -> None:
                 name = running[0].execution.source.name
                 raise ReportError(f"{name}: not done, and no notebook ended for {TIMEOUT_SECONDS:.0f} s; stopped")
             running.remove(done)
-            _close(done)
+            code, errors, execution = done.wait(0), done.errors(), done.execution
+            done.end()
+            if failure := _failure(execution.output, code, errors):
+                raise ReportError(f"{execution.source.name}: {failure}\nWhat was executed is in {execution.output}")
+            execution.errors.unlink(missing_ok=True)
             deadline = time.monotonic() + TIMEOUT_SECONDS
             _start(waiting, running)
-            use(done.execution.output)
+            use(execution.output)
     finally:
         for process in running:
             process.end()
@@ -201,16 +199,6 @@ def _start(waiting: list[Execution], running: list[NotebookProcess]) -> None:
     """Start notebooks that wait, as many as may be executed at once."""
     while waiting and len(running) < PARALLEL:
         running.append(NotebookProcess(waiting.pop(0)))
-
-
-def _close(process: NotebookProcess) -> None:
-    """End a process that is done; raise ReportError when its notebook failed."""
-    code, errors, execution = process.wait(0), process.errors(), process.execution
-    process.end()
-    failure = _failure(execution.output, code, errors)
-    if failure:
-        raise ReportError(f"{execution.source.name}: {failure}\nWhat was executed is in {execution.output}")
-    execution.errors.unlink(missing_ok=True)
 
 
 def _failure(executed: Path, code: int | None, errors: str) -> str:

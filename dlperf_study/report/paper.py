@@ -68,7 +68,9 @@ def write_paper(paths: StudyPaths) -> Path:
 
     Raises EvidenceError for a study without a plan, or without a completed run.
     """
-    dataset = _without_messages(up_to_date(paths))
+    dataset = up_to_date(paths)
+    # Failed runs say how they ended, and not with which messages of libraries.
+    dataset = replace(dataset, runs=dataset.runs.assign(reason=None))
     if context.completed_runs(dataset).empty:
         raise EvidenceError(f"{paths.folder}: no run completed, so there is nothing to publish")
     unfinished = paths.paper.with_name(".paper")
@@ -79,26 +81,24 @@ def write_paper(paths: StudyPaths) -> Path:
     for name, paragraph in prose.items():
         write_atomically(unfinished / name, paragraph)
     write_atomically(unfinished / "references.bib", _references(dataset, "".join(prose.values())))
-    write_atomically(unfinished / "paper.tex", _document(dataset, floats))
+    document = _filled("paper.tex", TITLE=latex_escaped(dataset.plan.title), FLOATS="\n".join(floats))
+    write_atomically(unfinished / "paper.tex", document)
     shutil.rmtree(paths.paper, ignore_errors=True)
     unfinished.rename(paths.paper)
     return paths.paper
 
 
-def _without_messages(dataset: Dataset) -> Dataset:
-    """Return a dataset whose failed runs say how they ended, and not with which messages of libraries."""
-    return replace(dataset, runs=dataset.runs.assign(reason=None))
-
-
 def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
     """Write the tables of the study's questions that have a number; yield how a document includes each."""
+    # Another table has its numbers too.
+    included_elsewhere = "measured" if "scaling" in dataset.plan.questions else ""
     for question, makers in TABLES.items():
         for make in makers if question in ("", *dataset.plan.questions) else ():
             table = for_paper(dataset, make(dataset))
             if has_numbers(table):
                 name = f"tables/{table.name}.tex"
                 write_atomically(folder / name, latex_table(table, dataset.plan.study))
-                if table.name not in _included_elsewhere(dataset):
+                if table.name != included_elsewhere:
                     yield f"\\input{{{name}}}"
 
 
@@ -108,11 +108,19 @@ def for_paper(dataset: Dataset, table: Table) -> Table:
     Under which conditions it was measured is said once, by the methods.
     """
     rows = [tuple(map(_without_diagnostics, row)) for row in table.rows]
-    kept = [position for position in range(len(table.headings)) if _says_something(table, position)]
+    kept = []
+    for position, heading in enumerate(table.headings):
+        printed = {row[position].text for row in table.rows}
+        is_ratio_to_itself = heading.interval and printed == {MISSING, _OF_ITSELF}
+        if not printed <= {MISSING} and not is_ratio_to_itself:
+            kept.append(position)
+    headings = tuple(table.headings[position] for position in kept)
+    explanations = [_EXPLANATIONS.get(heading.label, "") for heading in headings]
+    brackets = _BRACKETS if any(cell.interval for row in table.rows for cell in row) else ""
     return replace(
         table,
-        caption=_table_caption(dataset, table, [table.headings[position].label for position in kept]),
-        headings=tuple(table.headings[position] for position in kept),
+        caption=" ".join(filter(None, (*explanations, brackets, context.quick_label(dataset).strip()))),
+        headings=headings,
         rows=tuple(tuple(row[position] for position in kept) for row in rows),
         notes=tuple(_table_notes(table)),
     )
@@ -128,12 +136,6 @@ def _without_diagnostics(cell: Cell) -> Cell:
     return cell if cell.text == MISSING or cell.is_doubtful else replace(cell, footnote=cell.reason, further=())
 
 
-def _says_something(table: Table, position: int) -> bool:
-    """Return whether a column has more than dashes, and ratios of configurations to themselves."""
-    printed = {row[position].text for row in table.rows}
-    return not (printed <= {MISSING} or (table.headings[position].interval and printed == {MISSING, _OF_ITSELF}))
-
-
 def _table_notes(table: Table) -> Sequence[str]:
     """Return how many numbers have diagnostics, in one note; nothing where none has."""
     cells = [cell for row in table.rows for cell in row if cell.text != MISSING]
@@ -144,31 +146,17 @@ def _table_notes(table: Table) -> Sequence[str]:
     return [f"{counted(concerned, 'number')} of this table {verb} diagnostics, which the report of the study lists."]
 
 
-def _table_caption(dataset: Dataset, table: Table, labels: Sequence[str]) -> str:
-    """Return what the columns of these labels are, and what brackets are where there are some."""
-    explanations = [*filter(None, map(_EXPLANATIONS.get, labels))]
-    brackets = _BRACKETS if any(cell.interval for row in table.rows for cell in row) else ""
-    return " ".join(filter(None, (*explanations, brackets, context.quick_label(dataset).strip())))
-
-
-def _included_elsewhere(dataset: Dataset) -> tuple[str, ...]:
-    """Return the tables whose numbers the document has in another one."""
-    return ("measured",) if "scaling" in dataset.plan.questions else ()
-
-
 def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
     """Write the figures of the study's questions; yield how a document includes each."""
     (folder / "figures").mkdir(parents=True)
     for question, make in FIGURES.items():
         for figure in make(dataset) if question in ("", *dataset.plan.questions) else ():
             if figure.drawing is not None:
-                names = {width: figure.write_pdf(folder / "figures", width) for width in _widths(figure)}
+                names = {}
+                for width in WIDTHS:
+                    if width is PAGE or _inches(figure, width) <= _HIGHEST_COLUMN_INCHES:
+                        names[width] = figure.write_pdf(folder / "figures", width)
                 yield _figure_float(dataset, figure, names)
-
-
-def _widths(figure: Figure) -> list[Width]:
-    """Return the widths of its files: that of a page, and that of a column unless the drawing is too high for one."""
-    return [width for width in WIDTHS if width is PAGE or _inches(figure, width) <= _HIGHEST_COLUMN_INCHES]
 
 
 def _inches(figure: Figure, width: Width) -> float:
@@ -201,21 +189,12 @@ def _references(dataset: Dataset, prose: str) -> str:
     """Return the entries that the prose cites: this package, in the version that made the numbers, and statistics."""
     begun = context.completed_runs(dataset)["started"].dropna()
     year = str(begun.max())[:4] if len(begun) else ""
-    entries = _filled("references.bib", VERSION=__version__, YEAR=year).split("\n\n")
-    return "\n\n".join(entry.strip() for entry in entries if f"\\cite{{{_key(entry)}}}" in prose) + "\n"
-
-
-def _key(entry: str) -> str:
-    return entry.partition("{")[2].partition(",")[0]
-
-
-def _document(dataset: Dataset, floats: list[str]) -> str:
-    """Return a document of two columns that shows methods, results, figures and tables."""
-    return _filled(
-        "paper.tex",
-        TITLE=latex_escaped(dataset.plan.title),
-        FLOATS="\n".join(floats),
-    )
+    cited = []
+    for entry in _filled("references.bib", VERSION=__version__, YEAR=year).split("\n\n"):
+        key = entry.partition("{")[2].partition(",")[0]
+        if f"\\cite{{{key}}}" in prose:
+            cited.append(entry.strip())
+    return "\n\n".join(cited) + "\n"
 
 
 def _filled(template: str, **values: str) -> str:

@@ -41,20 +41,19 @@ def own_cases(dataset: Dataset) -> list[Case]:
 
 def predictions_content(results: Sequence[Prediction | Refusal]) -> list[dict[str, Any]]:
     """Return predictions and refusals as JSON has them: numbers in full, 90 % intervals."""
-    return [_prediction_content(result) for result in results]
-
-
-def _prediction_content(result: Prediction | Refusal) -> dict[str, Any]:
-    measured = {point.devices: point.rate for point in result.curve.all_points}
-    about = {**_series_content(result.curve), "measured": measured}
-    if isinstance(result, Refusal):
-        return {**about, "refused": result.reason}
-    return {
-        **about,
-        "efficiency_relative_to_devices": result.reference.devices,
-        "largest_tested": result.largest_tested,
-        "sizes": [_size_content(result, size) for size in result.sizes],
-    }
+    contents = []
+    for result in results:
+        curve = result.curve
+        content: dict[str, Any] = {"series": curve.label, "unit": curve.unit, "rate_unit": curve.rate_unit}
+        content["measured"] = {point.devices: point.rate for point in curve.all_points}
+        if isinstance(result, Refusal):
+            content["refused"] = result.reason
+        else:
+            content["efficiency_relative_to_devices"] = result.reference.devices
+            content["largest_tested"] = result.largest_tested
+            content["sizes"] = [_size_content(result, size) for size in result.sizes]
+        contents.append(content)
+    return contents
 
 
 def _size_content(prediction: Prediction, size: PredictedSize) -> dict[str, Any]:
@@ -72,7 +71,3 @@ def _size_content(prediction: Prediction, size: PredictedSize) -> dict[str, Any]
 
 def _bounds(interval: Interval | None) -> list[float] | None:
     return [interval.low, interval.high] if interval else None
-
-
-def _series_content(curve: Curve) -> dict[str, Any]:
-    return {"series": curve.label, "unit": curve.unit, "rate_unit": curve.rate_unit}

@@ -1,6 +1,6 @@
 """The paragraph on results of a paper: the sentences of the report, whose numbers are macros."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dlperf_study.dataset.dataset import Dataset
@@ -8,20 +8,13 @@ from dlperf_study.metrics.comparison import BACKGROUND_LOAD, EQUAL, NOT_DISTINGU
 from dlperf_study.report import context
 from dlperf_study.report.formatting import MOST_NAMED, is_missing
 from dlperf_study.report.macros import configuration_keys, short_names
+from dlperf_study.report.sentences import ratio_sentences
 from dlperf_study.report.sentences.names import Names, PageSentences
 from dlperf_study.report.sentences.quality_sentences import no_conclusion_reason
-from dlperf_study.report.sentences.ratio_sentences import (
-    MOST_CLAIMS,
-    Claim,
-    claim_sentences,
-    reference_claims,
-    speedup_claims,
-    undecided_sentences,
-)
 from dlperf_study.report.sentences.serious_sentences import serious_sentences
 from dlperf_study.report.tables.latex import latex_escaped
 
-_CLAIMS = {"scaling": speedup_claims, "comparison": reference_claims}
+_CLAIMS = {"scaling": ratio_sentences.speedup_claims, "comparison": ratio_sentences.reference_claims}
 #: So many configurations have a sentence each on what they reached; of more, the table has the numbers.
 _MOST_RATES = 8
 #: Of at most so many configurations all are named: who reads a paper has no page with the others.
@@ -45,19 +38,15 @@ def _answers(dataset: Dataset) -> Iterator[str]:
         yield from _rates(dataset)
         return
     macros = _Macros(dataset)
+    # The ratios of one question have other denominators than those of another.
     for claims in claims_of:
-        yield from _of_question(macros, claims)
-
-
-def _of_question(macros: "_Macros", claims: Sequence[Claim]) -> Iterator[str]:
-    """Yield what the page of a question says; the ratios of one have other denominators than those of another."""
-    decided = [claim for claim in claims if claim.word]
-    most_named = len(claims) if len(claims) <= _MOST_NAMED_ALL else MOST_NAMED
-    if len(decided) > MOST_CLAIMS:
-        yield from _plain(claim_sentences(claims, most_named))
-        return
-    yield from (macros.sentence(claim) for claim in decided)
-    yield from _plain(undecided_sentences(claims, most_named))
+        decided = [claim for claim in claims if claim.word]
+        most_named = len(claims) if len(claims) <= _MOST_NAMED_ALL else MOST_NAMED
+        if len(decided) > ratio_sentences.MOST_CLAIMS:
+            yield from _plain(ratio_sentences.claim_sentences(claims, most_named))
+        else:
+            yield from map(macros.sentence, decided)
+            yield from _plain(ratio_sentences.undecided_sentences(claims, most_named))
 
 
 def _plain(sentences: Iterable[str]) -> Iterator[str]:
@@ -83,7 +72,7 @@ class _Macros:
         """Return the macro of a number; ``kind``: of all of it, or of its value or an end of its interval alone."""
         return f"\\{kind}{{{self._dataset.plan.study}}}{{{self._names[row.identity]}}}{{{column}}}"
 
-    def sentence(self, claim: Claim) -> str:
+    def sentence(self, claim: ratio_sentences.Claim) -> str:
         """Return what may be said of a ratio; a doubtful one has the words of the report."""
         if claim.is_doubtful:
             [sentence] = _plain([claim.sentence])
@@ -105,18 +94,18 @@ class _Macros:
             return f"{verdict}, {rates}."
         return f"{name} trained {self._times(claim)} as fast {comparison}{self._efficiency(claim)}, {rates}."
 
-    def _times(self, claim: Claim) -> str:
+    def _times(self, claim: ratio_sentences.Claim) -> str:
         ratio = RATIOS[claim.role]
         low, high = (self.number(claim.row, ratio, f"measured{end}") for end in ("low", "high"))
         return f"{self.number(claim.row, ratio, 'measuredvalue')} times [{low}, {high}]"
 
-    def _efficiency(self, claim: Claim) -> str:
+    def _efficiency(self, claim: ratio_sentences.Claim) -> str:
         is_scaled = claim.role == "baseline" and claim.row.world_size != claim.other.world_size
         if not is_scaled or is_missing(claim.row.efficiency):
             return ""
         return f" (efficiency {self.number(claim.row, 'efficiency')})"
 
-    def _rates(self, claim: Claim) -> str:
+    def _rates(self, claim: ratio_sentences.Claim) -> str:
         """Return the two throughputs."""
         rate = self._dataset.rate
         return f"{self.number(claim.row, rate)} instead of {self.number(claim.other, rate)}"

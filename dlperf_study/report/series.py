@@ -328,26 +328,17 @@ def _groups(rows: pd.DataFrame, factors: list[str], usual: Mapping[str, Any], ra
         named_levels = (level_label(name, level) for name, level in levels.items() if is_named(name, level, usual))
         settings.append(joined(*named_levels, devices_label(reference)))
         differing = [name for name in factors if name not in shared]
-        labels += _member_labels(needed[part], differing, usual)
+        for row in needed[part]:
+            devices = counted(row.world_size, "device") if row.world_size != reference.world_size else ""
+            label = joined(_differences(row, reference, differing, usual), devices)
+            # Or else what trains: the framework, or a user's program.
+            program = display_name(row.framework) if is_missing(row.own_program) else model_name(row)
+            labels.append(label or program)
         other_factors = [name for name in differing if name not in ("framework", "strategy")]
         other_differences += [_differences(row, reference, other_factors, usual) for row in needed[part]]
     rows = rows.drop(columns="group").assign(label=labels, other_differences=other_differences)
     members = tuple(rows.itertuples())
     return [Group(setting, rows.iloc[part], members[part], rate) for part, setting in zip(parts, settings, strict=True)]
-
-
-def _member_labels(members: Sequence[Any], differing: list[str], usual: Mapping[str, Any]) -> list[str]:
-    """Return in what each member of a group differs from the first, its reference."""
-    labels = []
-    for row in members:
-        devices = counted(row.world_size, "device") if row.world_size != members[0].world_size else ""
-        labels.append(joined(_differences(row, members[0], differing, usual), devices) or _program_name(row))
-    return labels
-
-
-def _program_name(row: Any) -> str:
-    """Return what trains: the framework, or a user's program."""
-    return display_name(row.framework) if is_missing(row.own_program) else model_name(row)
 
 
 def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[str, Any]) -> str:

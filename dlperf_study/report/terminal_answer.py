@@ -90,8 +90,10 @@ def _escaped(text: str) -> str:
 
 
 def rates_of(dataset: Dataset) -> Rates:
-    """Return the rates and ratios of the configurations that are measured."""
-    rows, names = _measured_rows(dataset), Names(dataset)
+    """Return the rates and ratios of the configurations that are measured, by series."""
+    measured, names = set(context.measured(dataset)["identity"]), Names(dataset)
+    identities = [identity for _, of_series in labelled_series(dataset) for identity in of_series]
+    rows = [dataset.configuration_rows[identity] for identity in identities if identity in measured]
     unit = unit_in(dataset.configurations, dataset.rate)
     ratios = [name for name in RATIOS.values() if any(not is_missing(getattr(row, name)) for row in rows)]
     headings = ["", unit.symbol, *(unit_in(dataset.configurations, name).label for name in ratios)]
@@ -102,13 +104,6 @@ def rates_of(dataset: Dataset) -> Rates:
     further = len(rows) - MOST_ROWS
     left_out = f"{counted(further, 'further configuration')}: see the report" if further > 0 else ""
     return Rates(headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)
-
-
-def _measured_rows(dataset: Dataset) -> list[Any]:
-    """Return the configurations with a rate, by series."""
-    measured = set(context.measured(dataset)["identity"])
-    identities = [identity for _, of_series in labelled_series(dataset) for identity in of_series]
-    return [dataset.configuration_rows[identity] for identity in identities if identity in measured]
 
 
 def _printed(dataset: Dataset, row: Any, name: str, size: float = 1.0) -> str:
