@@ -12,7 +12,7 @@ import pandas as pd
 
 from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, load_all, most_severe_first
 from dlperf_study.audit.reading.column_names import Use
-from dlperf_study.audit.reading.column_readings import ColumnReading
+from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical
 from dlperf_study.audit.reading.numbers import MOST_ERRORS
 from dlperf_study.audit.reading.table_file import TablesOfFile, read_frame
 from dlperf_study.audit.result_cell import ResultCell
@@ -105,7 +105,18 @@ def describe(check_results: Sequence[AuditResult]) -> str:
         if diagnostic.explanations:
             paragraph += f"\n  possible explanations: {'; or '.join(diagnostic.explanations)}"
         paragraphs.append(paragraph)
-    return "\n\n".join([*paragraphs, _what_was_examined(check_results)])
+    rows: list[tuple[str, ...]] = []
+    idle = []
+    for result in check_results:
+        check = result.check
+        if result.examined:
+            rows.append((check.name, check.question, str(result.examined), check.examines, severity_counts(result)))
+        else:
+            idle.append(check.name)
+    examined = [text_table(("check", "question", "examined", "examines", "result"), rows)] if rows else []
+    if idle:
+        examined.append(f"nothing to examine: {', '.join(idle)}")
+    return "\n\n".join([*paragraphs, "\n".join(examined)])
 
 
 def verdict(check_results: Sequence[AuditResult], source: str) -> str:
@@ -128,21 +139,6 @@ def _row_of(diagnostic: AuditDiagnostic, source: str) -> str:
     """Return the row of the first number of a diagnostic: ``row 3`` of ``table.csv/row 3/speedup``."""
     row, _, metric = diagnostic.cells[0].key.removeprefix(f"{source}/").rpartition("/")
     return row or metric
-
-
-def _what_was_examined(check_results: Sequence[AuditResult]) -> str:
-    """Return a table of the checks that examined something, and a line that names the others."""
-    headings = ("check", "question", "examined", "examines", "result")
-    rows: list[tuple[str, ...]] = []
-    idle = []
-    for result in check_results:
-        check = result.check
-        if result.examined:
-            rows.append((check.name, check.question, str(result.examined), check.examines, severity_counts(result)))
-        else:
-            idle.append(check.name)
-    table = [text_table(headings, rows)] if rows else []
-    return "\n".join([*table, *([f"nothing to examine: {', '.join(idle)}"] if idle else [])])
 
 
 def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
@@ -182,7 +178,9 @@ def describe_columns(tables: TablesOfFile) -> str:
     rows = []
     for columns in grouped(tables.columns, lambda column: (column.header, column.meaning)).values():
         meaning = columns[0].meaning
-        rows.append((columns[0].header, read_as(columns[0]), meaning.unit, meaning.scope, _tables_of(columns)))
+        names = dict.fromkeys(column.table.partition(" (")[0].removeprefix("table ") for column in columns)
+        tables_phrase = first_of(list(names), _MOST_TABLES)
+        rows.append((columns[0].header, read_as(columns[0]), meaning.unit, meaning.scope, tables_phrase))
     has_tables = len({column.table for column in tables.columns}) > 1
     shown = rows if has_tables else [row[:-1] for row in rows]
     paragraphs = [text_table(_HEADINGS if has_tables else _HEADINGS[:-1], shown)] if rows else []
@@ -237,18 +235,13 @@ def read_as(column: ColumnReading) -> str:
     if meaning.use is Use.METRIC:
         return f"{meaning.name} ({meaning.label})" if meaning.label else meaning.name
     if meaning.use is Use.CONDITION:
-        is_own = meaning.name in (column.header, "parallel", "micro batch") and not column.is_canonical
+        is_own = meaning.name in (column.header, "parallel", "micro batch") and not is_canonical(column.header)
         return "condition" if is_own else meaning.name
     if meaning.use is Use.NONE:
         return str(meaning.use)
     if meaning.use is Use.BASELINE:
         return f"{meaning.name} of the baseline"
     return f"{meaning.name} of the runs" if meaning.use is Use.SUMMARY else "one run"
-
-
-def _tables_of(columns: Sequence[ColumnReading]) -> str:
-    names = list(dict.fromkeys(column.table.partition(" (")[0].removeprefix("table ") for column in columns))
-    return first_of(names, _MOST_TABLES, ", ")
 
 
 class FrameAudit:

@@ -230,17 +230,15 @@ def _sample(runs: Sequence[ResultCell]) -> Sample | None:
     return Sample(rates, np.array(rounds, dtype=np.float64), resolution, runs[0].get("looks") or 1)
 
 
-def _printed_logarithm(cell: ResultCell) -> Estimate:
-    """Return the estimate of the logarithm of a rate whose runs are unknown, from its interval if it has one."""
-    low, high = cell.get("low"), cell.get("high")
-    if low is None or high is None or not 0 < low <= high:
-        return Estimate(math.log(cell.value))
-    runs = cell.get("runs_counted") or cell.get("runs_completed") or cell.get("runs")
-    return Estimate.of_printed(cell.value, low, high, runs, cell.printed.resolution / cell.value)
-
-
 def rate_of(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
     """Return a positive throughput with the estimate of its runs, else of the printed interval, else without."""
     runs = _sample(cells_of_runs)
-    logarithm = runs.logarithms.estimate if runs else _printed_logarithm(cell)
+    low, high = cell.get("low"), cell.get("high")
+    if runs:
+        logarithm = runs.logarithms.estimate
+    elif low is None or high is None or not 0 < low <= high:
+        logarithm = Estimate(math.log(cell.value))
+    else:
+        runs_completed = cell.get("runs_counted") or cell.get("runs_completed") or cell.get("runs")
+        logarithm = Estimate.of_printed(cell.value, low, high, runs_completed, cell.printed.resolution / cell.value)
     return Rate(cell, CurvePoint(cell.world_size or 0, cell.value), logarithm, runs)

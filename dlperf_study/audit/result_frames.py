@@ -75,13 +75,17 @@ def results_of_dataset(dataset: Dataset) -> Results:
     rows = dataset.configurations
     series = curve_numbers(rows, series_factors(rows, dataset.plan.scaling))
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
+    completed = counted_of(dataset.runs)
+    rounds = completed.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
+    # Logs have no rounds: none of their runs stands apart.
+    is_alone = completed["round"].isna() & (not dataset.plan.ingested_from)
     configurations = rows.assign(
         series="series " + (series + 1).astype(str),
         device_peak_flops=rows["identity"].map(peaks),
         # The numbers of devices and the global batches always agree with their factors.
         inferred=", ".join(PRODUCTS),
-        measured_rounds=rows["identity"].map(_measured_rounds(dataset.runs)),
-        runs_in_no_round=rows["identity"].map(_runs_in_no_round(dataset)),
+        measured_rounds=rows["identity"].map(rounds),
+        runs_in_no_round=rows["identity"].map(is_alone.groupby(completed["identity"]).sum()),
     ).rename(columns=_OUR_TOKENS)
     summaries = long_frame(configurations, dataset.plan.study)
     summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC].isin(_OUR_RATES))
@@ -97,19 +101,6 @@ def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFram
     runs = runs.rename(columns={_OUR_RATES[metric]: VALUE}).merge(rates, on="identity")
     key = runs["cell"] + "/" + runs["repetition"].astype(str)
     return runs.assign(estimator="run", runs_of=runs["cell"], cell=key, looks=dataset.looks)
-
-
-def _measured_rounds(runs: pd.DataFrame) -> pd.Series:
-    """Return the rounds of the completed runs of each configuration, as text; empty where there are none."""
-    completed = counted_of(runs)
-    return completed.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
-
-
-def _runs_in_no_round(dataset: Dataset) -> pd.Series:
-    """Return how many completed runs of each configuration share no round with others; none of a study of logs."""
-    completed = counted_of(dataset.runs)
-    is_alone = completed["round"].isna() & (not dataset.plan.ingested_from)
-    return is_alone.groupby(completed["identity"]).sum()
 
 
 def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:

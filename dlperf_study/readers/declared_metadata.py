@@ -139,14 +139,11 @@ def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata]
             logs[folder].append(file)
     configurations = []
     for folder, file in declarations.items():
-        configurations.append(_read_configuration_file(file, _logs_among(logs[folder])))
+        # Tables are logs only where nothing else is.
+        tables = [log for log in logs[folder] if log.name.lower().endswith(_TABLES)]
+        texts = [log for log in logs[folder] if not log.name.lower().endswith((*_NO_LOGS, *_TABLES))]
+        configurations.append(_read_configuration_file(file, texts or tables))
     return merge_equal(configurations), undeclared
-
-
-def _logs_among(files: Sequence[LogFile]) -> list[LogFile]:
-    """Return the files that are logs; tables are only where nothing else is."""
-    tables = [file for file in files if file.name.lower().endswith(_TABLES)]
-    return [file for file in files if not file.name.lower().endswith((*_NO_LOGS, *_TABLES))] or tables
 
 
 def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetadata:

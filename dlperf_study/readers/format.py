@@ -139,10 +139,6 @@ class JsonRecord:
     window: str = TRAINING
 
 
-def _no_facts(row: Mapping[str, Any]) -> Mapping[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class JsonLine:
     """A line that contains a JSON object after its needle.
@@ -154,7 +150,7 @@ class JsonLine:
 
     needles: tuple[str, ...]
     record: Callable[[Mapping[str, Any]], JsonRecord | None]
-    facts: Callable[[Mapping[str, Any]], Mapping[str, str]] = _no_facts
+    facts: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda row: {}
     metrics: tuple[PrintedMetric, ...] = ()
 
 

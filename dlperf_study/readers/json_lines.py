@@ -104,23 +104,18 @@ def _json_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
         content = first + file.read(_LONGEST_DOCUMENT + 1)
         if len(content) > _LONGEST_DOCUMENT:
             raise LogError(f"{name}: is one JSON document of more than {_LONGEST_DOCUMENT / 1e6:.0f} MB; no log is")
-        yield from _document_rows(content)
+        try:
+            rows = json.loads(content)[_ROWS]
+        except (ValueError, KeyError, RecursionError):
+            rows = None
+        if isinstance(rows, list):
+            yield from (_line(JSON_ROW, json.dumps(row)) for row in rows)
+        else:
+            # A document without rows, or a damaged one.
+            yield content
         return
     for line in chain([first], _lines_of(file)):
         yield JSON_ROW.encode() + line if line.startswith(b"{") else line
-
-
-def _document_rows(content: bytes) -> Iterator[bytes]:
-    """Yield the rows of a document that has some; its lines if it has none, or is damaged."""
-    try:
-        rows = json.loads(content)[_ROWS]
-    except (ValueError, KeyError, RecursionError):
-        rows = None
-    if isinstance(rows, list):
-        for row in rows:
-            yield _line(JSON_ROW, json.dumps(row))
-    else:
-        yield content
 
 
 def _line(marker: str, text: str, is_complete: bool = True) -> bytes:

@@ -51,20 +51,16 @@ def completeness_diagnostics(log: ParsedLog, blocks: Blocks, unusable: int, is_c
     for error in errors:
         yield Diagnostic(str(log.source), error, Severity.ERROR)
     yield from _missing_steps(log)
-    yield from _missing_close(log)
+    # People often publish a part of a log.
+    closing = log.format.closing_metric
+    if closing and not len(log.series(closing)):
+        absence = f"it has no {closing.replace('_', ' ')}, which {log.format.title} prints when it is done"
+        yield Diagnostic(str(log.source), f"{absence}: was it ended before, or is this a part of the log?")
 
 
 def exceeds_chance(count: int, total: int) -> bool:
     """Return whether so many of all lines or steps are missing that chance does not explain it."""
     return count > max(_ALLOWED_LINES, _ALLOWED_SHARE * total)
-
-
-def _missing_close(log: ParsedLog) -> Iterator[Diagnostic]:
-    """Yield that the log does not have what its program prints when it is done; people often publish a part."""
-    name = log.format.closing_metric
-    if name and not len(log.series(name)):
-        absence = f"it has no {name.replace('_', ' ')}, which {log.format.title} prints when it is done"
-        yield Diagnostic(str(log.source), f"{absence}: was it ended before, or is this a part of the log?")
 
 
 def _unplanned_end(log: ParsedLog) -> Iterator[str]:

@@ -111,8 +111,8 @@ def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
 
 
 def _is_damaged_archive(path: Path) -> bool:
-    """Return whether a file is named like an archive, and is none, and no log with the name of one."""
-    if path.suffix.lower() != ".zip" or not path.is_file() or zipfile.is_zipfile(path):
+    """Return whether a file with the name of an archive is none, and no log with that name."""
+    if zipfile.is_zipfile(path):
         return False
     source = LogSource(path)
     try:

@@ -57,7 +57,10 @@ def read_log(source: LogSource | Path, format_name: str = "", part: int = 0) -> 
 
     """
     source = source if isinstance(source, LogSource) else LogSource(source)
-    reader = _LogReader(source, _format_to_read(source, format_name))
+    format_ = source.own_format
+    if format_name and not (format_ and format_.name == format_name):
+        format_ = load(format_name)
+    reader = _LogReader(source, format_)
     with source.open() as file:
         blocks = Blocks(as_lines(str(source), file))
         for block in blocks:
@@ -70,12 +73,6 @@ def other_formats(log: ParsedLog) -> list[Format]:
     with log.source.open() as file:
         block = next(iter(Blocks(as_lines(str(log.source), file))), None)
     return other_formats_at_start(block, log.format) if block else []
-
-
-def _format_to_read(source: LogSource, name: str) -> Format | None:
-    """Return the format of a name, or the declared one; None if it must be detected."""
-    own_format = source.own_format
-    return own_format if not name or (own_format and own_format.name == name) else load(name)
 
 
 @dataclass
@@ -192,7 +189,9 @@ class _LogReader:
         """Describe how the lines differ from those that the user declared."""
         differing = next(self._unusable.message("has its text and differs", "have its text and differ"), "")
         if differing:
-            return f"{differing}{self._where_it_differs(format_)}"
+            templates = (line for line in format_.lines if isinstance(line, TemplateLine))
+            beginning = max((line.matched_beginning(self._unusable.first) for line in templates), key=len, default="")
+            return f"{differing}; the first is as declared up to {beginning!r}" if beginning else differing
         if not self._first_block:
             return "the log is empty"
         wanted = "line with " + " or ".join(repr(needle) for line in format_.lines for needle in line.needles)
@@ -200,12 +199,6 @@ class _LogReader:
             wanted = "row of a table (.csv) or of JSON objects (.json, .jsonl) with one of its columns"
         first = self._first_block.line(0)[:_SHOWN_CHARACTERS].decode(errors="replace")
         return f"no {wanted} has a number; line 1: {first!r}"
-
-    def _where_it_differs(self, format_: Format) -> str:
-        """Return up to where a declared line is like the first that differs; empty if it is not from its beginning."""
-        templates = (line for line in format_.lines if isinstance(line, TemplateLine))
-        beginning = max((line.matched_beginning(self._unusable.first) for line in templates), key=len, default="")
-        return f"; the first is as declared up to {beginning!r}" if beginning else ""
 
     def _completed(self, records: Records, format_: Format) -> Records:
         """Return the records with what lines have from others; raises LogError if all are of steps without a time."""

@@ -85,15 +85,11 @@ def _rows(source: LogSource, query: str, *values: str) -> list[tuple[Any, ...]]:
             # Of no bytes it would be a MemoryError.
             if content:
                 database.deserialize(content)
-            _require_tables(database)
+            # A query would compute what it reads from a view, which may have rows without an end.
+            kinds = database.execute("SELECT type FROM sqlite_master WHERE name IN ('runs', 'metrics')").fetchall()
+            if any(kind != ("table",) for kind in kinds):
+                raise sqlite3.DatabaseError("runs and metrics must be tables")
             return database.execute(query, values).fetchall()
     # What SQLite says of a damaged database may be no text.
     except (sqlite3.Error, ValueError, OverflowError) as error:
         raise LogError(f"{source}: can't be read as a database of MLflow: {error}") from error
-
-
-def _require_tables(database: sqlite3.Connection) -> None:
-    """Raise sqlite3.Error where a query would compute what it reads: a view may have rows without an end."""
-    kinds = dict(database.execute("SELECT name, type FROM sqlite_master WHERE name IN ('runs', 'metrics')"))
-    if set(kinds.values()) - {"table"}:
-        raise sqlite3.DatabaseError("runs and metrics must be tables")

@@ -141,24 +141,24 @@ class OwnFormat(Section):
         """Return it as a format; ``source``: the file."""
         metrics = [self.metrics[name] for name in self.numbers]
         rates = [INTERVALS.get(metric.name, metric).name for metric in metrics]
+        # Ranks merge by the first number, as formats of programs declare it.
+        if metrics[0].scope is not MetricScope.RANK:
+            merge = Merge.COPIES
+        elif self.ranks_step_together and metrics[0].name == "step_seconds":
+            merge = Merge.SLOWEST
+        else:
+            merge = Merge.SUM
         return Format(
             name=self.name,
             title=self.name,
             program=source,
             lines=tuple(self._lines()),
             rates=tuple(dict.fromkeys(rates)),
-            merge=self._merge(),
+            merge=merge,
             steps="as the program counts",
             counts_updates=False,
             synchronous=self.ranks_step_together,
         )
-
-    def _merge(self) -> Merge:
-        """Return how ranks merge by the first number, as formats of programs declare it."""
-        best = self.metrics[next(iter(self.numbers))]
-        if best.scope is not MetricScope.RANK:
-            return Merge.COPIES
-        return Merge.SLOWEST if self.ranks_step_together and best.name == "step_seconds" else Merge.SUM
 
     def _lines(self) -> Iterator[Line | JsonLine]:
         if self.columns:
@@ -256,7 +256,10 @@ class _ColumnsReader:
         values = {}
         for name in filter(self.metrics.__contains__, columns):
             metric = self.metrics[name]
-            values[metric.name] = _in_unit(metric, _number(row[columns[name]], metric))
+            number = _number(row[columns[name]], metric)
+            if metric.inverse and number == 0:
+                raise ValueError("0 steps/s")
+            values[metric.name] = 1 / number if metric.inverse else number * metric.factor
         time_seconds = values.pop(UNIX_TIME.name, float("nan"))
         epoch, step, rank = (int(float(row[columns[name]])) if name in columns else -1 for name in POSITION_COLUMNS)
         return JsonRecord(values, epoch, step, rank, time_seconds) if values else None
@@ -266,13 +269,6 @@ def _number(value: Any, metric: PrintedMetric) -> float:
     """Return a number as a cell has it, with commas between thousands if it is declared so."""
     has_commas = metric.has_thousands and isinstance(value, str) and re.fullmatch(f"[-+]?{THOUSANDS}", value)
     return float(value.replace(",", "") if has_commas else value)
-
-
-def _in_unit(metric: PrintedMetric, number: float) -> float:
-    """Return a number in the unit of its metric; raises ValueError for a rate of steps that is 0."""
-    if metric.inverse and number == 0:
-        raise ValueError("0 steps/s")
-    return 1 / number if metric.inverse else number * metric.factor
 
 
 def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
@@ -289,8 +285,18 @@ def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
     for file in files:
         if file.name != FORMAT_FILE and file.name.lower() in (FORMAT_FILE, *_MISNAMED):
             raise MetadataError(f"{file.relative_path}: is not read; name it {FORMAT_FILE}")
-    formats = {file.parts[:-1]: _read(file) for file in files if file.name == FORMAT_FILE}
-    _require_one_meaning_each(list(formats.values()))
+    formats: dict[tuple[str, ...], Format] = {}
+    by_name: dict[str, Format] = {}
+    for file in files:
+        if file.name != FORMAT_FILE:
+            continue
+        format_ = read_own_format(read_whole(file.source, MAX_BYTES), file.relative_path)
+        formats[file.parts[:-1]] = format_
+        # A study could not tell the runs of two formats of one name apart.
+        first = by_name.setdefault(format_.name, format_)
+        if replace(format_, program=first.program) != first:
+            both = f"{first.program} and {format_.program} are both named {format_.name!r} and differ"
+            raise MetadataError(f"{both}: give one a different name")
     logs = [file for file in files if file.name != FORMAT_FILE]
     return [_assign_nearest(file, formats) for file in logs] if formats else logs
 
@@ -307,17 +313,3 @@ def format_file_next_to(path: Path) -> list[LogFile]:
     """Return the file that declares a format next to a single log or an archive, if there is one."""
     file = path.with_name(FORMAT_FILE)
     return [LogFile(LogSource(file), (FORMAT_FILE,), 0)] if path.is_file() and file.is_file() else []
-
-
-def _read(file: LogFile) -> Format:
-    return read_own_format(read_whole(file.source, MAX_BYTES), file.relative_path)
-
-
-def _require_one_meaning_each(formats: Sequence[Format]) -> None:
-    """Raise MetadataError if two formats of one name differ: a study could not tell their runs apart."""
-    by_name: dict[str, Format] = {}
-    for format_ in formats:
-        first = by_name.setdefault(format_.name, format_)
-        if replace(format_, program=first.program) != first:
-            both = f"{first.program} and {format_.program} are both named {format_.name!r} and differ"
-            raise MetadataError(f"{both}: give one a different name")

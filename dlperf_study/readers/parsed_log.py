@@ -215,7 +215,14 @@ def carry_epochs(records: Records) -> Records:
     last, is_carried = _last_known(records.epoch)
     carried = replace(records, epoch=np.where(is_carried, records.epoch[last], records.epoch))
     of_epochs = carried.select(carried.epoch >= 0)
-    return of_epochs.select(_continues_its_epoch(of_epochs))
+    continues = np.ones(len(of_epochs), dtype=bool)
+    latest = -1
+    for row, step in enumerate(of_epochs.step.tolist()):
+        # A row without a step names an epoch.
+        latest = -1 if step < 0 else latest
+        continues[row] = step < 0 or step > latest
+        latest = max(latest, step)
+    return of_epochs.select(continues)
 
 
 def _last_known(positions: Integers) -> tuple[Integers, Mask]:
@@ -223,17 +230,6 @@ def _last_known(positions: Integers) -> tuple[Integers, Mask]:
     known = np.where(positions >= 0, np.arange(positions.size), -1)
     last: Integers = np.maximum.accumulate(known) if known.size else known
     return last, (positions < 0) & (last >= 0)
-
-
-def _continues_its_epoch(records: Records) -> Mask:
-    """Return which rows have no step, or one after all those since the last row that names an epoch."""
-    continues = np.ones(len(records), dtype=bool)
-    latest = -1
-    for row, step in enumerate(records.step.tolist()):
-        latest = -1 if step < 0 else latest
-        continues[row] = step < 0 or step > latest
-        latest = max(latest, step)
-    return continues
 
 
 def add_intervals(records: Records) -> Records:

@@ -78,7 +78,9 @@ def _template_of(line: str) -> tuple[str, dict[str, str]]:
         before = line[end : match.start()]
         named = _NAME_BEFORE.search(before)
         unit = _unit_of(named[1].lower() if named else "", line[match.end() :])
-        name = _name_of(named[1]) if named else _NAMELESS if unit else ""
+        name = _NAMELESS if unit else ""
+        if named:
+            name = "step" if named[1].lower() in _STEP_NAMES else named[1].lower()
         is_read = name not in ("", *names) and (unit or name in (*POSITION_COLUMNS, "loss"))
         if named and is_read and not names:
             before = before[named.start() :]
@@ -90,10 +92,6 @@ def _template_of(line: str) -> tuple[str, dict[str, str]]:
         end = match.end()
     rest = re.match(r"[\s)\]]*[\w/%]*", line[end:])
     return "".join([*parts, rest[0].rstrip() if rest else ""]), units
-
-
-def _name_of(word: str) -> str:
-    return "step" if word.lower() in _STEP_NAMES else word.lower()
 
 
 def _unit_of(name: str, after: str) -> str:

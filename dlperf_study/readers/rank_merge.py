@@ -71,7 +71,9 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize, name: str = "") -> JobSe
         declared_rank = log.integer_fact("rank")
         # Where neither a line nor its log names a rank, a number below −1 tells the logs apart.
         rank = declared_rank if declared_rank is not None else -2 - index
-        parts.append(_fill_rank(log.records, rank))
+        is_unknown = log.records.rank < 0
+        ranks = constant(rank, is_unknown.size) if is_unknown.all() else np.where(is_unknown, rank, log.records.rank)
+        parts.append(replace(log.records, rank=ranks))
     rows = _remove_repeated_lines(merge_records(parts).series(name))
     rows = _keep_latest_means(rows, metric)
     values, steps = rows.values[name], index_steps(rows.epoch, rows.step)
@@ -89,14 +91,6 @@ def _rescope(metric: PrintedMetric, log: ParsedLog) -> PrintedMetric:
         if log.facts.get(fact) in values:
             return replace(metric, scope=MetricScope.DEVICE)
     return metric
-
-
-def _fill_rank(records: Records, rank: int) -> Records:
-    """Give a rank to the rows that name none."""
-    is_unknown = records.rank < 0
-    if is_unknown.all():
-        return replace(records, rank=constant(rank, len(records)))
-    return replace(records, rank=np.where(is_unknown, rank, records.rank))
 
 
 def _remove_repeated_lines(rows: Records) -> Records:

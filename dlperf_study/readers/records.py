@@ -192,18 +192,13 @@ class _GrowingColumn:
             self._first = part[:1].copy()
         size = self._size + part.size
         if self._array is not None or not _has_one_value(part, self._first[0]):
-            self._reserve(size)
-            assert self._array is not None
+            if self._array is None:
+                self._array = np.full(size, self._first[0])
+            elif size > self._array.size:
+                # In place, without a second array.
+                self._array.resize(int(_GROWTH * size), refcheck=False)
             self._array[self._size : size] = part
         self._size = size
-
-    def _reserve(self, size: int) -> None:
-        if self._array is None:
-            assert self._first is not None
-            self._array = np.full(size, self._first[0])
-        elif size > self._array.size:
-            # In place, without a second array.
-            self._array.resize(int(_GROWTH * size), refcheck=False)
 
     def end(self) -> _Array:
         """Return the column."""

@@ -179,12 +179,8 @@ def _mlflow_runs(files: Sequence[LogFile]) -> dict[Names, LogFile]:
         *above, name = folder or ("",)
         is_named_as_run = _MLFLOW_RUN.fullmatch(name) and not {*above[-1:]} & {*_MLFLOW_NO_RUNS}
         if is_named_as_run or (metrics[folder] and not _MLFLOW_MODEL.fullmatch(name)):
-            runs[folder] = _mlflow_run(meta_file, metrics[folder])
+            source, parts = meta_file.source, (*folder, METRICS_FOLDER)
+            named = tuple(("/".join(metric.parts[len(parts) :]), metric.source) for metric in metrics[folder])
+            run = MlflowRun(source.path, source.member, "/".join(parts[1:]) or parts[0], metrics=named)
+            runs[folder] = LogFile(run, parts, sum(metric.bytes for metric in metrics[folder]))
     return runs
-
-
-def _mlflow_run(meta_file: LogFile, metrics: Sequence[LogFile]) -> LogFile:
-    source, parts = meta_file.source, (*meta_file.parts[:-1], METRICS_FOLDER)
-    named = [("/".join(metric.parts[len(parts) :]), metric.source) for metric in metrics]
-    run = MlflowRun(source.path, source.member, "/".join(parts[1:]) or parts[0], metrics=tuple(named))
-    return LogFile(run, parts, sum(metric.bytes for metric in metrics))

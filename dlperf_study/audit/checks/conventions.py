@@ -7,7 +7,7 @@ from statistics import median
 
 from dlperf_study.audit.checks import AuditDiagnostic, check
 from dlperf_study.audit.checks.peaks import tokens_of_device
-from dlperf_study.audit.checks.transformers import rows_phrase
+from dlperf_study.audit.checks.transformers import copy_devices, rows_phrase
 from dlperf_study.audit.limits import dense_peaks, name_peak, peak_of
 from dlperf_study.audit.result_cell import (
     DEVICE_FLOPS,
@@ -16,7 +16,6 @@ from dlperf_study.audit.result_cell import (
     LAYERS,
     MFU,
     PARAMETERS_STEP,
-    SPLITTING,
     VOCABULARY,
     ResultCell,
     quotient,
@@ -48,11 +47,25 @@ _BINARY = Fraction(2**30, 10**9)
 def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every HFU next to an MFU, and for the shares that are called MFU of each table."""
     for hardware, model in results.pairs(HFU, MFU):
-        yield _compare_shares(hardware, model)
+        is_possible = True
+        if hardware.printed.is_positive and model.printed.is_positive:
+            low, high = quotient(hardware.printed, model.printed, truncated=True)
+            is_possible = high >= 1 and low <= _LARGEST_HFU
+        if is_possible:
+            yield None
+            continue
+        computation = f"hfu / mfu = {hardware.text} / {model.text} = {hardware.value / model.value:.3g}"
+        expected = "it is from 1 without recomputation to 4/3 if all activations are recomputed"
+        yield AuditDiagnostic(Severity.ERROR, (hardware, model), f"{computation}: {expected}")
     for cells in grouped(results.of(MFU), lambda cell: cell.table).values():
-        compared = {cell: reading for cell in cells if (reading := _read_share(results, cell)) is not None}
-        if compared:
-            yield _describe_share(compared)
+        readings = [(cell, reading) for cell in cells if (reading := _read_share(results, cell)) is not None]
+        unexplained = [(cell, phrase, reason) for cell, (phrase, reason) in readings if reason]
+        if unexplained:
+            shares, phrases, reasons = zip(*unexplained, strict=True)
+            computation = f"{rows_phrase(phrases)}. {'; '.join(dict.fromkeys(reasons))}"
+            yield AuditDiagnostic(Severity.ERROR, shares, computation, _RECOMPUTED)
+        elif readings:
+            yield None
 
 
 @check("Which peak do FLOP/s and their share imply?", "shares of a peak with FLOP/s of a device", compares=True)
@@ -104,7 +117,7 @@ def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
     """Return a diagnostic if only another unit, or the shard of a device, explains the parameters of all rows."""
     if all(_is_near(row) for row in rows) and (len(rows) < 2 or not _fits(rows, _BINARY) or _fits(rows, Fraction(1))):
         return None
-    shards = [Fraction(1, _shards(row)) for row in rows]
+    shards = [Fraction(1, copy_devices(row)) for row in rows]
     if _fits(rows, _BINARY):
         reason = "all rows fit 2^30 as a billion"
     elif min(shards) < 1 and all(_is_near(row, shard) for row, shard in zip(rows, shards, strict=True)):
@@ -120,14 +133,6 @@ def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
         )
     computation = f"{rows_phrase(phrases)}{f': {reason}' if reason else ''}"
     return AuditDiagnostic(Severity.ERROR if reason else Severity.WARNING, tuple(rows), computation, _OTHER_NETWORK)
-
-
-def _shards(row: ResultCell) -> int:
-    degrees = [str(row.get(name)) for name in SPLITTING]
-    product = 1
-    for degree in degrees:
-        product *= int(degree) if degree.isdecimal() and int(degree) else 1
-    return product
 
 
 def _weights(row: ResultCell, vocabulary: int) -> Fraction:
@@ -157,27 +162,19 @@ def _step(row: ResultCell) -> float:
     return float(row.get(PARAMETERS_STEP) or 1)
 
 
-def _compare_shares(hardware: ResultCell, model: ResultCell) -> AuditDiagnostic | None:
-    """Return a diagnostic if recomputation saves work, or is more than activations can take."""
-    if not (hardware.printed.is_positive and model.printed.is_positive):
-        return None
-    low, high = quotient(hardware.printed, model.printed, truncated=True)
-    if high >= 1 and low <= _LARGEST_HFU:
-        return None
-    computation = f"hfu / mfu = {hardware.text} / {model.text} = {hardware.value / model.value:.3g}"
-    expected = "it is from 1 without recomputation to 4/3 if all activations are recomputed"
-    return AuditDiagnostic(Severity.ERROR, (hardware, model), f"{computation}: {expected}")
-
-
 def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
     """Return the FLOPs of a token that a share of a peak implies, and what explains them if the network does not.
 
     None where the sizes of the network, its peak or its rate are not known.
     """
     peak, rate, length = peak_of(share), tokens_of_device(results, share), share.get("sequence_length")
-    sizes = _sizes_of(share)
-    if not (sizes and peak and rate and length and share.printed.is_positive):
+    layers, hidden = share.get(LAYERS), share.get(HIDDEN)
+    sizes_in_name = _SIZES.search(str(share.get("model")))
+    if sizes_in_name and not (layers and hidden):
+        layers, hidden = sizes_in_name["layers"], sizes_in_name["hidden"]
+    if not (layers and hidden and peak and rate and length and share.printed.is_positive):
         return None
+    sizes = int(layers), int(hidden)
     low, high = (bound * Fraction(peak.flops) / Fraction(rate) for bound in share.printed.bounds(truncated=True))
     needed, recomputed = (_flops_of_token(*sizes, int(length), multiple) for multiple in (72, 96))
     phrase = f"{share.text} of {peak.flops:.4g} FLOP/s / {rate:.4g} tokens/s = {share.value * peak.flops / rate:.4g} "
@@ -193,14 +190,6 @@ def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
     return phrase, f"The share is of {implied / 1e12:.4g} TFLOP/s{name}" if name else ""
 
 
-def _sizes_of(share: ResultCell) -> tuple[int, int] | None:
-    """Return layers and hidden size of a network, from columns or its name; None where neither tells."""
-    if share.get(LAYERS) and share.get(HIDDEN):
-        return int(share.get(LAYERS)), int(share.get(HIDDEN))
-    sizes = _SIZES.search(str(share.get("model")))
-    return (int(sizes["layers"]), int(sizes["hidden"])) if sizes else None
-
-
 def _flops_of_token(layers: int, hidden: int, length: int, multiple: int) -> tuple[Fraction, Fraction]:
     """Return FLOPs of a token with the smallest and the largest vocabulary; ``multiple``: 72, 96 with recomputation.
 
@@ -209,13 +198,3 @@ def _flops_of_token(layers: int, hidden: int, length: int, multiple: int) -> tup
     of_layers = multiple * layers * hidden**2 * (1 + Fraction(length, 6 * hidden))
     smallest, largest = _VOCABULARIES
     return of_layers + 6 * hidden * smallest, of_layers + 6 * hidden * largest
-
-
-def _describe_share(compared: dict[ResultCell, tuple[str, str]]) -> AuditDiagnostic | None:
-    """Return one error for the shares of a table that the FLOPs of their network do not explain."""
-    unexplained = {cell: phrases for cell, phrases in compared.items() if phrases[1]}
-    if not unexplained:
-        return None
-    reasons = "; ".join(dict.fromkeys(reason for _, reason in unexplained.values()))
-    computation = f"{rows_phrase([phrase for phrase, _ in unexplained.values()])}. {reasons}"
-    return AuditDiagnostic(Severity.ERROR, tuple(unexplained), computation, _RECOMPUTED)

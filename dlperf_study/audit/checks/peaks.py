@@ -159,14 +159,14 @@ def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
 def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every share of a known peak, and for the rows of every network, which must fit together."""
     for share in results.of(MFU):
-        flops, rate, peak = (
-            results.at_same_point(share, DEVICE_FLOPS),
-            results.at_same_point(share, THROUGHPUT),
-            peak_of(share),
-        )
+        peak = peak_of(share)
+        flops = results.at_same_point(share, DEVICE_FLOPS)
+        rate = results.at_same_point(share, THROUGHPUT)
+        # Tables of networks may count FLOPs in another way than the source.
+        work = work_of(rate, None) if rate is not None and share.get("flops_per_sample") else None
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
-        elif peak and rate is not None and rate.world_size and (work := _declared_work(share, rate)):
+        elif peak and work and rate is not None and rate.world_size:
             yield _compare_with_rate(share, rate, work, peak)
     for metric in (DEVICE_FLOPS, MFU):
         for network, quotients in _quotients_by_network(results, metric).items():
@@ -184,11 +184,6 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) 
     if share.printed.is_positive and (name := name_peak(share, flops.value / share.value, NEAR_FLOPS)):
         computation += f". It is a share of {flops.value / share.value / 1e12:.4g} TFLOP/s{name}"
     return AuditDiagnostic(Severity.ERROR, (share, flops), computation, (_PEAK,))
-
-
-def _declared_work(share: ResultCell, rate: ResultCell) -> Work | None:
-    """Return the FLOPs of a sample if the table states them: tables of networks may count them in another way."""
-    return work_of(rate, None) if share.get("flops_per_sample") else None
 
 
 def _compare_with_rate(share: ResultCell, rate: ResultCell, work: Work, peak: DevicePeak) -> AuditDiagnostic | None:
@@ -264,5 +259,7 @@ def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str)
     if not different:
         return None
     formula = f"{_MEANINGS[metric].format(item=item)}: the median is {middle:.4g}"
-    shown = ", ".join(rows[:_MOST_ROWS]) + (f" and {len(rows) - _MOST_ROWS} more" if len(rows) > _MOST_ROWS else "")
+    shown = ", ".join(rows[:_MOST_ROWS])
+    if len(rows) > _MOST_ROWS:
+        shown += f" and {len(rows) - _MOST_ROWS} more"
     return AuditDiagnostic(Severity.ERROR, tuple(different), f"{formula}, but {shown}", (_COUNT,), deviation=farthest)

@@ -62,17 +62,14 @@ def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
     for cell in results.cells:
         if cell.metric not in _POSITIVE:
             continue
-        if cell.value > 0 or _is_rounded_away(results, cell):
+        # A rate of 0 is less than one unit if another rate of its row is above 0.
+        rates = filter(None, (results.at_same_point(cell, metric) for metric in RATES))
+        is_rounded_away = cell.value == 0 and cell.printed.step >= 1 and any(rate.value > 0 for rate in rates)
+        if cell.value > 0 or is_rounded_away:
             yield None
         else:
             computation = f"{cell.metric} is {cell.text}, and must be above 0"
             yield AuditDiagnostic(Severity.ERROR, (cell,), computation, _ROUNDED_AWAY)
-
-
-def _is_rounded_away(results: Results, cell: ResultCell) -> bool:
-    """Return whether a rate of 0 is less than one unit, as another rate of its row is above 0."""
-    rates = filter(None, (results.at_same_point(cell, metric) for metric in RATES))
-    return cell.value == 0 and cell.printed.step >= 1 and any(rate.value > 0 for rate in rates)
 
 
 @check("Can a step take that long?", "times of a step", compares=False)
@@ -93,17 +90,13 @@ def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
         if share.get("flops_per_sample"):
             continue
         computation = f"{share.metric} is {share.text}, and a share is at most 1"
+        is_impossible = severity_above_peak(share.value, may_be_convolutional(share)) is Severity.ERROR
         if share.printed.bounds()[0] <= 1:
             yield None
-        elif share.metric in (MFU, HFU) and not _is_impossible(share):
+        elif share.metric in (MFU, HFU) and not is_impossible:
             yield AuditDiagnostic(Severity.WARNING, (share,), computation, (WINOGRAD, _PER_CENT))
         else:
             yield AuditDiagnostic(Severity.ERROR, (share,), computation, (_PER_CENT,))
-
-
-def _is_impossible(share: ResultCell) -> bool:
-    """Return whether no algorithm makes a share of a peak possible."""
-    return severity_above_peak(share.value, may_be_convolutional(share)) is Severity.ERROR
 
 
 @check("Are there as many devices as the nodes hold?", "world sizes printed with nodes and devices per node")

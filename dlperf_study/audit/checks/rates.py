@@ -54,20 +54,20 @@ def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every rate of one device that has a rate of the job at the same point."""
     for of_device_metric, of_job_metric in ((SAMPLES_OF_DEVICE, THROUGHPUT), (TOKENS_OF_DEVICE, TOKENS)):
         for of_device, of_job in results.pairs(of_device_metric, of_job_metric):
-            if of_device.world_size:
-                yield _compare_device(of_device, of_job, of_device.world_size)
-
-
-def _compare_device(of_device: ResultCell, of_job: ResultCell, devices: int) -> AuditDiagnostic | None:
-    low, high = (bound / devices for bound in of_job.printed.bounds(truncated=True))
-    if of_device.printed.overlaps(low, high):
-        return None
-    expected = float(of_job.printed.exact / Fraction(devices))
-    computation = f"{of_job.text} / {devices} = {expected:.5g}, printed {of_device.text}"
-    if devices > 1 and of_device.printed.overlaps(*of_job.printed.bounds(truncated=True)):
-        computation += ": both are of the same scope"
-    deviation = deviation_of(of_device.value, expected)
-    return AuditDiagnostic(Severity.ERROR, (of_device, of_job), computation, _PARTIAL_COPIES, deviation=deviation)
+            devices = of_device.world_size
+            if not devices:
+                continue
+            low, high = of_job.printed.bounds(truncated=True)
+            if of_device.printed.overlaps(low / devices, high / devices):
+                yield None
+                continue
+            expected = float(of_job.printed.exact / devices)
+            computation = f"{of_job.text} / {devices} = {expected:.5g}, printed {of_device.text}"
+            if devices > 1 and of_device.printed.overlaps(low, high):
+                computation += ": both are of the same scope"
+            deviation = deviation_of(of_device.value, expected)
+            cells = (of_device, of_job)
+            yield AuditDiagnostic(Severity.ERROR, cells, computation, _PARTIAL_COPIES, deviation=deviation)
 
 
 @check("Do rates in tokens, samples and steps agree?", "pairs of rates with their quotient")

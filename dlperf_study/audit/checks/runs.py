@@ -55,24 +55,21 @@ def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
     name = summary.estimator if summary.estimator in ESTIMATORS else "median"
-    expected = Fraction(ESTIMATORS[name](_rates(runs)))
-    if summary.printed.roundings_from(expected) or _is_computed_from(summary, runs, ESTIMATORS[name]):
+    estimator = ESTIMATORS[name]
+    expected = Fraction(estimator(_rates(runs)))
+    if summary.printed.roundings_from(expected):
         return None
+    # A mean, or a number that was never printed, may be that of its runs before their last digits were rounded.
+    if summary.printed.computed or estimator is mean:
+        low = Fraction(estimator([run.printed.bounds()[0] for run in runs]))
+        high = Fraction(estimator([run.printed.bounds()[1] for run in runs]))
+        if summary.printed.overlaps(low, high):
+            return None
     computation = f"the {name} of {texts_phrase(runs)} is {float(expected):.7g}, printed {summary.text}"
     alternatives = "; ".join(_matching_alternatives(summary, runs))
     if alternatives:
         computation += f". That is {alternatives}"
     return AuditDiagnostic(Severity.ERROR, (summary, *runs), computation, _OTHER_LIST)
-
-
-def _is_computed_from(summary: ResultCell, runs: list[ResultCell], estimator: Estimator) -> bool:
-    """Return whether a summary may be that of its runs before their last digits were rounded.
-
-    So is one that was never printed, and a mean: it is made of all runs, where a median is one of them.
-    """
-    all_bounds = [run.printed.bounds() for run in runs]
-    low, high = (Fraction(estimator(list(bounds))) for bounds in zip(*all_bounds, strict=True))
-    return (summary.printed.computed or estimator is mean) and summary.printed.overlaps(low, high)
 
 
 def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
@@ -103,24 +100,24 @@ def _run_number(run: ResultCell) -> str:
 
 @check("Is a standard deviation that of its runs?", "standard deviations with runs")
 def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every standard deviation of at least two listed runs."""
+    """Yield a result for every standard deviation of at least two listed runs.
+
+    It may be that of a sample, or that of all runs there are: people print either.
+    """
     for deviation in results.of(STANDARD_DEVIATION):
         runs = results.runs.get(str(deviation.get("runs_of")), [])
-        if len(runs) > 1:
-            yield _compare_deviation(deviation, runs)
-
-
-def _compare_deviation(deviation: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
-    """Compare a deviation with that of a sample and that of all runs there are: people print either."""
-    values = values_of(runs)
-    # Rounding each run by half a unit moves their deviation by at most this.
-    rounding = max(run.printed.resolution for run in runs) / 2 * sqrt(len(runs) / (len(runs) - 1))
-    tolerance = rounding + deviation.printed.resolution
-    expected = stdev(values), pstdev(values)
-    if any(abs(deviation.value - computed) <= tolerance for computed in expected):
-        return None
-    computation = f"the standard deviation of {texts_phrase(runs)} is {expected[0]:.4g}, printed {deviation.text}"
-    return AuditDiagnostic(Severity.ERROR, (deviation, *runs), computation, _OTHER_DEVIATION)
+        if len(runs) < 2:
+            continue
+        values = values_of(runs)
+        # Rounding each run by half a unit moves their deviation by at most this.
+        rounding = max(run.printed.resolution for run in runs) / 2 * sqrt(len(runs) / (len(runs) - 1))
+        tolerance = rounding + deviation.printed.resolution
+        of_sample = stdev(values)
+        if min(abs(deviation.value - of_sample), abs(deviation.value - pstdev(values))) <= tolerance:
+            yield None
+        else:
+            computation = f"the standard deviation of {texts_phrase(runs)} is {of_sample:.4g}, printed {deviation.text}"
+            yield AuditDiagnostic(Severity.ERROR, (deviation, *runs), computation, _OTHER_DEVIATION)
 
 
 @check("Is every number in its interval?", "numbers with an interval")

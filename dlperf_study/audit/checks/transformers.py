@@ -1,7 +1,7 @@
 """Language models: degrees of parallelism, batches and tokens of a step."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dlperf_study.audit.checks import AuditDiagnostic, check
 from dlperf_study.audit.result_cell import ACCUMULATION, COPIES, MICRO_BATCH, SPLITTING, ResultCell
@@ -64,7 +64,7 @@ def _examine_rows(
         )
 
 
-def rows_phrase(phrases: list[str]) -> str:
+def rows_phrase(phrases: Sequence[str]) -> str:
     """Return the first phrases, and how many rows there are."""
     shown = "; ".join(phrases[:_MOST_ROWS])
     return shown if len(phrases) <= _MOST_ROWS else f"{counted(len(phrases), 'row')}: {shown}; …"
@@ -76,7 +76,7 @@ def _degree(cell: ResultCell, name: str) -> int | None:
     return int(printed) if printed.isdecimal() and int(printed) > 0 else None
 
 
-def _split(cell: ResultCell) -> int:
+def copy_devices(cell: ResultCell) -> int:
     """Return over how many devices one copy of the network is split."""
     return math.prod(_degree(cell, name) or 1 for name in SPLITTING)
 
@@ -95,7 +95,7 @@ def _compare_degrees(cell: ResultCell) -> tuple[str, float] | None:
 
 def _samples_of_step(cell: ResultCell) -> tuple[str, float]:
     """Return micro-batch × accumulation × copies in words, and their product; 0 where a row does not print them."""
-    passes, copies = cell.get(ACCUMULATION), _degree(cell, COPIES) or (cell.world_size or 0) // _split(cell)
+    passes, copies = cell.get(ACCUMULATION), _degree(cell, COPIES) or (cell.world_size or 0) // copy_devices(cell)
     micro_batch = cell.get(MICRO_BATCH) or cell.get("batch_per_device")
     if not (micro_batch and passes and copies):
         return "", 0

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.audit.published.source import MADE_UP, READ
-from dlperf_study.core.arrays import Integers, Mask
+from dlperf_study.core.arrays import Mask
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.parameter import IMAGES
 
@@ -67,9 +67,13 @@ class SameQuestion:
     def matches(self) -> list[Match]:
         """Return what the rule says of each published number."""
         matches = []
+        # The most similar one was measured, if any was.
+        candidates = self._measured if self._measured.size else np.arange(len(self._identities))
         for row, counts in enumerate(self._count):
             identities = tuple(self._identities[column] for column in np.flatnonzero(counts == 0))
-            nearest = () if identities or not counts.size else self._differences(row, self._most_similar(counts))
+            nearest: tuple[Difference, ...] = ()
+            if counts.size and not identities:
+                nearest = self._differences(row, int(candidates[counts[candidates].argmin()]))
             unstated = tuple(name for name in SAME if self._published[name][row] is None)
             matches.append(Match(identities, nearest, unstated))
         return matches
@@ -82,11 +86,6 @@ class SameQuestion:
             if counts.size and counts.min():
                 unmatched[identity] = self._differences(int(counts.argmin()), column)
         return unmatched
-
-    def _most_similar(self, counts: Integers) -> int:
-        """Return the column with the fewest differences, of configurations that were measured if there are any."""
-        candidates = self._measured if self._measured.size else np.arange(counts.size)
-        return int(candidates[counts[candidates].argmin()])
 
     def _differences(self, row: int, column: int) -> tuple[Difference, ...]:
         names = [name for name, differs in self._differs.items() if differs[row, column]]
@@ -123,12 +122,9 @@ def _our_levels(configurations: pd.DataFrame, name: str) -> list[Any]:
     if name in DIVIDED:
         levels = levels.where(levels.notna(), PARAMETERS[name].default)
     elif name in USUAL and PARAMETERS[name].samples == IMAGES:
-        levels = levels.where(levels.notna() | ~_has_sequences(configurations), PARAMETERS[name].default)
+        has_sequences = configurations["sequence_length"].fillna(0).astype(float) > 0
+        levels = levels.where(levels.notna() | ~has_sequences, PARAMETERS[name].default)
     return _known(levels)
-
-
-def _has_sequences(configurations: pd.DataFrame) -> "pd.Series[bool]":
-    return configurations["sequence_length"].fillna(0).astype(float) > 0
 
 
 def _published_levels(numbers: pd.DataFrame, name: str) -> list[Any]:

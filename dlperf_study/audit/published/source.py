@@ -175,8 +175,12 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
         raise PublishedError(unknown_name(f"{location}: table is", table_name, "tables", source.tables))
     line = {**source.facts, **source.tables[table_name].facts}
     for name, field in fields.items():
-        if field and name != "printed_unit":
-            line[name] = _typed(name, field, location)
+        if not field or name == "printed_unit":
+            continue
+        try:
+            line[name] = float(field) if COLUMNS[name].is_number else field
+        except ValueError:
+            raise PublishedError(f"{location}: {name} is {field!r}, which is not a number") from None
     for name, choices in _CHOICES.items():
         if line.get(name) not in choices:
             raise PublishedError(unknown_name(f"{location}: {name} is", str(line.get(name, "")), f"{name}s", choices))
@@ -198,13 +202,6 @@ def _tokens_factor(line: Mapping[str, Any]) -> float:
     if missing:
         raise PublishedError(f"{TOKENS_PER_DEVICE} need {' and '.join(missing)}")
     return float(line["sequence_length"] / line["world_size"])
-
-
-def _typed(name: str, field: str, location: str) -> Any:
-    try:
-        return float(field) if COLUMNS[name].is_number else field
-    except ValueError:
-        raise PublishedError(f"{location}: {name} is {field!r}, which is not a number") from None
 
 
 def value_of(printed: str, unit: str = "") -> float:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -95,11 +95,6 @@ class ColumnReading:
     numbers: int
 
     @property
-    def is_canonical(self) -> bool:
-        """Whether its name is one of this package."""
-        return is_canonical(self.header)
-
-    @property
     def is_metric(self) -> bool:
         """Whether the column holds results, or runs of them."""
         return self.meaning.use in (Use.METRIC, Use.RUN, Use.SUMMARY)
@@ -108,7 +103,7 @@ class ColumnReading:
     def prints_step_unit(self) -> bool:
         """Whether it is the time of a step, and its heading or its cells say the unit."""
         is_inferred = self.meaning.scope.startswith(_INFERRED_UNIT)
-        return self.meaning.name == STEP and bool(self.meaning.unit) and not (is_inferred or self.is_canonical)
+        return self.meaning.name == STEP and bool(self.meaning.unit) and not (is_inferred or is_canonical(self.header))
 
     @property
     def unused_numbers(self) -> str:
@@ -292,23 +287,19 @@ def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str
 
 def _infer_time_unit(grid: Grid, positions: Mapping[str, int], time: ColumnReading, decimal: str) -> ColumnReading:
     """Return a step time with its unit; ``positions``: of the columns, by what they mean."""
-    quotients = list(_quotients(grid, positions, time, decimal))
+    # Time × rate / batch of each row that has the three is 1 if the time is in seconds.
+    quotients = []
+    for rate, batch in _RATE_AND_BATCH:
+        if rate not in positions or batch not in positions:
+            continue
+        for row in grid.rows:
+            seconds = number_of(row.fields[time.position], decimal)
+            samples_per_second = number_of(row.fields[positions[rate]], decimal)
+            samples = number_of(row.fields[positions[batch]], decimal)
+            if seconds and samples_per_second and samples:
+                quotients.append(seconds * samples_per_second / samples)
     for unit, per_second in _UNITS.items():
         if quotients and abs(median(quotients) / per_second - 1) < _NEAR:
             scope = f"{_INFERRED_UNIT}: {unit} as batch / rate"
             return replace(time, meaning=replace(time.meaning, unit=unit, scope=scope, reason=""))
     return replace(time, meaning=Meaning(Use.NONE, reason=time.meaning.reason))
-
-
-def _quotients(grid: Grid, positions: Mapping[str, int], time: ColumnReading, decimal: str) -> Iterator[float]:
-    """Yield time × rate / batch of each row that has the three: 1 if the time is in seconds."""
-    for rate, batch in _RATE_AND_BATCH:
-        if rate not in positions or batch not in positions:
-            continue
-        for row in grid.rows:
-            time_rate_batch = [
-                number_of(row.fields[position], decimal)
-                for position in (time.position, positions[rate], positions[batch])
-            ]
-            if all(time_rate_batch):
-                yield time_rate_batch[0] * time_rate_batch[1] / time_rate_batch[2]

@@ -26,7 +26,11 @@ def sheets(path: Path) -> dict[str, Rows]:
     except ImportError:
         raise TableError("an Excel file is read with the package openpyxl, which is not installed") from None
     try:
-        _require_size(path)
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > MOST_BYTES:
+            limit = f"files of at most {MOST_BYTES / 1e6:.0f} MB are read"
+            raise TableError(f"has {size / 1e6:.0f} MB when it is unpacked; {limit}")
         load = openpyxl.load_workbook
         with closing(load(path, read_only=True)) as formulas, closing(load(path, True, data_only=True)) as values:
             _require_values(formulas, values)
@@ -35,14 +39,6 @@ def sheets(path: Path) -> dict[str, Rows]:
         raise
     except Exception as error:  # openpyxl raises what its XML and zip readers do, and errors of its own.
         raise TableError(f"not an Excel file: {error}") from None
-
-
-def _require_size(path: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    if size > MOST_BYTES:
-        limit = f"files of at most {MOST_BYTES / 1e6:.0f} MB are read"
-        raise TableError(f"has {size / 1e6:.0f} MB when it is unpacked; {limit}")
 
 
 def _require_values(formulas: Any, values: Any) -> None:

@@ -93,7 +93,11 @@ class TableFormat:
 
 def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> list[Grid]:
     """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
-    _require_readable(path)
+    # Reading these has no end.
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise TableError("is a device or a pipe, not a file")
+    if (size := path.stat().st_size) > MOST_BYTES:
+        raise TableError(f"has {size / 1e6:.0f} MB; tables of at most {MOST_BYTES / 1e6:.0f} MB are read")
     if path.suffix.lower() in EXCEL:
         return _require_rows(_excel_grids(path), "sheet with a table", errors)
     if path.suffix.lower() in LATEX:
@@ -101,8 +105,10 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     stored = path.read_bytes()
     if stored.startswith(_GZIP):
         raise TableError("is compressed with gzip: unpack it, and audit what is in it")
+    # Excel's Unicode text is UTF-16 and begins with a mark.
+    is_utf_16 = stored.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        content = _decoded(stored)
+        content = stored.decode("utf-16" if is_utf_16 else "utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         kind = "Markdown page" if path.suffix.lower() in MARKDOWN else "CSV table"
         raise TableError(f"not a {kind}: {error}") from None
@@ -111,20 +117,6 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
             markdown_grids(content, errors), "table: a header, a line of dashes and rows, all with |,", errors
         )
     return [_csv_grid(content, "\t" if path.suffix.lower() == ".tsv" else table_format.separator, errors)]
-
-
-def _require_readable(path: Path) -> None:
-    """Raise TableError for what would be read without an end, or into too much memory."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise TableError("is a device or a pipe, not a file")
-    if (size := path.stat().st_size) > MOST_BYTES:
-        raise TableError(f"has {size / 1e6:.0f} MB; tables of at most {MOST_BYTES / 1e6:.0f} MB are read")
-
-
-def _decoded(content: bytes) -> str:
-    """Return a text in UTF-8, or in UTF-16 if it begins with that mark, as Excel's Unicode text does."""
-    is_utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return content.decode("utf-16" if is_utf_16 else "utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _require_separator(header: GridRow) -> None:

@@ -151,15 +151,7 @@ def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
     typed_row = {name: _condition(name, line, fields[name]) for name in conditions}
     for value_columns in errors.parse_each([fields], lambda fields: _value_columns(fields, line)):
         typed_row |= value_columns
-    return _derive_world_size(typed_row)
-
-
-def _derive_world_size(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with its number of devices, also where a table prints only those of a node, and the nodes."""
-    if "world_size" in row or not {"nodes", "devices_per_node"} <= row.keys():
-        return row
-    inferred = ", ".join(filter(None, (row.get("inferred"), "world_size")))
-    return row | {"world_size": row["nodes"] * row["devices_per_node"], "inferred": inferred}
+    return typed_row
 
 
 def _is_number_column(name: str) -> bool:

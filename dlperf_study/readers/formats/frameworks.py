@@ -4,6 +4,7 @@ from dlperf_study.readers.format import (
     JOB_RATE,
     LOSS,
     RANK_RATE,
+    RANK_STEP,
     UNIX_TIME,
     VALIDATION,
     Fact,
@@ -42,7 +43,6 @@ MXNET_SPEEDOMETER = Format(
 )
 
 _GLUON_TOKENS = PrintedMetric("throughput", "tokens/s", MetricScope.RANK, factor=1000.0)
-_GLUON_LATENCY = PrintedMetric("step_seconds", "s", MetricScope.RANK, factor=1e-3)
 _LEARNING_RATE = PrintedMetric("learning_rate", "", MetricScope.RANK)
 
 #: BERT pretraining of MXNet's gluon-nlp.
@@ -58,7 +58,7 @@ GLUONNLP_BERT = Format(
                 Field(LOSS, "mlm_loss"),
                 Field(_GLUON_TOKENS, "throughput"),
                 Field(_LEARNING_RATE, "lr"),
-                Field(_GLUON_LATENCY, "latency"),
+                Field(RANK_STEP.in_milliseconds, "latency"),
             ),
         ),
     ),
@@ -98,7 +98,6 @@ INSIGHTFACE_PARTIAL_FC = Format(
     dlperf_steps=(20, 120),
 )
 
-_MINDSPORE_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK, factor=1e-3)
 _MINDSPORE_EPOCH = PrintedMetric("epoch_seconds", "s", MetricScope.RANK, factor=1e-3)
 
 #: MindSpore's TimeMonitor and LossMonitor.
@@ -115,7 +114,7 @@ MINDSPORE = Format(
         Line(
             ("per step time",),
             rf"(?i:epoch time):?\s*{number('epoch_seconds')}(?: ms)?,\s*(?=per step time)",
-            (Field(_MINDSPORE_STEP, "per step time"),),
+            (Field(RANK_STEP.in_milliseconds, "per step time"),),
             (_MINDSPORE_EPOCH,),
         ),
     ),

@@ -27,7 +27,6 @@ from dlperf_study.readers.format import (
 
 #: The global batch in samples, divided by the milliseconds of an iteration.
 _MEGATRON_RATE = PrintedMetric(JOB_RATE.name, "samples/s", MetricScope.JOB, factor=1000.0, per="step_seconds")
-_MEGATRON_STEP = PrintedMetric("step_seconds", "s", MetricScope.JOB, factor=1e-3)
 
 _MEGATRON_HEAD = (
     rf"\biteration\s+{integer('step')}/\s*\d+ \|.*?elapsed time per iteration \(ms\): {number('step_seconds')}"
@@ -45,10 +44,10 @@ MEGATRON_LM = Format(
             _MEGATRON_NEEDLES,
             rf"{_MEGATRON_HEAD}(?=.*?\blm loss: {number('loss')})",
             (),
-            (_MEGATRON_STEP, _MEGATRON_RATE, LOSS),
+            (JOB_STEP.in_milliseconds, _MEGATRON_RATE, LOSS),
         ),
         # Iterations that are skipped, until the scale of the loss fits, have none.
-        Line(_MEGATRON_NEEDLES, rf"{_MEGATRON_HEAD}(?!.*?\blm loss: )", (), (_MEGATRON_STEP, _MEGATRON_RATE)),
+        Line(_MEGATRON_NEEDLES, rf"{_MEGATRON_HEAD}(?!.*?\blm loss: )", (), (JOB_STEP.in_milliseconds, _MEGATRON_RATE)),
     ),
     rates=("throughput",),
     merge=Merge.ONE,
@@ -63,7 +62,6 @@ MEGATRON_LM = Format(
 
 #: The global batch in samples, divided by the seconds of a step.
 _NEMO_RATE = PrintedMetric(JOB_RATE.name, "samples/s", MetricScope.JOB, per="step_seconds")
-_NEMO_STEP = PrintedMetric("step_seconds", "s", MetricScope.JOB)
 
 NEMO = Format(
     name="nemo",
@@ -75,7 +73,7 @@ NEMO = Format(
             rf"Training epoch \d+, iteration \d+/\d+ \|(?=.*?\bglobal_batch_size: {number('throughput')})"
             rf"(?=.*?\bglobal_step: {integer('step')})(?=.*?\breduced_train_loss: {number('loss')})?"
             rf".*?\btrain_step_timing in s: {number('step_seconds')}",
-            captured=(_NEMO_STEP, _NEMO_RATE, LOSS),
+            captured=(JOB_STEP, _NEMO_RATE, LOSS),
         ),
     ),
     rates=("throughput",),

@@ -18,15 +18,12 @@ from dlperf_study.readers.format import (
 )
 
 
-def _keras_step(factor: float) -> PrintedMetric:
-    return PrintedMetric("step_seconds", "s", MetricScope.JOB, factor, cumulative=True, restarts_each_epoch=True)
-
-
 def _keras_bar(unit: str, factor: float) -> Line:
     """Return the line of a progress bar with this unit of a step, of a bar of either style."""
     bar = r"(?:\[[=>.]+\]|[━╸╺ ]+|-)"
     head = rf"\b{integer('step')}/\d+ {bar}.*?\s{number('step_seconds')}{unit}/(?:step|batch)"
-    return Line((f"{unit}/step", f"{unit}/batch"), head, (Field(LOSS, " loss"),), (_keras_step(factor),))
+    step = PrintedMetric("step_seconds", "s", MetricScope.JOB, factor, cumulative=True, restarts_each_epoch=True)
+    return Line((f"{unit}/step", f"{unit}/batch"), head, (Field(LOSS, " loss"),), (step,))
 
 
 #: The progress bar of Keras' fit.
@@ -38,7 +35,7 @@ KERAS_FIT = Format(
         Line(("Epoch ",), rf"{LINE_START}Epoch {integer('epoch')}/\d+\s*$"),
         _keras_bar("ms", 1e-3),
         _keras_bar("us", 1e-6),
-        _keras_bar(r"s", 1.0),
+        _keras_bar("s", 1.0),
     ),
     rates=("step_seconds",),
     merge=Merge.ONE,

@@ -1,6 +1,7 @@
 """Libraries that train for a program: PyTorch Lightning, Hugging Face's Trainer, Composer, DeepSpeed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dlperf_study.readers.format import (
@@ -24,9 +25,7 @@ from dlperf_study.readers.format import (
 from dlperf_study.readers.json_lines import CSV_ROW, JSON_ROW
 
 _LIGHTNING_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK, cumulative=True, restarts_each_epoch=True)
-_LIGHTNING_RATE = PrintedMetric(
-    "step_seconds", "s", MetricScope.RANK, cumulative=True, restarts_each_epoch=True, inverse=True
-)
+_LIGHTNING_RATE = replace(_LIGHTNING_STEP, inverse=True)
 _LIGHTNING_NUMBER = number_before_unit("step_seconds")
 _LIGHTNING_POSITION = rf"{LINE_START}Epoch {integer('epoch')}:.*?\|.*?\|\s*{integer('step')}/\d+ \["
 _LIGHTNING_LOSSES = ("train_loss_step", "train_loss", "loss")
