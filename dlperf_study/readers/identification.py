@@ -9,13 +9,7 @@ from pathlib import Path
 from dlperf_study.core.errors import MetadataError
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, first_of
-from dlperf_study.readers.declared_metadata import (
-    STUDY_NAME,
-    confirm,
-    declared_configurations,
-    read_identity_file,
-    write_identity_file,
-)
+from dlperf_study.readers import declared_metadata
 from dlperf_study.readers.inferred_metadata import infer_configurations
 from dlperf_study.readers.log_files import CONFIGURATION_FILE, IDENTITY_FILE, LogFile, find_log_files, stem
 from dlperf_study.readers.metadata import REQUIRED, StudyMetadata, metadata_problems
@@ -75,16 +69,16 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         LogError: there is no such folder or file.
 
     """
-    if name and not re.fullmatch(STUDY_NAME, name):
+    if name and not re.fullmatch(declared_metadata.STUDY_NAME, name):
         rule = "must start with a letter, a digit or '_' and contain letters, digits, '_', '.' or '-'"
         raise MetadataError(f"invalid study name {name!r}: {rule}")
     root = folder.resolve()
     path = root.with_name(f"{stem(root.stem)}.{IDENTITY_FILE}") if root.is_file() else root / IDENTITY_FILE
     candidates = [file for file in find_log_files(folder) if file.source.path != path]
     files = tuple(assign_own_formats([*collect_tracker_runs(candidates), *format_file_next_to(root)]))
-    declared, undeclared = declared_configurations(files)
+    declared, undeclared = declared_metadata.declared_configurations(files)
     is_read = path.exists()
-    study, confirmed = read_identity_file(path) if is_read else _infer_study(root, undeclared)
+    study, confirmed = declared_metadata.read_identity_file(path) if is_read else _infer_study(root, undeclared)
     configurations = (*study.configurations, *declared)
     if not configurations:
         raise MetadataError(_no_metadata(folder, undeclared))
@@ -111,9 +105,9 @@ def _write(path: Path, study: StudyMetadata, confirmed: bool, accept: bool) -> N
     """Write inferred metadata, or that the existing file is confirmed."""
     try:
         if not path.exists() and study.configurations:
-            write_identity_file(path, study, accept)
+            declared_metadata.write_identity_file(path, study, accept)
         elif path.exists() and accept and not confirmed:
-            confirm(path)
+            declared_metadata.confirm(path)
     except OSError as error:
         reason = f"the identity of the logs can't be written there ({error.strerror})"
         raise MetadataError(f"{path}: {reason}: ingest a copy of the logs") from error

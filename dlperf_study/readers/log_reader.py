@@ -15,29 +15,14 @@ import numpy as np
 from dlperf_study.core.arrays import any_of
 from dlperf_study.core.errors import Diagnostic, LogError
 from dlperf_study.core.wording import counted
+from dlperf_study.readers import format_detection, parsed_log
 from dlperf_study.readers.blocks import Block, Blocks, LogSource
 from dlperf_study.readers.format import Format, JsonLine, Line
-from dlperf_study.readers.format_detection import (
-    detect_formats,
-    formats_with_its_words,
-    only_format,
-    other_formats_at_start,
-    other_formats_later,
-    read_block,
-    similar_line,
-)
 from dlperf_study.readers.formats import load
 from dlperf_study.readers.json_lines import UNREADABLE, as_lines, parse_json_object
 from dlperf_study.readers.line_template import TemplateLine
 from dlperf_study.readers.log_checks import completeness_diagnostics
-from dlperf_study.readers.parsed_log import (
-    ParsedLog,
-    add_intervals,
-    carry_epochs,
-    carry_steps,
-    mark_evaluation,
-    remove_false_steps,
-)
+from dlperf_study.readers.parsed_log import ParsedLog
 from dlperf_study.readers.records import GrowingRecords, Matches, Records
 from dlperf_study.readers.text_lines import lines_with
 
@@ -72,7 +57,7 @@ def other_formats(log: ParsedLog) -> list[Format]:
     """Return the formats of other lines near the start of a log that was read by a format that its user named."""
     with log.source.open() as file:
         block = next(iter(Blocks(as_lines(str(log.source), file))), None)
-    return other_formats_at_start(block, log.format) if block else []
+    return format_detection.other_formats_at_start(block, log.format) if block else []
 
 
 @dataclass
@@ -120,7 +105,7 @@ class _LogReader:
             self._detect_format(block)
         if self._format is None:
             return
-        matches = read_block(self._format, block)
+        matches = format_detection.read_block(self._format, block)
         for kind, line in enumerate(self._format.lines):
             # A JSON object that could be parsed is complete; its lines may have different metrics.
             may_be_cut = block.is_cut and isinstance(line, Line)
@@ -141,13 +126,13 @@ class _LogReader:
 
     def _detect_format(self, block: Block) -> None:
         """Detect the format; raises LogError if there is a second one in the block."""
-        formats = detect_formats(block) if self._format is None else [self._format]
+        formats = format_detection.detect_formats(block) if self._format is None else [self._format]
         if not formats:
             return
-        format_ = only_format(formats, str(self._source))
-        second_formats = other_formats_at_start(block, format_) if self._format is None else []
-        second_formats = second_formats or other_formats_later(block, format_)
-        self._format = only_format([format_, *second_formats], str(self._source))
+        format_ = format_detection.only_format(formats, str(self._source))
+        second_formats = format_detection.other_formats_at_start(block, format_) if self._format is None else []
+        second_formats = second_formats or format_detection.other_formats_later(block, format_)
+        self._format = format_detection.only_format([format_, *second_formats], str(self._source))
 
     def _remove_cut_line(self, kind: int, matches: Matches, may_be_cut: bool) -> Matches:
         """Return the lines of one kind; none if the last line has no number that the others of its kind have."""
@@ -177,10 +162,10 @@ class _LogReader:
         """Return which lines were expected, and what of the log is most like them."""
         if self._format and self._format is self._source.own_format:
             return f"the format {self._format.name} of {self._format.program}; {self._unlike_own_format(self._format)}"
-        similar = similar_line(self._first_block) if self._first_block else ""
+        similar = format_detection.similar_line(self._first_block) if self._first_block else ""
         if self._format:
             return f"the format {self._format.name}" + (f"; {similar}" if similar else "")
-        formats = formats_with_its_words(self._first_block) if self._first_block else []
+        formats = format_detection.formats_with_its_words(self._first_block) if self._first_block else []
         shared = f"some words are those of {', '.join(formats)}" if formats else "no word is that of a format"
         remedy = "docs/log-formats.md lists all formats, and shows how to declare your own"
         return f"a known format; {similar or shared}; {remedy}"
@@ -203,14 +188,14 @@ class _LogReader:
     def _completed(self, records: Records, format_: Format) -> Records:
         """Return the records with what lines have from others; raises LogError if all are of steps without a time."""
         if format_.carries_steps:
-            records = carry_steps(records)
+            records = parsed_log.carry_steps(records)
         if format_.carries_epochs:
-            records = carry_epochs(records)
-        records = remove_false_steps(add_intervals(records), format_)
+            records = parsed_log.carry_epochs(records)
+        records = parsed_log.remove_false_steps(parsed_log.add_intervals(records), format_)
         if not len(records):
             steps = f"has only steps before {format_.first_true_step}"
             raise LogError(f"{self._source}: {steps}, and what {format_.title} prints for those is not their time")
-        return mark_evaluation(records, format_)
+        return parsed_log.mark_evaluation(records, format_)
 
     def _diagnostics(self, log: ParsedLog, blocks: Blocks, facts: Mapping[str, Sequence[str]]) -> list[Diagnostic]:
         """Return every diagnostic about a log; ``facts``: all values that it states for each fact."""

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from dlperf_study.core.errors import MetadataError, StudyFileError
 from dlperf_study.core.wording import closest
+from dlperf_study.readers import line_template
 from dlperf_study.readers.blocks import LogSource, read_whole
 from dlperf_study.readers.format import (
     ELAPSED,
@@ -29,14 +30,6 @@ from dlperf_study.readers.format import (
 )
 from dlperf_study.readers.formats import names
 from dlperf_study.readers.json_lines import CSV_ROW, JSON_ROW, is_tracker_file
-from dlperf_study.readers.line_template import (
-    evaluation_line,
-    literal_text,
-    placeholders,
-    sample_line,
-    template_line,
-    template_problems,
-)
 from dlperf_study.readers.log_files import LogFile
 from dlperf_study.readers.mlflow_database import MlflowDatabaseRun
 from dlperf_study.readers.records import POSITION_COLUMNS
@@ -122,7 +115,7 @@ class OwnFormat(Section):
     @property
     def names(self) -> list[str]:
         """The names of all numbers that its lines or columns have."""
-        return list(dict.fromkeys(chain(self.columns, *map(placeholders, self.lines))))
+        return list(dict.fromkeys(chain(self.columns, *map(line_template.placeholders, self.lines))))
 
     @cached_property
     def metrics(self) -> dict[str, PrintedMetric]:
@@ -166,9 +159,9 @@ class OwnFormat(Section):
             record = _ColumnsReader(self.columns, used)
             yield JsonLine((CSV_ROW, JSON_ROW), record, metrics=tuple(used.values()))
         for template in self.lines:
-            yield template_line(template, self.metrics, self.evaluation)
+            yield line_template.template_line(template, self.metrics, self.evaluation)
         if self.evaluation:
-            yield evaluation_line(self.lines, self.evaluation)
+            yield line_template.evaluation_line(self.lines, self.evaluation)
 
 
 def read_own_format(data: bytes, file: str) -> Format:
@@ -199,10 +192,10 @@ def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
     if own_format.columns and own_format.evaluation:
         yield "evaluation is for lines; of a table, the columns of an evaluation are left out"
     for index, line in enumerate(own_format.lines):
-        for problem in template_problems(line):
+        for problem in line_template.template_problems(line):
             yield f"lines[{index}] is {line!r}; {problem}"
     for (index, excluded), (line_index, line) in product(enumerate(own_format.evaluation), enumerate(own_format.lines)):
-        if excluded.strip() in literal_text(line):
+        if excluded.strip() in line_template.literal_text(line):
             contradiction = f"which every line of lines[{line_index}] has: none would be read"
             yield f"evaluation[{index}] is {excluded!r}, {contradiction}"
 
@@ -210,9 +203,9 @@ def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
 def _overlaps(own_format: OwnFormat) -> Iterator[str]:
     """Yield which templates match lines of each other, whose numbers would count twice."""
     templates = own_format.lines
-    lines = [template_line(template, own_format.metrics, own_format.evaluation) for template in templates]
+    lines = [line_template.template_line(template, own_format.metrics, own_format.evaluation) for template in templates]
     for first, second in combinations(range(len(templates)), 2):
-        for sample in (sample_line(templates[first]), sample_line(templates[second])):
+        for sample in (line_template.sample_line(templates[first]), line_template.sample_line(templates[second])):
             if _matches(lines[first], sample) and _matches(lines[second], sample):
                 remedy = "leave one out, or give both the text that tells their lines apart"
                 yield f"lines[{first}] and lines[{second}] both match {sample!r}, which would be read twice; {remedy}"

@@ -22,16 +22,9 @@ from numpy.typing import NDArray
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, constant
 from dlperf_study.core.errors import Diagnostic
+from dlperf_study.readers import rank_checks
 from dlperf_study.readers.format import EPOCH_SECONDS, SAMPLE_SECONDS, Format, Merge, MetricScope, PrintedMetric
 from dlperf_study.readers.parsed_log import ParsedLog, StepIndex, index_steps
-from dlperf_study.readers.rank_checks import (
-    JobSize,
-    common_format,
-    common_rate,
-    rank_diagnostics,
-    refuse_contradictions,
-    refuse_several_runs,
-)
 from dlperf_study.readers.records import Records, merge_records
 
 #: Times whose inverse is a rate, and its unit; that of other times counts samples, by the batch.
@@ -56,15 +49,15 @@ class JobSeries:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def job_series(logs: Sequence[ParsedLog], job: JobSize, name: str = "") -> JobSeries:
+def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = "") -> JobSeries:
     """Return the job's rate at every step in its logs, each log that of some ranks, by the best or the named metric.
 
     Raises:
         LogError: the logs are of different formats, have no rate, or too few ranks printed to know the job's.
 
     """
-    format_, name = common_format(logs), name or common_rate(logs)
-    refuse_several_runs(logs)
+    format_, name = rank_checks.common_format(logs), name or rank_checks.common_rate(logs)
+    rank_checks.refuse_several_runs(logs)
     metric = _rescope(format_.metrics.get(name, PrintedMetric(name, "", MetricScope.JOB)), logs[0])
     parts = []
     for index, log in enumerate(logs):
@@ -77,8 +70,8 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize, name: str = "") -> JobSe
     rows = _remove_repeated_lines(merge_records(parts).series(name))
     rows = _keep_latest_means(rows, metric)
     values, steps = rows.values[name], index_steps(rows.epoch, rows.step)
-    refuse_contradictions(logs, metric, values, steps, job)
-    diagnostics = tuple(rank_diagnostics(logs, metric, values, steps, job))
+    rank_checks.refuse_contradictions(logs, metric, values, steps, job)
+    diagnostics = tuple(rank_checks.rank_diagnostics(logs, metric, values, steps, job))
     rule, rate = _merge_ranks(format_, metric, values, steps, job)
     unit = metric.unit if name.endswith("throughput") else _UNITS.get(name, "samples/s")
     times = steps.latest(rows.time_seconds)
@@ -126,7 +119,7 @@ def _equals_row_before(column: NDArray[np.number]) -> Mask:
 
 
 def _merge_ranks(
-    format_: Format, metric: PrintedMetric, values: Floats, steps: StepIndex, job: JobSize
+    format_: Format, metric: PrintedMetric, values: Floats, steps: StepIndex, job: rank_checks.JobSize
 ) -> tuple[str, Floats]:
     """Return the rule, and the job's rate at each step."""
     if metric.unit == "steps/s":

@@ -19,16 +19,10 @@ from operator import attrgetter
 import yaml
 
 from dlperf_study.core.errors import LogError
+from dlperf_study.readers import mlflow_database
 from dlperf_study.readers.blocks import Lines, LogSource, read_whole
 from dlperf_study.readers.event_files import is_event_file
 from dlperf_study.readers.log_files import CONFIGURATION_FILE, LogFile
-from dlperf_study.readers.mlflow_database import (
-    ARTIFACTS,
-    DATABASE,
-    METRIC_ROW,
-    require_finished,
-    runs_in_database,
-)
 from dlperf_study.readers.scalar_rows import Scalars, scalar_rows
 from dlperf_study.readers.wandb_files import is_wandb_file
 from dlperf_study.study.strict_yaml import MAX_BYTES
@@ -70,7 +64,7 @@ class MlflowRun(LogSource):
         """
         self._require_success()
         values = heapq.merge(*starmap(self._values, self.metrics), key=attrgetter("wall_time"))
-        yield Lines(scalar_rows(str(self), METRIC_ROW, values))
+        yield Lines(scalar_rows(str(self), mlflow_database.METRIC_ROW, values))
 
     def _require_success(self) -> None:
         meta_file = LogSource(self.path, self.member, str(self).removesuffix(METRICS_FOLDER) + META_FILE)
@@ -79,7 +73,7 @@ class MlflowRun(LogSource):
             status, stage = _STATUS[meta["status"]], meta["lifecycle_stage"]
         except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise LogError(f"{meta_file}: does not state status and lifecycle_stage of a run of MLflow") from error
-        require_finished(str(self), status, stage)
+        mlflow_database.require_finished(str(self), status, stage)
 
     def _values(self, name: str, source: LogSource) -> Iterator[Scalars]:
         for line_number, line in enumerate(io.StringIO(_text(source, _LONGEST_METRIC), newline="\n"), 1):
@@ -107,14 +101,16 @@ def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
     TensorBoard and Weights & Biases keep a run in one file.
     """
     runs = _mlflow_runs(files)
-    artifacts = {(*file.parts[:-1], ARTIFACTS) for file in files if file.name == DATABASE}
+    artifacts = {
+        (*file.parts[:-1], mlflow_database.ARTIFACTS) for file in files if file.name == mlflow_database.DATABASE
+    }
     wandb_folders = {file.parts[:-1] for file in files if is_wandb_file(file.name)}
     logs = []
     for file in _remove_copies_of_links(files):
         if file.name == META_FILE and file.parts[:-1] in runs:
             logs.append(runs[file.parts[:-1]])
-        elif file.name == DATABASE:
-            logs += runs_in_database(file)
+        elif file.name == mlflow_database.DATABASE:
+            logs += mlflow_database.runs_in_database(file)
         elif not any(file.parts[: len(folder)] == folder for folder in artifacts) and not _is_for_itself(
             file, runs, wandb_folders
         ):
@@ -153,7 +149,7 @@ def names_by_people(parts: Sequence[str]) -> Sequence[str]:
         return folders
     if is_wandb_file(name):
         return _remove_last(folders, _WANDB_RUN)
-    if folders and folders[-1] == DATABASE:
+    if folders and folders[-1] == mlflow_database.DATABASE:
         return folders[:-1]
     if name == METRICS_FOLDER and folders and _MLFLOW_RUN.fullmatch(folders[-1]):
         return _remove_last(folders[:-1], _MLFLOW_EXPERIMENT)

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from statistics import median
 
+from dlperf_study.audit import limits
 from dlperf_study.audit.checks import AuditDiagnostic, check
 from dlperf_study.audit.checks.peaks import tokens_of_device
 from dlperf_study.audit.checks.transformers import copy_devices, rows_phrase
-from dlperf_study.audit.limits import dense_peaks, name_peak, peak_of
 from dlperf_study.audit.result_cell import (
     DEVICE_FLOPS,
     HFU,
@@ -77,7 +77,7 @@ def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
     for pairs in devices.values():
         middle = median(flops.value / share.value for share, flops in pairs)
         for share, flops in pairs:
-            if peak_of(share) is None:
+            if limits.peak_of(share) is None:
                 yield _compare_peak(share, flops, middle if len(pairs) >= _ENOUGH else None)
 
 
@@ -91,10 +91,10 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
     implied = flops.value / share.value
     rounding = float(share.printed.step / share.printed.exact + flops.printed.step / flops.printed.exact) + _NEAR_PEAK
     has_8_bits = EIGHT_BITS in str(share.get("precision")).lower()
-    peaks = [peak for peak in dense_peaks(share) if has_8_bits or peak.number_format != EIGHT_BITS]
+    peaks = [peak for peak in limits.dense_peaks(share) if has_8_bits or peak.number_format != EIGHT_BITS]
     computation = f"{flops.text} / {share.text} implies a peak of {implied / 1e12:.4g} TFLOP/s"
     if peaks and not any(abs(implied / peak.flops - 1) <= rounding for peak in peaks):
-        computation += name_peak(share, implied, rounding)
+        computation += limits.name_peak(share, implied, rounding)
     elif not peaks and middle and abs(implied / middle - 1) > rounding:
         computation += f", and other rows {middle / 1e12:.4g}"
     else:
@@ -167,7 +167,7 @@ def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
 
     None where the sizes of the network, its peak or its rate are not known.
     """
-    peak, rate, length = peak_of(share), tokens_of_device(results, share), share.get("sequence_length")
+    peak, rate, length = limits.peak_of(share), tokens_of_device(results, share), share.get("sequence_length")
     layers, hidden = share.get(LAYERS), share.get(HIDDEN)
     sizes_in_name = _SIZES.search(str(share.get("model")))
     if sizes_in_name and not (layers and hidden):
@@ -186,7 +186,7 @@ def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
     if low > needed[1] and recomputed[0] * (1 - _NEAR) <= high and low <= recomputed[1] * (1 + _NEAR):
         return phrase, "With recomputed activations it fits: it is hfu, and not mfu"
     implied = float(needed[1]) * rate / share.value
-    name = name_peak(share, implied, 3 * float(_NEAR), with_other_devices=False)
+    name = limits.name_peak(share, implied, 3 * float(_NEAR), with_other_devices=False)
     return phrase, f"The share is of {implied / 1e12:.4g} TFLOP/s{name}" if name else ""
 
 

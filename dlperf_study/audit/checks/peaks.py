@@ -6,19 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
 
+from dlperf_study.audit import limits
 from dlperf_study.audit.checks import AuditDiagnostic, check
-from dlperf_study.audit.limits import (
-    Work,
-    is_impossible,
-    name_peak,
-    names_network_and_device,
-    peak_of,
-    required_flops,
-    size_of,
-    unknown_names,
-    work_of,
-    works,
-)
 from dlperf_study.audit.result_cell import (
     DEVICE_FLOPS,
     MFU,
@@ -63,7 +52,7 @@ class Quotient:
 
 
 #: A rate, its work, the peak of its device, and how many times the peak it requires.
-Excess = tuple[ResultCell, Work, DevicePeak, float]
+Excess = tuple[ResultCell, limits.Work, DevicePeak, float]
 
 
 @check("Can the devices compute that fast?", "rates of known networks on known devices")
@@ -71,11 +60,11 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield None for every possible rate, and one diagnostic for all impossible rates of a network in a source."""
     above_peak: dict[tuple[str, str, str], list[Excess]] = {}
     for rate in results.of(THROUGHPUT):
-        size, peak = size_of(rate), peak_of(rate)
-        work = work_of(rate, size) if size or rate.get("flops_per_sample") else None
+        size, peak = limits.size_of(rate), limits.peak_of(rate)
+        work = limits.work_of(rate, size) if size or rate.get("flops_per_sample") else None
         if not (work and peak and rate.world_size):
             continue
-        required = required_flops(rate, work)
+        required = limits.required_flops(rate, work)
         if required <= peak.flops:
             yield None
         else:
@@ -85,7 +74,7 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
         excesses.sort(key=lambda excess: excess[-1], reverse=True)
         cells = tuple(excess[0] for excess in excesses)
         rate, work, peak, _ = excesses[0]
-        if is_impossible(rate, work, peak):
+        if limits.is_impossible(rate, work, peak):
             yield AuditDiagnostic(Severity.ERROR, cells, _demand_phrase(rate, work, peak), (_CLOCK,))
         else:
             yield AuditDiagnostic(Severity.WARNING, cells, _demand_phrase(rate, work, peak), (WINOGRAD, _CLOCK))
@@ -96,19 +85,19 @@ def input_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every network of a source without an input size, from its fastest rate per device."""
     rates = []
     for rate in results.of(THROUGHPUT):
-        if size_of(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
+        if limits.size_of(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
             rates.append(rate)
     for network_rates in grouped(rates, lambda rate: tuple(map(rate.get, ("source", "model", "precision")))).values():
         fastest = max(network_rates, key=lambda rate: rate.value / (rate.world_size or 1))
-        work, peak = work_of(fastest, None), peak_of(fastest)
+        work, peak = limits.work_of(fastest, None), limits.peak_of(fastest)
         if work and peak:
             yield _compare_usual_size(fastest, work, peak)
 
 
-def _compare_usual_size(rate: ResultCell, work: Work, peak: DevicePeak) -> AuditDiagnostic | None:
-    if required_flops(rate, work) <= peak.flops:
+def _compare_usual_size(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> AuditDiagnostic | None:
+    if limits.required_flops(rate, work) <= peak.flops:
         return None
-    if is_impossible(rate, work, peak):
+    if limits.is_impossible(rate, work, peak):
         usual = f"and can't be the network's usual {work.size}"
         explanations: tuple[str, ...] = (_SIZE_ELSEWHERE,)
     else:
@@ -116,17 +105,21 @@ def _compare_usual_size(rate: ResultCell, work: Work, peak: DevicePeak) -> Audit
         explanations = (WINOGRAD, _SIZE_ELSEWHERE)
     computation = f"the size of the input is not stated, {usual}: {_demand_phrase(rate, work, peak)}"
     possible = []
-    for smaller in works():
-        if smaller.model == work.model and smaller.size < work.size and required_flops(rate, smaller) <= peak.flops:
+    for smaller in limits.works():
+        if (
+            smaller.model == work.model
+            and smaller.size < work.size
+            and limits.required_flops(rate, smaller) <= peak.flops
+        ):
             possible.append(str(smaller.size))
     if possible:
         computation += f". {' or '.join(possible)} would be possible"
     return AuditDiagnostic(Severity.WARNING, (rate,), computation, explanations)
 
 
-def _demand_phrase(rate: ResultCell, work: Work, peak: DevicePeak) -> str:
+def _demand_phrase(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> str:
     """Return the FLOP/s that a rate requires of each device, compared with the peak of the device."""
-    flops = required_flops(rate, work)
+    flops = limits.required_flops(rate, work)
     return (
         f"{rate.text} samples/s on {rate.world_size} × {work.flops / 1e9:.3g} GFLOP ({work.source}) take "
         f"{flops / 1e9:,.0f} GFLOP/s of each, {flops / peak.flops:.3g} times the peak of {peak.flops / 1e9:,.0f} "
@@ -139,16 +132,16 @@ def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield None for every rate whose network and device are known, one diagnostic for all other rates of a source."""
     rates_by_source: dict[str, list[ResultCell]] = {}
     for rate in results.of(THROUGHPUT):
-        if not names_network_and_device(rate):
+        if not limits.names_network_and_device(rate):
             continue
-        if unknown_names(rate):
+        if limits.unknown_names(rate):
             rates_by_source.setdefault(str(rate.get("source")), []).append(rate)
         else:
             yield None
     for source, rates in rates_by_source.items():
         names: dict[str, None] = {}
         for rate in rates:
-            names |= dict.fromkeys(unknown_names(rate))
+            names |= dict.fromkeys(limits.unknown_names(rate))
         rates_phrase = f"{counted(len(rates), 'rate')} {'is' if len(rates) == 1 else 'are'}"
         reason = f"the tables of networks and devices do not contain {', '.join(names)}"
         computation = f"{source}: {rates_phrase} not compared with a peak: {reason}"
@@ -159,11 +152,11 @@ def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
 def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every share of a known peak, and for the rows of every network, which must fit together."""
     for share in results.of(MFU):
-        peak = peak_of(share)
+        peak = limits.peak_of(share)
         flops = results.at_same_point(share, DEVICE_FLOPS)
         rate = results.at_same_point(share, THROUGHPUT)
         # Tables of networks may count FLOPs in another way than the source.
-        work = work_of(rate, None) if rate is not None and share.get("flops_per_sample") else None
+        work = limits.work_of(rate, None) if rate is not None and share.get("flops_per_sample") else None
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
         elif peak and work and rate is not None and rate.world_size:
@@ -181,13 +174,15 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) 
     reached, peak_teraflops = flops.value / 1e12, peak.flops / 1e12
     expected = f"{reached:.4g} of {peak_teraflops:.4g} TFLOP/s ({peak.source}) are {reached / peak_teraflops:.4g}"
     computation = f"{expected}, printed {share.text}"
-    if share.printed.is_positive and (name := name_peak(share, flops.value / share.value, NEAR_FLOPS)):
+    if share.printed.is_positive and (name := limits.name_peak(share, flops.value / share.value, NEAR_FLOPS)):
         computation += f". It is a share of {flops.value / share.value / 1e12:.4g} TFLOP/s{name}"
     return AuditDiagnostic(Severity.ERROR, (share, flops), computation, (_PEAK,))
 
 
-def _compare_with_rate(share: ResultCell, rate: ResultCell, work: Work, peak: DevicePeak) -> AuditDiagnostic | None:
-    expected = required_flops(rate, work) / peak.flops
+def _compare_with_rate(
+    share: ResultCell, rate: ResultCell, work: limits.Work, peak: DevicePeak
+) -> AuditDiagnostic | None:
+    expected = limits.required_flops(rate, work) / peak.flops
     if share.printed.overlaps(Fraction(expected), Fraction(expected)):
         return None
     formula = f"{rate.text} samples/s × {work.flops:.4g} FLOP / {rate.world_size} / {peak.flops:.4g} = {expected:.4g}"
