@@ -138,9 +138,7 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
 def results_of_frame(frame: pd.DataFrame) -> Results:
     """Return the cells of a long frame; a row without a value was printed without a number.
 
-    Raises:
-        TableError: a column is missing, or a key is not unique.
-
+    Raises TableError if a column is missing, or a key is not unique.
     """
     for name in (METRIC, VALUE):
         if name not in frame:

@@ -82,9 +82,7 @@ class LogSource:
 def read_whole(source: LogSource, most_bytes: int) -> bytes:
     """Return the content of a file, decompressed.
 
-    Raises:
-        LogError: it can't be read, or has more than ``most_bytes``, which a small compressed file may have.
-
+    Raises LogError if it can't be read, or has more than ``most_bytes``, which a small compressed file may have.
     """
     try:
         # Those that are made of several files open otherwise.

@@ -77,9 +77,7 @@ MetadataSection = _metadata_section()
 def read_identity_file(path: Path) -> tuple[StudyMetadata, bool]:
     """Read an identity file; return the metadata and whether they are confirmed.
 
-    Raises:
-        StudyFileError: it is no such file; the message names every key that is wrong.
-
+    Raises StudyFileError, which names every key that is wrong.
     """
     keys = {"": tuple(IdentityFile.model_fields), "baseline": tuple(study_parameters())}
     file = validate(IdentityFile, read_mapping(path), display_path(path), keys)
@@ -119,10 +117,7 @@ def confirm(path: Path) -> None:
 def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata], list[LogFile]]:
     """Return the configurations declared in folders, and the files outside these folders.
 
-    Raises:
-        LogError: a ``configuration.json`` can't be read, or is too long.
-        MetadataError: it is none.
-
+    Raises LogError for a ``configuration.json`` that can't be read, and MetadataError for one that is not valid.
     """
     declarations = {file.parts[:-1]: file for file in files if file.name == CONFIGURATION_FILE}
     logs: dict[tuple[str, ...], list[LogFile]] = defaultdict(list)

@@ -38,10 +38,7 @@ def is_event_file(name: str) -> bool:
 def event_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
     """Yield a line per event that has scalars; ``name``: that of the file, for messages.
 
-    Raises:
-        DamagedRecordError: a record is cut, or its checksum does not match.
-        LogError: the file is empty, or it is not known which of its tags is a rate or the time of a step.
-
+    Raises DamagedRecordError for a damaged record, and LogError for an empty file, or as ``scalar_rows`` does.
     """
     return scalar_rows(name, EVENT_ROW, _events(name, file))
 

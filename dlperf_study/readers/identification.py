@@ -54,20 +54,13 @@ class IdentifiedLogs:
 
 
 def identify_logs(folder: Path, name: str = "", accept: bool = False) -> IdentifiedLogs:
-    """Return the logs in a folder or an archive, with the metadata that say which runs they are.
+    """Return the logs in a folder, an archive or a file, with the metadata that say which runs they are.
 
     Inferred metadata are written next to them, never over an existing file. Contradictory ones are never confirmed.
+    ``name``: of the study; if empty, that of the identity file or of the folder. ``accept``: confirm the metadata.
 
-    Args:
-        folder: the folder, an archive or a single file
-        name: of the study; if empty, that of the identity file or of the folder
-        accept: confirm the inferred metadata, or the identity file
-
-    Raises:
-        MetadataError: the logs have no metadata, or the name is not valid for a study.
-        StudyFileError: the identity file, a ``configuration.json`` or a file of a format is not valid.
-        LogError: there is no such folder or file.
-
+    Raises LogError for a missing folder, StudyFileError for a file that is not valid, and MetadataError for logs
+    without metadata, or an invalid name.
     """
     if name and not re.fullmatch(declared_metadata.STUDY_NAME, name):
         rule = "must start with a letter, a digit or '_' and contain letters, digits, '_', '.' or '-'"

@@ -48,11 +48,8 @@ def find_log_files(path: Path) -> list[LogFile]:
     """Return the files below a folder or in an archive, ordered by path; hidden files are left out.
 
     A link to a folder is followed, unless it leads to one that is read anyway. Links to nothing, pipes and sockets are
-    included, so that reading them reports that they can't be read.
-
-    Raises:
-        LogError: there is no such folder or file, an archive is damaged, or a folder can't be listed.
-
+    included, so that reading them reports that they can't be read. Raises LogError for a missing folder or file, a
+    damaged archive, and a folder that can't be listed.
     """
     path = path.resolve()
     if not path.exists():

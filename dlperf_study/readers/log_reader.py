@@ -35,11 +35,8 @@ _SHOWN_LINES, _SHOWN_CHARACTERS = 3, 160
 def read_log(source: LogSource | Path, format_name: str = "", part: int = 0) -> ParsedLog:
     """Read one log. If no format is named, it is the one that its user declared, else it is detected from the lines.
 
-    ``part``: which of several runs in it, from 1, and without what it states about the first; 0: all of it.
-
-    Raises:
-        LogError: it can't be opened, or has lines of no known format, or of several and none was named.
-
+    ``part``: which of several runs in it, from 1, and without what it states about the first; 0: all of it. Raises
+    LogError if it can't be opened, or has lines of no known format, or of several and none was named.
     """
     source = source if isinstance(source, LogSource) else LogSource(source)
     format_ = source.own_format

@@ -39,10 +39,8 @@ class MlflowDatabaseRun(LogSource):
     def open(self) -> Iterator[BufferedIOBase]:
         """Open the rows of all metrics for reading, ordered by time.
 
-        Raises:
-            LogError: the database can't be read, the run did not finish, a row is no value of a metric, or it is not
-                known which of the metrics is a rate or the time of a step.
-
+        Raises LogError if the database can't be read, the run did not finish, a row is no value of a metric, or no
+        metric is known to be a rate or the time of a step.
         """
         rows = _rows(self, "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?", self.run_id)
         if len(rows) != 1:

@@ -167,9 +167,7 @@ class OwnFormat(Section):
 def read_own_format(data: bytes, file: str) -> Format:
     """Return the format that a file declares; ``file``: its name in messages.
 
-    Raises:
-        StudyFileError: it is no such file; the message names every key that is wrong.
-
+    Raises StudyFileError, which names every key that is wrong.
     """
     keys = {"": tuple(OwnFormat.model_fields), "numbers": tuple(OwnNumber.model_fields)}
     own_format = validate(OwnFormat, parse_mapping(data, file), file, keys)
@@ -267,13 +265,9 @@ def _number(value: Any, metric: PrintedMetric) -> float:
 def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
     """Return the files without those that declare a format, which the logs in their folders, or below, have.
 
-    The nearest one above a log counts. Files of trackers have formats of their own.
-
-    Raises:
-        LogError: a file can't be read, or is too long.
-        StudyFileError: a file declares no valid format.
-        MetadataError: two files declare different formats of one name, or one has a similar name.
-
+    The nearest one above a log counts. Files of trackers have formats of their own. Raises LogError for a file that
+    can't be read, StudyFileError for one that is not valid, and MetadataError if two declare different formats of one
+    name, or one has a similar name.
     """
     for file in files:
         if file.name != FORMAT_FILE and file.name.lower() in (FORMAT_FILE, *_MISNAMED):

@@ -131,9 +131,7 @@ def rank_diagnostics(
 ) -> Iterator[Diagnostic]:
     """Yield the diagnostics about the numbers of ranks.
 
-    Raises:
-        LogError: there are too many of them, or too few of ranks that don't step together.
-
+    Raises LogError if there are too many of them, or too few of ranks that don't step together.
     """
     if metric.scope is not MetricScope.RANK:
         return

@@ -52,9 +52,7 @@ class JobSeries:
 def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = "") -> JobSeries:
     """Return the job's rate at every step in its logs, each log that of some ranks, by the best or the named metric.
 
-    Raises:
-        LogError: the logs are of different formats, have no rate, or too few ranks printed to know the job's.
-
+    Raises LogError if the logs are of different formats, have no rate, or too few ranks printed to know the job's.
     """
     format_, name = rank_checks.common_format(logs), name or rank_checks.common_rate(logs)
     rank_checks.refuse_several_runs(logs)

@@ -102,9 +102,7 @@ class Scalars:
 def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[bytes]:
     """Yield a line per record that has scalars: a JSON object after ``marker``.
 
-    Raises:
-        LogError: it is not known which of the tags is a rate or the time of a step.
-
+    Raises LogError if it is not known which of the tags is a rate or the time of a step.
     """
     tags = _Tags()
     for scalars in records:

@@ -57,10 +57,8 @@ class MlflowRun(LogSource):
     def open(self) -> Iterator[BufferedIOBase]:
         """Open the rows of all metrics for reading, ordered by time.
 
-        Raises:
-            LogError: a file can't be read, the run did not finish, a line is no value of a metric, or it is not known
-                which of the metrics is a rate or the time of a step.
-
+        Raises LogError if a file can't be read, the run did not finish, a line is no value of a metric, or no metric is
+        known to be a rate or the time of a step.
         """
         self._require_success()
         values = heapq.merge(*starmap(self._values, self.metrics), key=attrgetter("wall_time"))

@@ -39,11 +39,8 @@ def is_wandb_file(name: str) -> bool:
 def history_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
     """Yield a line per record of the history; ``name``: that of the file, for messages.
 
-    Raises:
-        DamagedRecordError: a record is cut, its checksum does not match, or that of the end of the run is missing.
-        LogError: the file is empty or of an unknown version, the program failed, or it is not known which of its tags
-            is a rate or the time of a step.
-
+    Raises DamagedRecordError for a damaged record, or if the end of the run is missing; LogError if the file is empty
+    or of an unknown version, if the program failed, or as ``scalar_rows`` does.
     """
     return scalar_rows(name, HISTORY_ROW, _history(name, file))
 

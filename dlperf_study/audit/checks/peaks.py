@@ -192,8 +192,7 @@ def _compare_with_rate(
 def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, Quotient]]:
     """Return each cell / the samples or tokens that a device processes in a second.
 
-    Of FLOP/s it is the FLOPs of a sample or token; of a share of a peak it is these / the peak. They are the same
-    within one source, network and size of a sample, shares also within one device and precision: each is a group.
+    They are the same within one source, network and size of a sample, shares also within one device and precision.
     """
     conditions: tuple[str, ...] = ("source", "model", "sequence_length", "image_size")
     if metric == MFU:

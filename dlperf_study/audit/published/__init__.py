@@ -25,9 +25,7 @@ _SERIES_FACTS = tuple(name for name in FACTS if name not in (*ALONG_SERIES, "sco
 def load(names: Iterable[str] | None = None) -> pd.DataFrame:
     """Return the numbers of some sources, or of all, with the columns of ``TableName.PUBLISHED``.
 
-    Raises:
-        PublishedError: a source is unknown, or one of its files is invalid.
-
+    Raises PublishedError if a source is unknown, or one of its files is invalid.
     """
     lines: list[Line] = []
     for name in source_names() if names is None else names:

@@ -52,12 +52,10 @@ class Published:
 def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     """Return a row per published throughput, with its ratios and the interval of its runs.
 
-    Columns of ours mean what they mean elsewhere: ``throughput``, ``speedup`` and ``efficiency`` with their intervals,
-    ``baseline_throughput``, ``is_baseline``; ``baseline_printed`` is the text of the baseline's. Ratios are computed
-    from the printed throughputs; ``printed_ratio`` holds what the source printed, by the metric ``ratio``; ``keys``
-    names both cells. The baseline is the one that the source's ratio names; without a printed ratio, the single device
-    of the same series. Intervals come from published runs, which are independent: without at least three of a point,
-    and for ratios of its baseline, there is none.
+    Columns of ours mean what they mean elsewhere; ``baseline_printed`` is the text of the baseline's throughput. Ratios
+    are computed from the printed throughputs; ``printed_ratio`` is what the source printed, by the metric ``ratio``;
+    ``keys`` names both cells. The baseline is the one that the source's ratio names, else the single device of the same
+    series. Intervals come from at least three published runs, which are independent; for ratios, also of the baseline.
     """
     results = cells[cells["role"] == "result"]
     rates = results[results["metric"] == "throughput"].dropna(subset=["value"])

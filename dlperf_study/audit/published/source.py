@@ -129,12 +129,7 @@ _KEYS = {
 
 @cache
 def read_source(name: str) -> PublishedSource:
-    """Return the metadata of a source.
-
-    Raises:
-        PublishedError: the source is unknown, or its file is invalid.
-
-    """
+    """Return the metadata of a source; raises PublishedError if it is unknown, or its file is invalid."""
     if name not in source_names():
         raise PublishedError(unknown_name("there is no published source", name, "sources", source_names()))
     path = SOURCES_FOLDER / f"{name}.yaml"
@@ -147,11 +142,8 @@ def read_source(name: str) -> PublishedSource:
 def read_lines(source: PublishedSource, path: Path) -> Iterator[dict[str, Any]]:
     """Yield each line of a CSV file as one number: the printed text, its value, and all facts.
 
-    The facts of a line override those of its table, and these override those of the source.
-
-    Raises:
-        PublishedError: an unknown column, table or value; an empty field that is needed.
-
+    The facts of a line override those of its table, and these override those of the source. Raises PublishedError for
+    an unknown column, table or value, and for an empty field that is needed.
     """
     shown = display_path(path)
     with open(path, encoding="utf-8", newline="") as file:
@@ -205,13 +197,9 @@ def _tokens_factor(line: Mapping[str, Any]) -> float:
 
 
 def value_of(printed: str, unit: str = "") -> float:
-    """Return the number that ``printed`` stands for, in the unit of its metric; nan for a dash.
+    """Return a printed number in the unit of its metric; a / b of a ratio ``a : b``, and nan of a dash.
 
-    ``unit`` is the printed one. A ratio ``a : b`` is a / b.
-
-    Raises:
-        PublishedError: it is neither a number nor a ratio nor a dash.
-
+    Raises PublishedError for anything else. ``unit`` is the printed one.
     """
     if printed == NO_NUMBER:
         return math.nan
@@ -223,8 +211,7 @@ def value_of(printed: str, unit: str = "") -> float:
 def resolution_of(printed: str, unit: str = "") -> float:
     """Return the value of one unit of the last printed digit; nan for a dash.
 
-    Rounding changes a number by up to half of it, truncation by up to the whole. For a ratio a : b it is the effect
-    of one unit of b, to first order: a / b².
+    For a ratio a : b it is the effect of one unit of b, to first order: a / b².
     """
     if printed == NO_NUMBER:
         return math.nan

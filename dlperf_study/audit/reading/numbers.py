@@ -96,9 +96,7 @@ def require_one_sign(column: str, fields: Iterable[str], declared: str) -> None:
 def plain_digits(digits: str, decimal: str) -> str:
     """Return digits with a decimal point and nothing between thousands; as they are if ``decimal`` is unknown.
 
-    Raises:
-        TableError: the separators of thousands are not before every three digits.
-
+    Raises TableError if the separators of thousands are not before every three digits.
     """
     if not decimal:
         return digits
@@ -121,9 +119,7 @@ def number_of(field: str, decimal: str) -> float:
 def drop_thousands_commas(field: str) -> str:
     """Return a number without the commas between its thousands; any other field as it is.
 
-    Raises:
-        TableError: the number has one comma and no point, and could be two numbers.
-
+    Raises TableError for a number with one comma and no point, which could be two numbers.
     """
     if not _THOUSANDS.fullmatch(field):
         return field

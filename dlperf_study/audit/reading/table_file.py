@@ -79,11 +79,8 @@ class TablesOfFile:
 def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOfFile:
     """Read the tables of a file: long, one row per number with its ``metric``, or wide, a column for each metric.
 
-    Numbers count as printed: the last digit of each says how it was rounded. What can't be read is left out.
-
-    Raises:
-        TableError: the file is no table, names no metric, or has no number that can be read: all reasons are named.
-
+    Numbers count as printed: the last digit of each says how it was rounded. What can't be read is left out. Raises
+    TableError, with all reasons, if the file is no table, names no metric, or has no number that can be read.
     """
     errors, table_format = TableErrors(), table_format or TableFormat()
     with error_prefix(f"{display_path(path)}: "):
