@@ -129,16 +129,14 @@ def verdict(check_results: Sequence[AuditResult], source: str) -> str:
         if count := sum(diagnostic.severity is severity for diagnostic in diagnostics):
             counts.append(counted(count, severity.value))
     most_severe = [diagnostic for diagnostic in diagnostics if diagnostic.severity is diagnostics[0].severity]
-    rows = list(dict.fromkeys(_row_of(diagnostic, source) for diagnostic in most_severe))
+    rows: dict[str, None] = {}
+    for diagnostic in most_severe:
+        # The row of ``table.csv/row 3/speedup`` is ``row 3``.
+        row, _, metric = diagnostic.cells[0].key.removeprefix(f"{source}/").rpartition("/")
+        rows[row or metric] = None
     counts[0] += f", {_ALL_OF.get(len(most_severe), 'all ')}about " if len(rows) == 1 else " about "
-    counts[0] += first_of(rows, MOST_CELLS)
+    counts[0] += first_of(list(rows), MOST_CELLS)
     return f"{source}: {'; '.join(counts)}"
-
-
-def _row_of(diagnostic: AuditDiagnostic, source: str) -> str:
-    """Return the row of the first number of a diagnostic: ``row 3`` of ``table.csv/row 3/speedup``."""
-    row, _, metric = diagnostic.cells[0].key.removeprefix(f"{source}/").rpartition("/")
-    return row or metric
 
 
 def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:

@@ -65,10 +65,6 @@ class Results:
         return grouped(self._summaries, lambda cell: (cell.metric, *cell.point, cell.get("estimator"), cell.get("row")))
 
     @cached_property
-    def _by_table(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        return grouped(self._summaries, lambda cell: (cell.metric, cell.table))
-
-    @cached_property
     def _by_configuration(self) -> dict[tuple[str, ...], list[ResultCell]]:
         return grouped(self._summaries, lambda cell: (cell.metric, *cell.configuration))
 
@@ -189,10 +185,8 @@ class Results:
 
     @cached_property
     def _finest_steps(self) -> dict[tuple[Any, ...], Fraction]:
-        finest = {}
-        for key, cells in self._by_table.items():
-            finest[key] = min(cell.printed.step for cell in cells)
-        return finest
+        tables = grouped(self._summaries, lambda cell: (cell.metric, cell.table))
+        return {key: min(cell.printed.step for cell in cells) for key, cells in tables.items()}
 
     def finest_step(self, ratio: ResultCell) -> Fraction:
         """Return one unit of the last digit of the ratios of a table with most digits."""
@@ -257,11 +251,6 @@ class Results:
             if summary.key in self.runs:
                 runs.setdefault((summary.get("source"), summary.metric, *summary.configuration), self.runs[summary.key])
         return runs
-
-    def grouped_by_columns(self, *names: str) -> Iterator[list[ResultCell]]:
-        """Yield the cells of each table that print the same numbers in some columns, if the table prints them all."""
-        cells = (cell for cell in self.cells if None not in map(cell.get, names) and not {*names} & {*cell.inferred})
-        yield from grouped(cells, lambda cell: (cell.table, *map(cell.get, names))).values()
 
 
 def _units(cells: Iterable[ResultCell]) -> list[ResultCell]:

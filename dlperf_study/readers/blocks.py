@@ -143,10 +143,6 @@ class Block:
         """The positions of the first characters of its lines."""
         return np.concatenate(([0], self.ends[:-1] + 1))
 
-    def line_indices(self, positions: Integers) -> Integers:
-        """Return the line, from 0, that contains each position."""
-        return np.searchsorted(self.ends, positions)
-
     def line(self, index: int) -> bytes:
         """Return one of its lines, from 0, without its newline."""
         return self.data[int(self.starts[index]) : int(self.ends[index])]

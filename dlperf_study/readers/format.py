@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-TRAINING, VALIDATION = "training", "validation"
-
 
 class MetricScope(StrEnum):
     """Whether a number is that of one rank, of each device, or of the whole job.
@@ -59,11 +57,6 @@ class PrintedMetric:
     def in_milliseconds(self) -> "PrintedMetric":
         """The same, printed in milliseconds."""
         return replace(self, factor=1e-3)
-
-    @property
-    def comma_separated(self) -> "PrintedMetric":
-        """The same, printed with commas between thousands."""
-        return replace(self, has_thousands=True)
 
     @property
     def printed(self) -> str:
@@ -113,13 +106,16 @@ class Field:
 
 @dataclass(frozen=True)
 class Line:
-    """One kind of line, one record each: every line of the kind contains one of the ``needles``, once."""
+    """One kind of line, one record each: every line of the kind contains one of the ``needles``, once.
+
+    ``training``: it is about training, and not validation.
+    """
 
     needles: tuple[str, ...]
     head: str
     fields: tuple[Field, ...] = ()
     captured: tuple[PrintedMetric, ...] = ()
-    window: str = TRAINING
+    training: bool = True
 
     @property
     def metrics(self) -> tuple[PrintedMetric, ...]:
@@ -136,7 +132,7 @@ class JsonRecord:
     step: int = -1
     rank: int = -1
     time_seconds: float = float("nan")
-    window: str = TRAINING
+    training: bool = True
 
 
 @dataclass(frozen=True)
@@ -144,13 +140,13 @@ class JsonLine:
     """A line that contains a JSON object after its needle.
 
     ``record`` returns the numbers of an object, or None if it has none; ``facts`` what it states about the whole run,
-    by default nothing. Both raise KeyError, TypeError or ValueError for an object of the wrong form. ``metrics``: those
+    None for nothing. Both raise KeyError, TypeError or ValueError for an object of the wrong form. ``metrics``: those
     of its numbers whose meaning is known, or of which it is known that no line states the unit.
     """
 
     needles: tuple[str, ...]
     record: Callable[[Mapping[str, Any]], JsonRecord | None]
-    facts: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda row: {}
+    facts: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
     metrics: tuple[PrintedMetric, ...] = ()
 
 

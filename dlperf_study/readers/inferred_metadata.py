@@ -53,11 +53,6 @@ class NameMetadata:
     repetition: int
     printer: str
 
-    @property
-    def configuration_key(self) -> tuple[object, ...]:
-        """All that tells configurations apart."""
-        return (self.above, self.nodes, self.devices_per_node, self.model, self.batch_per_device, self.precision)
-
 
 def infer_configurations(files: Sequence[LogFile]) -> list[LogMetadata]:
     """Return the configurations in the names of files; other files are left out."""
@@ -65,7 +60,8 @@ def infer_configurations(files: Sequence[LogFile]) -> list[LogMetadata]:
     for file in files:
         name = parse_name(file.parts)
         if name:
-            groups[name.configuration_key].append((name, file))
+            size = (name.nodes, name.devices_per_node, name.batch_per_device)
+            groups[name.above, name.model, name.precision, *size].append((name, file))
     return [_log_metadata(members) for members in groups.values()]
 
 

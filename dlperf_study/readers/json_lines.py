@@ -18,7 +18,7 @@ from dlperf_study.core.arrays import Integers
 from dlperf_study.core.errors import LogError
 from dlperf_study.readers.blocks import LONGEST_LINE, Block, Lines
 from dlperf_study.readers.event_files import event_rows, is_event_file
-from dlperf_study.readers.format import TRAINING, JsonLine, JsonRecord
+from dlperf_study.readers.format import JsonLine, JsonRecord
 from dlperf_study.readers.records import POSITION_COLUMNS, Matches, Records, make_records
 from dlperf_study.readers.text_lines import lines_with
 from dlperf_study.readers.wandb_files import history_rows, is_wandb_file
@@ -185,6 +185,6 @@ def _make_records(json_records: list[JsonRecord], lines: Integers) -> Records:
     columns = {}
     for name in POSITION_COLUMNS:
         columns[name] = np.array([getattr(record, name) for record in json_records], dtype=np.int64)
-    training = np.array([record.window == TRAINING for record in json_records], dtype=bool)
+    training = np.array([record.training for record in json_records], dtype=bool)
     times = np.array([record.time_seconds for record in json_records], dtype=np.float64)
     return make_records(lines, values, training=training, time_seconds=times, **columns)

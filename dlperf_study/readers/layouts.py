@@ -101,11 +101,6 @@ class NumberShape:
     exponent: int
 
     @property
-    def is_exact(self) -> bool:
-        """Whether its digits fit a float, and its exponent is short enough to try."""
-        return self.whole + self.fraction <= EXACT_DIGITS and self.exponent <= 2
-
-    @property
     def mantissa_width(self) -> int:
         """Characters of the mantissa, with its point."""
         return self.whole + self.point + self.fraction
@@ -125,13 +120,9 @@ def read_numbers(
 ) -> NumberColumn:
     """Return the numbers at these positions of a block.
 
-    Args:
-        block: the lines with the numbers
-        starts: where each number begins, ordered by layout; shape (rows,)
-        first_numbers: the number in the first line of each layout, None if the layout has none
-        counts: how many rows each layout has
-        has_thousands: a comma is one between thousands; otherwise a number with a comma is not valid
-
+    ``starts``: where each number begins, ordered by layout. ``first_numbers``: the number in the first line of each
+    layout, None if the layout has none. ``counts``: how many rows each layout has. ``has_thousands``: a comma is one
+    between thousands; otherwise a number with a comma is not valid.
     """
     values = np.full(starts.size, np.nan)
     valid = np.ones(starts.size, dtype=bool)
@@ -167,7 +158,8 @@ def weighted_digits(block: Block, starts: Integers, weights: Floats) -> Floats:
 
 
 def _read_shape(block: Block, starts: Integers, shape: NumberShape) -> Floats:
-    if not shape.is_exact:
+    # Digits that do not fit a float, or an exponent that is too long to try.
+    if shape.whole + shape.fraction > EXACT_DIGITS or shape.exponent > 2:
         return _read_one_by_one(block, starts, shape)
     mantissa_starts = starts + len(shape.sign)
     weights = np.insert(_powers_of_ten(shape.whole + shape.fraction), [shape.whole] * shape.point, 0.0)

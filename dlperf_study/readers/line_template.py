@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dlperf_study.readers.format import THOUSANDS, VALIDATION, Line, PrintedMetric
+from dlperf_study.readers.format import THOUSANDS, Line, PrintedMetric
 from dlperf_study.readers.records import POSITION_COLUMNS
 
 #: The name of any text.
@@ -102,7 +102,7 @@ def template_line(template: str, metrics: Mapping[str, PrintedMetric], evaluatio
 
 def evaluation_line(templates: Sequence[str], evaluation: Sequence[str]) -> Line:
     """Return the lines that look like those of templates and contain a word of ``evaluation``; no number is read."""
-    return Line(tuple(map(needle, templates)), rf"^.*?{_one_of(evaluation)}", window=VALIDATION)
+    return Line(tuple(map(needle, templates)), rf"^.*?{_one_of(evaluation)}", training=False)
 
 
 def _segment(template: str, metrics: Mapping[str, PrintedMetric]) -> str:
@@ -113,12 +113,9 @@ def _segment(template: str, metrics: Mapping[str, PrintedMetric]) -> str:
         # A number that is not after a literal must not be the end of a longer one.
         start = "" if before else r"(?<![\w.,])"
         end = _NUMBER_END if not after or after[0].isspace() else ""
-        parts += [rf"\s*+{start}(?P<{_group(name, metrics)}>{_number(name, metrics)}){end}", _literal(after)]
+        group = metrics[name].name if name in metrics else name
+        parts += [rf"\s*+{start}(?P<{group}>{_number(name, metrics)}){end}", _literal(after)]
     return "".join(parts)
-
-
-def _group(name: str, metrics: Mapping[str, PrintedMetric]) -> str:
-    return metrics[name].name if name in metrics else name
 
 
 def _number(name: str, metrics: Mapping[str, PrintedMetric]) -> str:

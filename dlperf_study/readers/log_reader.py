@@ -201,8 +201,16 @@ class _LogReader:
                 "looks like its format but could not be used", "look like its format but could not be used"
             ),
             *self._nan_lines.message("prints a number as nan", "print a number as nan"),
-            *_skipped_lines(blocks),
         ]
+        shown = ", ".join(map(str, blocks.skipped[:_SHOWN_LINES]))
+        if len(blocks.skipped) == 1:
+            messages.append(f"1 line was skipped because it is too long for a log: line {shown}")
+        elif blocks.skipped:
+            count = len(blocks.skipped)
+            messages.append(f"{count} lines were skipped because they are too long for a log, as lines {shown}")
+        if blocks.undecodable:
+            lines = counted(blocks.undecodable, "line")
+            messages.append(f"{lines} with bytes that are not text (UTF-8), the first: {blocks.first_undecodable}")
         for name, values in facts.items():
             if len(values) > 1:
                 messages.append(f"states {name} as {', '.join(values)}: none of them is used")
@@ -226,24 +234,13 @@ def _facts_by_name(format_: Format, block: Block) -> Mapping[str, list[str]]:
             if not re.fullmatch(rb"\w\w", before):
                 values[fact.name][match[1].decode(errors="replace")] = None
     for line in format_.lines:
-        if not isinstance(line, JsonLine):
+        if not isinstance(line, JsonLine) or not line.facts:
             continue
         for index in lines_with(line.needles, start).tolist():
             with suppress(*UNREADABLE):
                 for name, value in line.facts(parse_json_object(line.needles, start.line(index))).items():
                     values[name][value] = None
     return {name: list(distinct) for name, distinct in values.items()}
-
-
-def _skipped_lines(blocks: Blocks) -> Iterator[str]:
-    shown = ", ".join(map(str, blocks.skipped[:_SHOWN_LINES]))
-    if len(blocks.skipped) == 1:
-        yield f"1 line was skipped because it is too long for a log: line {shown}"
-    elif blocks.skipped:
-        yield f"{len(blocks.skipped)} lines were skipped because they are too long for a log, as lines {shown}"
-    if blocks.undecodable:
-        lines = counted(blocks.undecodable, "line")
-        yield f"{lines} with bytes that are not text (UTF-8), the first: {blocks.first_undecodable}"
 
 
 def _impossible_numbers(log: ParsedLog) -> Iterator[str]:

@@ -15,7 +15,7 @@ from dlperf_study.core.arrays import Floats, Integers, Mask, constant, elements,
 from dlperf_study.core.errors import Diagnostic, LogError
 from dlperf_study.core.wording import counted
 from dlperf_study.readers.blocks import LogSource
-from dlperf_study.readers.format import INTERVALS, TRAINING, Format, Merge
+from dlperf_study.readers.format import INTERVALS, Format, Merge
 from dlperf_study.readers.records import Records
 
 #: Longer integers count no steps and no devices.
@@ -170,9 +170,9 @@ class ParsedLog:
             restarts.append(rows_of_rank.line[1:][order[:-1] - order[1:] > allowed])
         return restarts
 
-    def series(self, metric: str, window: str = TRAINING) -> Records:
-        """Return the records of a window that have a metric."""
-        return self.records.series(metric, window)
+    def series(self, metric: str) -> Records:
+        """Return the records of training that have a metric."""
+        return self.records.series(metric)
 
     def integer_fact(self, name: str) -> int | None:
         """Return a fact that is an integer, or None if the log does not state it."""
@@ -233,31 +233,27 @@ def _last_known(positions: Integers) -> tuple[Integers, Mask]:
 
 
 def add_intervals(records: Records) -> Records:
-    """Add the time of one step, or epoch, where the lines have the time since the start."""
+    """Add the time of one step, or epoch, since the line before of the same rank, from the time since the start.
+
+    NaN in the first line of a rank, and where no step passed, or no time: some programs set their clock to 0.
+    """
     values = dict(records.values)
     for elapsed, interval in INTERVALS.items():
-        if elapsed in values:
-            values[interval.name] = _intervals(records, values[elapsed])
+        if elapsed not in values:
+            continue
+        intervals = np.full(len(records), np.nan)
+        for rank in np.unique(records.rank):
+            rows = np.flatnonzero((records.rank == rank) & records.training & ~np.isnan(values[elapsed]))
+            steps, seconds = np.diff(records.step[rows]), np.diff(values[elapsed][rows])
+            advances = (steps > 0) & (seconds > 0)
+            intervals[rows[1:][advances]] = seconds[advances] / steps[advances]
+        values[interval.name] = intervals
     return replace(records, values=values) if len(values) > len(records.values) else records
 
 
 def remove_false_steps(records: Records, format_: Format) -> Records:
     """Return the records without those of the first steps, if their numbers are not those of a step."""
     return records.select((records.step < 0) | (records.step >= format_.first_true_step))
-
-
-def _intervals(records: Records, elapsed: Floats) -> Floats:
-    """Return the seconds per step since the line before of the same rank; NaN in its first line.
-
-    NaN also where no step passed, or no time: the program set its clock to 0, as some do after a few steps.
-    """
-    intervals = np.full(elapsed.size, np.nan)
-    for rank in np.unique(records.rank):
-        rows = np.flatnonzero((records.rank == rank) & records.training & ~np.isnan(elapsed))
-        steps, seconds = np.diff(records.step[rows]), np.diff(elapsed[rows])
-        advances = (steps > 0) & (seconds > 0)
-        intervals[rows[1:][advances]] = seconds[advances] / steps[advances]
-    return intervals
 
 
 def mark_evaluation(records: Records, format_: Format) -> Records:

@@ -95,20 +95,15 @@ def refuse_contradictions(
     if rate and rate.unit == "samples/s" and logs[0].format.synchronous:
         batch = job.batch_per_device * (job.world_size if rate.scope is MetricScope.JOB else 1)
         for log in logs:
-            _refuse_wrong_batch(log, rate, batch)
-
-
-def _refuse_wrong_batch(log: ParsedLog, rate: PrintedMetric, batch: float) -> None:
-    """Raise LogError if the printed rate × the printed time of a step is not the batch."""
-    records = log.series("throughput").series("step_seconds")
-    if not len(records):
-        return
-    rates, seconds = records.values["throughput"], records.values["step_seconds"]
-    printed_batch = float(np.median(rates * seconds))
-    allowed = _ALLOWED_ERROR + _rounding_error(rates) + _rounding_error(seconds)
-    if not abs(printed_batch / batch - 1) <= allowed:
-        product = f"its rate × seconds per step is {printed_batch:.6g} samples per step of one {rate.scope}"
-        raise LogError(f"{log.source}: {product}, but its metadata say {batch}")
+            records = log.series("throughput").series("step_seconds")
+            if not len(records):
+                continue
+            rates, seconds = records.values["throughput"], records.values["step_seconds"]
+            printed_batch = float(np.median(rates * seconds))
+            allowed = _ALLOWED_ERROR + _rounding_error(rates) + _rounding_error(seconds)
+            if not abs(printed_batch / batch - 1) <= allowed:
+                product = f"its rate × seconds per step is {printed_batch:.6g} samples per step of one {rate.scope}"
+                raise LogError(f"{log.source}: {product}, but its metadata say {batch}")
 
 
 def _rounding_error(values: Floats) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, concatenated, constant, elements, is_constant
-from dlperf_study.readers.format import TRAINING
 
 #: The columns for the position in the training, and for the rank that printed a line.
 POSITION_COLUMNS = ("epoch", "step", "rank")
@@ -53,15 +52,15 @@ class Records:
         columns = {name: elements(getattr(self, name), indices) for name in COLUMNS}
         return Records(**columns, values={name: elements(column, indices) for name, column in self.values.items()})
 
-    def series(self, metric: str, window: str = TRAINING) -> "Records":
-        """Return the rows of a window that have a metric; none if the log does not have the metric."""
-        return self.select(self.has_metric(metric, window))
+    def series(self, metric: str) -> "Records":
+        """Return the rows of training that have a metric; none if the log does not have the metric."""
+        return self.select(self.has_metric(metric))
 
-    def has_metric(self, metric: str, window: str = TRAINING) -> Mask:
-        """Return which rows of a window have a metric."""
+    def has_metric(self, metric: str) -> Mask:
+        """Return which rows of training have a metric."""
         if metric not in self.values:
             return np.zeros(len(self), dtype=bool)
-        has_metric: Mask = (self.training == (window == TRAINING)) & ~np.isnan(self.values[metric])
+        has_metric: Mask = self.training & ~np.isnan(self.values[metric])
         return has_metric
 
 
@@ -168,12 +167,8 @@ class GrowingRecords:
         """Return all records; nothing can be appended any more."""
         if not self._size:
             return make_records(np.empty(0, dtype=np.int64), {})
-        columns = _ended(self._columns)
-        return Records(**columns, values=_ended(self._values))
-
-
-def _ended(columns: Mapping[str, "_GrowingColumn"]) -> dict[str, _Array]:
-    return {name: column.end() for name, column in columns.items()}
+        columns = {name: column.end() for name, column in self._columns.items()}
+        return Records(**columns, values={name: column.end() for name, column in self._values.items()})
 
 
 class _GrowingColumn:

@@ -104,12 +104,25 @@ def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[
 
     Raises LogError if it is not known which of the tags is a rate or the time of a step.
     """
-    tags = _Tags()
+    # The metric of each tag, empty if it is not known.
+    metrics: dict[str, str] = {}
     for scalars in records:
+        for tag in scalars.values:
+            if tag not in metrics:
+                metric_and_factor = tag_meaning(tag)
+                metrics[tag] = metric_and_factor[0] if metric_and_factor else ""
         if scalars.values:
-            tags.add(scalars.values)
             yield f"{marker}{json.dumps(asdict(scalars))}\n".encode()
-    tags.require_one_meaning_each(name)
+    tags: dict[str, str] = {}
+    for tag, metric in metrics.items():
+        if metric and metric in tags:
+            both = f"the tags {tags[metric]} and {tag} are both {metric}"
+            raise LogError(f"{name}: {both}: which of them counts is not known")
+        tags[metric] = tag
+    if tags.keys().isdisjoint(RATE_NAMES):
+        there_are = ", ".join(metrics) or "none"
+        reason = "no tag is known to be the rate of the job or the time of its steps"
+        raise LogError(f"{name}: {reason}; its tags: {there_are}; known are tags that end as in {_KNOWN}")
 
 
 def tag_meaning(tag: str) -> tuple[str, float] | None:
@@ -122,30 +135,3 @@ def tag_meaning(tag: str) -> tuple[str, float] | None:
         if pattern.fullmatch(last):
             return metric, factor
     return None
-
-
-class _Tags:
-    """The tags of one log."""
-
-    def __init__(self) -> None:
-        self._metrics: dict[str, str] = {}
-
-    def add(self, tags: Iterable[str]) -> None:
-        """Add the tags of a row."""
-        for tag in tags:
-            if tag not in self._metrics:
-                metric_and_factor = tag_meaning(tag)
-                self._metrics[tag] = metric_and_factor[0] if metric_and_factor else ""
-
-    def require_one_meaning_each(self, name: str) -> None:
-        """Raise LogError if no tag is a rate or the time of a step, or if two tags are the same metric."""
-        tags: dict[str, str] = {}
-        for tag, metric in self._metrics.items():
-            if metric and metric in tags:
-                both = f"the tags {tags[metric]} and {tag} are both {metric}"
-                raise LogError(f"{name}: {both}: which of them counts is not known")
-            tags[metric] = tag
-        if tags.keys().isdisjoint(RATE_NAMES):
-            there_are = ", ".join(self._metrics) or "none"
-            reason = "no tag is known to be the rate of the job or the time of its steps"
-            raise LogError(f"{name}: {reason}; its tags: {there_are}; known are tags that end as in {_KNOWN}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, any_of, concatenated, constant
 from dlperf_study.readers.blocks import Block
-from dlperf_study.readers.format import TRAINING, Line, PrintedMetric
+from dlperf_study.readers.format import Line, PrintedMetric
 from dlperf_study.readers.layouts import LineLayout, NumberColumn, read_numbers, weighted_digits
 from dlperf_study.readers.records import POSITION_COLUMNS, Matches, Records, make_records
 
@@ -59,7 +59,7 @@ def lines_with(needles: Iterable[str], block: Block) -> Integers:
     positions: list[int] = []
     for needle in needles:
         positions += [match.start() for match in re.finditer(re.escape(needle.encode()), block.data)]
-    return np.unique(block.line_indices(np.array(positions, dtype=np.int64)))
+    return np.unique(np.searchsorted(block.ends, np.array(positions, dtype=np.int64)))
 
 
 @cache
@@ -185,7 +185,7 @@ def _make_records(
         ranks = _MatchedLines(lines.block, lines.layouts, rank_prefixes).numbers(2).values
         positions["rank"] = np.where(np.isnan(ranks), -1, ranks).astype(np.int64)
     line_numbers = lines.block.first_line + lines.indices
-    training = constant(line.window == TRAINING, line_numbers.size)
+    training = constant(line.training, line_numbers.size)
     return make_records(line_numbers, values, training=training, time_seconds=times, **positions)
 
 

@@ -60,11 +60,6 @@ class MlflowRun(LogSource):
         Raises LogError if a file can't be read, the run did not finish, a line is no value of a metric, or no metric is
         known to be a rate or the time of a step.
         """
-        self._require_success()
-        values = heapq.merge(*starmap(self._values, self.metrics), key=attrgetter("wall_time"))
-        yield Lines(scalar_rows(str(self), mlflow_database.METRIC_ROW, values))
-
-    def _require_success(self) -> None:
         meta_file = LogSource(self.path, self.member, str(self).removesuffix(METRICS_FOLDER) + META_FILE)
         try:
             meta = yaml.safe_load(_text(meta_file, MAX_BYTES))
@@ -72,6 +67,8 @@ class MlflowRun(LogSource):
         except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise LogError(f"{meta_file}: does not state status and lifecycle_stage of a run of MLflow") from error
         mlflow_database.require_finished(str(self), status, stage)
+        values = heapq.merge(*starmap(self._values, self.metrics), key=attrgetter("wall_time"))
+        yield Lines(scalar_rows(str(self), mlflow_database.METRIC_ROW, values))
 
     def _values(self, name: str, source: LogSource) -> Iterator[Scalars]:
         for line_number, line in enumerate(io.StringIO(_text(source, _LONGEST_METRIC), newline="\n"), 1):

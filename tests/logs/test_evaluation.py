@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from dlperf_study.readers.format import VALIDATION
 from dlperf_study.readers.formats import load
 from dlperf_study.readers.parsed_log import mark_evaluation
 from dlperf_study.readers.records import make_records
@@ -49,4 +48,4 @@ def test_a_log_that_ends_in_an_evaluation_is_one_of_training(tmp_path):
     log = read_text(tmp_path, trained + "".join(line.format(step, 40.2, 0) for step in range(9, 200, 10)))
     assert log.diagnostics == ()
     assert list(log.series("throughput").step) == list(range(9, 400, 10))
-    assert set(log.series("throughput", VALIDATION).values["throughput"]) == {40200.0}
+    assert set(log.records.select(~log.records.training).values["throughput"]) == {40200.0}

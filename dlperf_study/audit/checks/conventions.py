@@ -68,7 +68,7 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield None
 
 
-@check("Which peak do FLOP/s and their share imply?", "shares of a peak with FLOP/s of a device", compares=True)
+@check("Which peak do FLOP/s and their share imply?", "shares of a peak with FLOP/s of a device")
 def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every share with FLOP/s: all rows of a device imply one peak, a dense one of that device."""
     pairs_of_rows = results.pairs(MFU, DEVICE_FLOPS)

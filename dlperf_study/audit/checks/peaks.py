@@ -160,7 +160,13 @@ def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
         elif peak and work and rate is not None and rate.world_size:
-            yield _compare_with_rate(share, rate, work, peak)
+            expected = limits.required_flops(rate, work) / peak.flops
+            if share.printed.overlaps(Fraction(expected), Fraction(expected)):
+                yield None
+                continue
+            factors = f"{rate.text} samples/s × {work.flops:.4g} FLOP / {rate.world_size} / {peak.flops:.4g}"
+            computation = f"{factors} = {expected:.4g}, printed {share.text}"
+            yield AuditDiagnostic(Severity.ERROR, (share, rate), computation, (_PEAK, _COUNT))
     for metric in (DEVICE_FLOPS, MFU):
         for network, quotients in _quotients_by_network(results, metric).items():
             if len(quotients) > 1:
@@ -177,16 +183,6 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) 
     if share.printed.is_positive and (name := limits.name_peak(share, flops.value / share.value, NEAR_FLOPS)):
         computation += f". It is a share of {flops.value / share.value / 1e12:.4g} TFLOP/s{name}"
     return AuditDiagnostic(Severity.ERROR, (share, flops), computation, (_PEAK,))
-
-
-def _compare_with_rate(
-    share: ResultCell, rate: ResultCell, work: limits.Work, peak: DevicePeak
-) -> AuditDiagnostic | None:
-    expected = limits.required_flops(rate, work) / peak.flops
-    if share.printed.overlaps(Fraction(expected), Fraction(expected)):
-        return None
-    formula = f"{rate.text} samples/s × {work.flops:.4g} FLOP / {rate.world_size} / {peak.flops:.4g} = {expected:.4g}"
-    return AuditDiagnostic(Severity.ERROR, (share, rate), f"{formula}, printed {share.text}", (_PEAK, _COUNT))
 
 
 def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, Quotient]]:

@@ -112,10 +112,12 @@ def global_batch(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _compare_products(results: Results, name: str, explanations: tuple[str, ...]) -> Iterator[AuditDiagnostic | None]:
-    factor_names = PRODUCTS[name]
-    for cells in results.grouped_by_columns(name, *factor_names):
-        first, second = map(cells[0].get, factor_names)
-        printed = cells[0].get(name)
+    names = (*PRODUCTS[name], name)
+    # An inferred number always agrees with its factors.
+    printed_cells = [cell for cell in results.cells if None not in map(cell.get, names)]
+    printed_cells = [cell for cell in printed_cells if not {*names} & {*cell.inferred}]
+    for cells in grouped(printed_cells, lambda cell: (cell.table, *map(cell.get, names))).values():
+        first, second, printed = map(cells[0].get, names)
         if first * second == printed:
             yield None
         else:

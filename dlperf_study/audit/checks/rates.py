@@ -77,22 +77,20 @@ def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
         for rate, second in results.pairs(metric, second_metric):
             name = column if column in rate.facts or column != "tokens_per_sample" else _LENGTH
             printed = rate.get(name)
-            if printed and rate.printed.is_positive and second.printed.is_positive:
-                yield _compare_quotient(rate, second, name, printed)
-
-
-def _compare_quotient(rate: ResultCell, second: ResultCell, name: str, printed: float) -> AuditDiagnostic | None:
-    low, high = quotient(rate.printed, second.printed, truncated=True)
-    # Tokens of a sample and of a step are means, and printed without decimals.
-    rounding = Fraction(0) if name in ("global_batch", _LENGTH) else Fraction(1)
-    if low <= Fraction(printed) + rounding and Fraction(printed) - rounding / 2 <= high:
-        return None
-    computation = f"{rate.text} {rate.metric} / {second.text} {second.metric} = {rate.value / second.value:.5g}"
-    is_inferred = name == _LENGTH or name in rate.inferred
-    severity = Severity.WARNING if is_inferred else Severity.ERROR
-    computation += f", but {name} is {printed:g}"
-    deviation = deviation_of(rate.value / second.value, printed)
-    return AuditDiagnostic(severity, (rate, second), computation, _OTHER_SAMPLES, deviation=deviation)
+            if not (printed and rate.printed.is_positive and second.printed.is_positive):
+                continue
+            low, high = quotient(rate.printed, second.printed, truncated=True)
+            # Tokens of a sample and of a step are means, and printed without decimals.
+            rounding = Fraction(0) if name in ("global_batch", _LENGTH) else Fraction(1)
+            if low <= Fraction(printed) + rounding and Fraction(printed) - rounding / 2 <= high:
+                yield None
+                continue
+            computed = rate.value / second.value
+            computation = f"{rate.text} {rate.metric} / {second.text} {second.metric} = {computed:.5g}"
+            computation += f", but {name} is {printed:g}"
+            severity = Severity.WARNING if name == _LENGTH or name in rate.inferred else Severity.ERROR
+            deviation = deviation_of(computed, printed)
+            yield AuditDiagnostic(severity, (rate, second), computation, _OTHER_SAMPLES, deviation=deviation)
 
 
 @check("Do rates and times agree?", "times with a rate")

@@ -34,11 +34,9 @@ class Difference:
 class Match:
     """What the rule says of one published number.
 
-    Attributes:
-        identities: of the configurations that answer its question, in the order of the plan.
-        differences: between it and the measured configuration that is most like it, where none answers its question.
-        unstated: the names of ``SAME`` of which its source says nothing, so that ours may have any level.
-
+    ``identities``: of the configurations that answer its question, in the order of the plan. ``differences``: between
+    it and the measured configuration that is most like it, where none answers its question. ``unstated``: the names of
+    ``SAME`` of which its source says nothing, so that ours may have any level.
     """
 
     identities: tuple[str, ...]

@@ -121,20 +121,15 @@ class PublishedSource(Section):
     tables: dict[str, TableSection]
 
 
-_KEYS = {
-    "": tuple(PublishedSource.model_fields),
-    "tables": tuple(TableSection.model_fields),
-}
-
-
 @cache
 def read_source(name: str) -> PublishedSource:
     """Return the metadata of a source; raises PublishedError if it is unknown, or its file is invalid."""
     if name not in source_names():
         raise PublishedError(unknown_name("there is no published source", name, "sources", source_names()))
     path = SOURCES_FOLDER / f"{name}.yaml"
+    keys = {"": tuple(PublishedSource.model_fields), "tables": tuple(TableSection.model_fields)}
     try:
-        return validate(PublishedSource, read_mapping(path), display_path(path), _KEYS)
+        return validate(PublishedSource, read_mapping(path), display_path(path), keys)
     except StudyFileError as error:
         raise PublishedError(str(error)) from None
 

@@ -153,37 +153,37 @@ def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal
     try:
         require_one_sign(header, fields, decimal)
         meaning = _meaning(header, fields, numbers, decimal)
-        return meaning if is_canonical(header) else _in_per_cent(meaning, fields, decimal)
     except TableError as error:
         named = meaning_of(header, fields, unit_in_name(header))
         return named if named.use is Use.CONDITION else Meaning(Use.NONE, reason=str(error))
-
-
-def _in_per_cent(meaning: Meaning, fields: Sequence[str], decimal: str) -> Meaning:
-    """Return shares of a peak with the sign of per cent that their column leaves out, as its numbers tell."""
-    shares = [abs(number_of(field, decimal)) for field in fields if written_number(field)]
-    is_without_sign = meaning.use is Use.METRIC and meaning.name in (MFU, HFU) and not meaning.unit
-    if not is_without_sign or not shares or median(shares) <= _LARGEST_SHARE:
-        return meaning
-    return replace(meaning, unit="%", scope=f"{_INFERRED_UNIT}: % as its numbers say")
+    # A column of shares of a peak may leave out the sign of per cent; its numbers tell.
+    is_share = meaning.use is Use.METRIC and meaning.name in (MFU, HFU)
+    if is_share and not meaning.unit and not is_canonical(header):
+        shares = [abs(number_of(field, decimal)) for field in fields if written_number(field)]
+        if shares and median(shares) > _LARGEST_SHARE:
+            return replace(meaning, unit="%", scope=f"{_INFERRED_UNIT}: % as its numbers say")
+    return meaning
 
 
 def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
     is_of_tokens = header == THROUGHPUT and "tokens" in words_of(_unit_of_cells(header, fields)).split()
     if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES) and not is_of_tokens:
         return _canonical_meaning(header)
-    if _is_about_results(words_of(header), fields):
+    name = words_of(header)
+    # The bounds of an interval are read from columns of their own alone.
+    is_interval = _INTERVAL_NAME.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
+    if is_interval or _ABOUT_RESULTS.fullmatch(name):
         return Meaning(Use.NONE)
     meaning = meaning_of(header, fields, unit_in_name(header) or _unit_of_cells(header, fields))
     if meaning.name == "step_seconds" and not meaning.unit:
         return replace(meaning, unit="", reason=_UNIT_MISSING)
     if meaning.use is not Use.NONE or meaning.reason:
         return meaning
-    if _MODEL_FLOPS.fullmatch(words_of(header)) and numbers:
+    if _MODEL_FLOPS.fullmatch(name) and numbers:
         largest = max(number_of(field, decimal) for field in fields)
         unit = "FLOP/s" if largest > _LARGEST_TERAFLOPS else "TFLOP/s"
         return Meaning(Use.METRIC, DEVICE_FLOPS, unit, "not declared, read as of one device")
-    if {*words_of(header).split()} & _OTHER_RESULTS:
+    if {*name.split()} & _OTHER_RESULTS:
         return Meaning(Use.NONE, reason="no check knows what it is" if numbers else "")
     written = [field for field in fields if not is_no_number(field)]
     if numbers < len(written) or not written:
@@ -191,12 +191,6 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     if any(re.search(rf"\d{re.escape(decimal or '.')}\d", field) for field in fields):
         return meaning
     return Meaning(Use.CONDITION, header, reason=OWN_NUMBERS)
-
-
-def _is_about_results(name: str, fields: Sequence[str]) -> bool:
-    """Return whether a column has remarks, or intervals, whose bounds are read from columns of their own alone."""
-    is_interval = _INTERVAL_NAME.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
-    return bool(is_interval or _ABOUT_RESULTS.fullmatch(name))
 
 
 def _as_baseline(reading: ColumnReading) -> ColumnReading:

@@ -106,8 +106,13 @@ def _tables_of(grids: list[Grid], source: str, table_format: TableFormat, errors
         errors.raise_all()
         raise TableError("there is no row below the header")
     reader = WideReader(source, table_format.decimal, errors)
-    is_long = len(grids) == 1 and METRIC in grids[0].header
-    rows = _long_rows(grids[0]) if is_long else reader.rows(grids)
+    rows: list[Mapping[Any, Any]] = []
+    if len(grids) == 1 and METRIC in grids[0].header:
+        for row in grids[0].rows:
+            named = {name: field or None for name, field in zip(grids[0].header, row.fields, strict=True)}
+            rows.append({**named, LINE: row.line})
+    else:
+        rows = reader.rows(grids)
     typed_rows = list(errors.parse_each(rows, lambda row: _typed_row(row, errors)))
     if not any(VALUE in row for row in typed_rows):
         errors.raise_all()
@@ -121,15 +126,6 @@ def _require_names(grid: Grid) -> Grid:
     if repeated := first_repeated(names):
         raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
     return grid
-
-
-def _long_rows(grid: Grid) -> list[Mapping[Any, Any]]:
-    """Return the rows of a table that has one number in each."""
-    rows: list[Mapping[Any, Any]] = []
-    for row in grid.rows:
-        named = {name: field or None for name, field in zip(grid.header, row.fields, strict=True)}
-        rows.append({**named, LINE: row.line})
-    return rows
 
 
 def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
@@ -240,7 +236,11 @@ class WideReader:
         if any(reading.is_metric for reading in readings):
             return [*long_frame(pd.DataFrame(wide), self._source).to_dict("records"), *long]
         self.tables_without_results.append(grid.name)
-        self._keep_settings(grid, wide)
+        if grid.header[0] == COLUMN_NAME:
+            # The conditions of a table that is read across count for the tables after it.
+            for grid_row, row in zip(grid.rows, wide, strict=False):
+                conditions = {name: value for name, value in row.items() if name in COLUMNS and name not in _OF_TABLE}
+                self._settings.setdefault(grid_row.fields[0], {}).update(conditions)
         return []
 
     def _parsed_rows(
@@ -269,14 +269,6 @@ class WideReader:
     def _settings_of(self, grid: Grid, row: GridRow) -> dict[str, str]:
         """Return what earlier tables that are read across say about the column of this name."""
         return self._settings.get(row.fields[0], {}) if grid.header[0] == COLUMN_NAME else {}
-
-    def _keep_settings(self, grid: Grid, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the conditions of a table that is read across, without results, for the tables after it."""
-        if grid.header[0] != COLUMN_NAME:
-            return
-        for grid_row, row in zip(grid.rows, rows, strict=False):
-            conditions = {name: value for name, value in row.items() if name in COLUMNS and name not in _OF_TABLE}
-            self._settings.setdefault(grid_row.fields[0], {}).update(conditions)
 
 
 def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[ColumnReading]]:

@@ -3,8 +3,6 @@
 Each declares what the lines of a program look like and what their numbers mean. It reads nothing itself.
 """
 
-from collections.abc import Iterator
-
 from dlperf_study.core.errors import LogError
 from dlperf_study.core.part_search import cached_by_parts
 from dlperf_study.core.registry import part_modules
@@ -34,19 +32,13 @@ def load(name: str) -> Format:
 def _formats_by_name() -> dict[str, Format]:
     """Return the formats of all files of this folder, and of the user's; raises LogError if two have one name."""
     formats: dict[str, Format] = {}
-    for file, format_ in _provided_formats():
-        if format_.name in formats:
-            raise LogError(f"{file}: there is a format {format_.name!r} already")
-        formats[format_.name] = format_
-    return dict(sorted(formats.items()))
-
-
-def _provided_formats() -> Iterator[tuple[str, Format]]:
-    """Yield each format and the file that provides it."""
     for location, module in part_modules(__name__, "file of formats", LogError):
         provided = getattr(module, "FORMATS", None) or filter(None, (getattr(module, "FORMAT", None),))
-        formats = tuple(provided)
-        if not formats:
+        formats_of_file = tuple(provided)
+        if not formats_of_file:
             raise LogError(f"{location.source}: it has no FORMAT, which declares a format")
-        for format_ in formats:
-            yield location.source, format_
+        for format_ in formats_of_file:
+            if format_.name in formats:
+                raise LogError(f"{location.source}: there is a format {format_.name!r} already")
+            formats[format_.name] = format_
+    return dict(sorted(formats.items()))

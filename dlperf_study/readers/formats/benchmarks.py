@@ -9,9 +9,7 @@ from dlperf_study.readers.format import (
     JOB_TOTAL,
     LOSS,
     RANK_RATE,
-    TRAINING,
     UNITLESS_RATE,
-    VALIDATION,
     Fact,
     Format,
     JsonLine,
@@ -121,7 +119,6 @@ def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
     if not values:
         return None
     metadata = line.get("metadata") or {}
-    window = VALIDATION if key.startswith("eval") else TRAINING
     samples = _first_position(metadata, _SAMPLES)
     if samples >= 0:
         values[ELAPSED_OF_SAMPLES.name] = milliseconds / 1000
@@ -130,7 +127,7 @@ def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
         _first_position(metadata, "epoch_num") if samples < 0 else -1,
         _first_position(metadata, _SAMPLES, "step", "step_num"),
         time_seconds=milliseconds / 1000,
-        window=window,
+        training=not key.startswith("eval"),
     )
 
 

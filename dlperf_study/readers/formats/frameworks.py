@@ -6,7 +6,6 @@ from dlperf_study.readers.format import (
     RANK_RATE,
     RANK_STEP,
     UNIX_TIME,
-    VALIDATION,
     Fact,
     Field,
     Format,
@@ -151,7 +150,7 @@ ONEFLOW_RESNET50 = Format(
     program="Oneflow-Inc/OneFlow-Benchmark, Classification/cnns",
     lines=(
         Line(("train: epoch",), _resnet50_head("train"), _RESNET50_NUMBERS),
-        Line(("validation: epoch",), _resnet50_head("validation"), _RESNET50_NUMBERS, window=VALIDATION),
+        Line(("validation: epoch",), _resnet50_head("validation"), _RESNET50_NUMBERS, training=False),
     ),
     rates=("throughput",),
     merge=Merge.ONE,

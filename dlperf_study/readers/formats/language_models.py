@@ -1,6 +1,7 @@
 """Programs that train language models: Megatron-LM, NeMo, torchtitan, MaxText, fairseq, nanoGPT and its successors."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dlperf_study.readers.format import (
@@ -11,7 +12,6 @@ from dlperf_study.readers.format import (
     JOB_TOKENS,
     LINE_START,
     LOSS,
-    VALIDATION,
     Fact,
     Field,
     Format,
@@ -93,7 +93,7 @@ TORCHTITAN = Format(
         Line(
             ("tps: ",),
             rf"\bstep:\s+{integer('step')}\s+(?=loss:)",
-            (Field(LOSS, "loss"), Field(DEVICE_TOKENS.comma_separated, "tps")),
+            (Field(LOSS, "loss"), Field(replace(DEVICE_TOKENS, has_thousands=True), "tps")),
         ),
     ),
     rates=("throughput",),
@@ -193,7 +193,7 @@ MODDED_NANOGPT = Format(
     program="KellerJordan/modded-nanogpt, train_gpt*.py, and openai/parameter-golf, train_gpt.py",
     lines=(
         Line(("train_loss:",), _MODDED_POSITION, (Field(LOSS, "train_loss"), _TRAIN_TIME)),
-        Line(("val_loss:",), _MODDED_POSITION, (Field(LOSS, "val_loss"), _TRAIN_TIME), window=VALIDATION),
+        Line(("val_loss:",), _MODDED_POSITION, (Field(LOSS, "val_loss"), _TRAIN_TIME), training=False),
         # Since 2025 without a loss.
         Line(("train_time:",), rf"{_MODDED_POSITION}(?=train_time:)", (_TRAIN_TIME,)),
     ),
@@ -225,7 +225,7 @@ LLM_C = Format(
             ),
         ),
         Line((" trl:",), rf"^s:{integer('step')} ", (Field(LOSS, "trl"),)),
-        Line((" tel:",), rf"^s:{integer('step')} ", (Field(LOSS, "tel"),), window=VALIDATION),
+        Line((" tel:",), rf"^s:{integer('step')} ", (Field(LOSS, "tel"),), training=False),
     ),
     rates=("step_seconds",),
     merge=Merge.ONE,

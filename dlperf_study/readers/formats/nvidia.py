@@ -8,10 +8,8 @@ from dlperf_study.readers.format import (
     JOB_TOTAL,
     LOSS,
     RANK_INTERVAL,
-    TRAINING,
     UNITLESS_RATE,
     UNITLESS_TOTAL,
-    VALIDATION,
     Fact,
     Field,
     Format,
@@ -48,9 +46,8 @@ def _dllogger_record(line: Mapping[str, Any]) -> JsonRecord | None:
     if step < 0:
         values = {_TOTALS_BY_RATE.get(name, name): value for name, value in values.items()}
     is_validation = data and all(name.startswith(_OF_VALIDATION) for name in data)
-    window = VALIDATION if is_validation else TRAINING
     time_seconds = float(line.get("timestamp", "nan"))
-    return JsonRecord(values, epoch, step, time_seconds=time_seconds, window=window) if values else None
+    return JsonRecord(values, epoch, step, time_seconds=time_seconds, training=not is_validation) if values else None
 
 
 def _dllogger_position(step: Any, counts_epochs: bool) -> tuple[int, int]:
@@ -121,7 +118,7 @@ NVIDIA_DLL = Format(
     lines=(
         Line(_NEEDLES, _STAMP + _ITERATION, _NUMBERS),
         Line(_NEEDLES, _STAMP + _TUPLE, _NUMBERS),
-        Line(("val.total_ips", "val.ips"), _STAMP + _ITERATION, _VALIDATION, window=VALIDATION),
+        Line(("val.total_ips", "val.ips"), _STAMP + _ITERATION, _VALIDATION, training=False),
         Line(_NEEDLES, _STAMP + _EPOCH, _SUMMARY),
         Line(_NEEDLES, _STAMP + _RUN, _SUMMARY),
     ),

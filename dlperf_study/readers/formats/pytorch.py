@@ -4,7 +4,6 @@ from dlperf_study.readers.format import (
     LOSS,
     RANK_READER,
     RANK_STEP,
-    VALIDATION,
     Fact,
     Field,
     Format,
@@ -32,7 +31,7 @@ PYTORCH_IMAGENET = Format(
             rf"Epoch: \[\s*{integer('epoch')}\]\[\s*{integer('step')}/\d+\]{_TIME_FIRST}",
             _IMAGENET_NUMBERS,
         ),
-        Line(("Test: [",), rf"Test: \[\s*{integer('step')}/\d+\]", _IMAGENET_NUMBERS, window=VALIDATION),
+        Line(("Test: [",), rf"Test: \[\s*{integer('step')}/\d+\]", _IMAGENET_NUMBERS, training=False),
     ),
     rates=("step_seconds",),
     merge=Merge.SLOWEST,
@@ -64,7 +63,7 @@ TORCHVISION_REFERENCES = Format(
     program="pytorch/vision, references/*/utils.py (MetricLogger)",
     lines=(
         Line(("  eta: ",), rf"Epoch: \[{integer('epoch')}\]{_TORCHVISION_POSITION}", _TORCHVISION_NUMBERS),
-        Line(("  eta: ",), rf"Test: {_TORCHVISION_POSITION}", _TORCHVISION_NUMBERS, window=VALIDATION),
+        Line(("  eta: ",), rf"Test: {_TORCHVISION_POSITION}", _TORCHVISION_NUMBERS, training=False),
         Line(
             ("Total time: ",),
             rf"Epoch: \[{integer('epoch')}\] Total time: [^(]*\({number('epoch_step_seconds')} s / it",
