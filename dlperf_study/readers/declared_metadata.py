@@ -6,7 +6,7 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -162,16 +162,6 @@ def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetad
     return replace(metadata, runs=runs_of_repetitions(repetitions, devices))
 
 
-def _batch_per_device(values: Mapping[str, Any], global_batch: int, source: str) -> int:
-    """Return the batch of a device; raises MetadataError if a different one is stated."""
-    devices = values["nodes"] * values["devices_per_node"]
-    declared_batch = values.get("batch_per_device")
-    if declared_batch is not None and declared_batch * devices != global_batch:
-        product = f"batch_per_device {declared_batch} × {counted(devices, 'device')} is {declared_batch * devices}"
-        raise MetadataError(f"{source}: {product}, but global_batch is {global_batch}; state one of the two")
-    return shared_batch(global_batch, devices)
-
-
 def _refuse_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; raises ValueError if a name appears twice, because one value would be lost."""
     content: dict[str, Any] = {}
@@ -189,7 +179,12 @@ def _parse_metadata(content: dict[str, Any], source: str) -> LogMetadata:
     runs = [LogRun(run["repetition"], tuple(run["logs"]), run["part"]) for run in values.pop("runs")]
     extras = Extras(**{name: values.pop(name) for name in EXTRAS if name in values})
     if extras.global_batch and {"nodes", "devices_per_node"} <= values.keys():
-        values["batch_per_device"] = _batch_per_device(values, extras.global_batch, source)
+        devices = values["nodes"] * values["devices_per_node"]
+        batch = values.get("batch_per_device")
+        if batch is not None and batch * devices != extras.global_batch:
+            product = f"batch_per_device {batch} × {counted(devices, 'device')} is {batch * devices}"
+            raise MetadataError(f"{source}: {product}, but global_batch is {extras.global_batch}; state one of the two")
+        values["batch_per_device"] = shared_batch(extras.global_batch, devices)
     for name in _NOT_DECLARED:
         values.pop(name, None)
     return LogMetadata(values, tuple(runs), source, extras)

@@ -94,30 +94,23 @@ def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
         size = file.stat().st_size if file.is_file() else 0
         yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)
         return
-    if _is_damaged_archive(file):
-        raise LogError(f"{file}: can't be read as an archive: it is damaged or incomplete")
     sizes = {}
-    # A file that is no archive, in spite of its name, is a log itself.
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             sizes = {member.filename: member.compress_size for member in archive.infolist()}
+    else:
+        # A text is a log in spite of its name.
+        try:
+            with LogSource(file).open() as opened:
+                is_damaged = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+        except DAMAGE:
+            is_damaged = True
+        if is_damaged or no_text_reason(LogSource(file)):
+            raise LogError(f"{file}: can't be read as an archive: it is damaged or incomplete")
     for source in log_sources(file):
         parts = (*above, *(part for part in source.member.split("/") if part))
         source = replace(source, display_name=_relative_path(parts))
         yield LogFile(source, parts, sizes.get(source.member, 0))
-
-
-def _is_damaged_archive(path: Path) -> bool:
-    """Return whether a file with the name of an archive is none, and no log with that name."""
-    if zipfile.is_zipfile(path):
-        return False
-    source = LogSource(path)
-    try:
-        with source.open() as file:
-            begins_as_archive = file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
-    except DAMAGE:
-        return True
-    return begins_as_archive or bool(no_text_reason(source))
 
 
 def _relative_path(parts: tuple[str, ...]) -> str:

@@ -56,7 +56,10 @@ def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = 
     """
     format_, name = rank_checks.common_format(logs), name or rank_checks.common_rate(logs)
     rank_checks.refuse_several_runs(logs)
-    metric = _rescope(format_.metrics.get(name, PrintedMetric(name, "", MetricScope.JOB)), logs[0])
+    metric = format_.metrics.get(name, PrintedMetric(name, "", MetricScope.JOB))
+    for fact, values_of_devices in format_.device_rate_facts.items():
+        if logs[0].facts.get(fact) in values_of_devices:
+            metric = replace(metric, scope=MetricScope.DEVICE)
     parts = []
     for index, log in enumerate(logs):
         declared_rank = log.integer_fact("rank")
@@ -74,14 +77,6 @@ def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = 
     unit = metric.unit if name.endswith("throughput") else _UNITS.get(name, "samples/s")
     times = steps.latest(rows.time_seconds)
     return JobSeries(steps.epoch, steps.step, rate, times, unit, metric, rule, diagnostics)
-
-
-def _rescope(metric: PrintedMetric, log: ParsedLog) -> PrintedMetric:
-    """Return a metric of the job as one of each device, if the log states something for which it is that."""
-    for fact, values in log.format.device_rate_facts.items():
-        if log.facts.get(fact) in values:
-            return replace(metric, scope=MetricScope.DEVICE)
-    return metric
 
 
 def _remove_repeated_lines(rows: Records) -> Records:

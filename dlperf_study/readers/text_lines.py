@@ -83,8 +83,11 @@ def read_lines(line: Line, block: Block, layouts: Sequence[LineLayout]) -> Match
         count = sum(map(layout.text.count, needles))
         if count:
             with_needle.append(layout.lines)
-        match = _match(pattern, layout, block) if count == 1 else None
-        if match:
+        if count != 1 or len(layout.text) > LONGEST_RECORD:
+            continue
+        match = pattern.expression.search(layout.text)
+        # At the end of a line that is cut, a number may have lost digits.
+        if match and not (block.is_cut and max(map(match.end, pattern.groups), default=0) == len(layout.text)):
             matched.append(layout)
             matches.append(match)
     candidates = concatenated(with_needle)
@@ -96,16 +99,6 @@ def read_lines(line: Line, block: Block, layouts: Sequence[LineLayout]) -> Match
     records = _make_records(line, pattern, lines, columns).select(usable)
     has_nan = any_of((column.present & np.isnan(column.values) for column in columns.values()), lines.indices.size)
     return Matches(records, lines.indices[usable], candidates, lines.indices[usable & has_nan])
-
-
-def _match(pattern: LinePattern, layout: LineLayout, block: Block) -> re.Match[bytes] | None:
-    """Return the match in a layout's text, unless it is too long, or its last number may have lost digits."""
-    if len(layout.text) > LONGEST_RECORD:
-        return None
-    match = pattern.expression.search(layout.text)
-    if match and block.is_cut and max(map(match.end, pattern.groups), default=0) == len(layout.text):
-        return None
-    return match
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,13 @@ def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
         (*file.parts[:-1], mlflow_database.ARTIFACTS) for file in files if file.name == mlflow_database.DATABASE
     }
     wandb_folders = {file.parts[:-1] for file in files if is_wandb_file(file.name)}
+    # An archive may have the last run twice: the link to it was packed as a folder.
+    linked = {file.parts for file in files if is_wandb_file(file.name) and file.parts[-2:-1] == (_WANDB_LINK,)}
+    wandb_runs = {(file.parts[:-2], file.name) for file in files if file.parts[-2:-1] != (_WANDB_LINK,)}
     logs = []
-    for file in _remove_copies_of_links(files):
+    for file in files:
+        if file.parts in linked and (file.parts[:-2], file.name) in wandb_runs:
+            continue
         if file.name == META_FILE and file.parts[:-1] in runs:
             logs.append(runs[file.parts[:-1]])
         elif file.name == mlflow_database.DATABASE:
@@ -111,13 +116,6 @@ def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
         ):
             logs.append(file)
     return logs
-
-
-def _remove_copies_of_links(files: Sequence[LogFile]) -> list[LogFile]:
-    """Return files without those that an archive has twice, because the link to the last run was packed as a folder."""
-    wandb_runs = {(file.parts[:-2], file.name) for file in files if file.parts[-2:-1] != (_WANDB_LINK,)}
-    copies = {file.parts for file in files if is_wandb_file(file.name) and file.parts[-2:-1] == (_WANDB_LINK,)}
-    return [file for file in files if file.parts not in copies or (file.parts[:-2], file.name) not in wandb_runs]
 
 
 def _is_for_itself(file: LogFile, mlflow_folders: Iterable[Names], wandb_folders: Iterable[Names]) -> bool:

@@ -58,17 +58,12 @@ def _history(name: str, file: BufferedIOBase) -> Iterator[Scalars]:
                     yield _scalars(value)
                 elif field == _EXIT and isinstance(value, bytes):
                     has_ended = True
-                    _require_success(name, value)
+                    if code := dict(fields(value)).get(_EXIT_CODE, 0):
+                        raise LogError(f"{name}: the program ended with exit code {code!r}")
         except (ValueError, IndexError, OverflowError, RecursionError, struct.error) as error:
             raise DamagedRecordError(f"the record at byte {offset} is no record of Weights & Biases") from error
     if not has_ended:
         raise DamagedRecordError("there is no record of the end of the run: it was killed, or it still runs")
-
-
-def _require_success(name: str, exit_record: bytes) -> None:
-    code = dict(fields(exit_record)).get(_EXIT_CODE, 0)
-    if code:
-        raise LogError(f"{name}: the program ended with exit code {code!r}")
 
 
 def _records(file: BufferedIOBase) -> Iterator[tuple[int, bytes]]:

@@ -51,14 +51,11 @@ class Quotient:
     rounding: float
 
 
-#: A rate, its work, the peak of its device, and how many times the peak it requires.
-Excess = tuple[ResultCell, limits.Work, DevicePeak, float]
-
-
 @check("Can the devices compute that fast?", "rates of known networks on known devices")
 def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield None for every possible rate, and one diagnostic for all impossible rates of a network in a source."""
-    above_peak: dict[tuple[str, str, str], list[Excess]] = {}
+    # Each rate with its work, the peak of its device, and how many times the peak it requires.
+    above_peak: dict[tuple[str, str, str], list[tuple[ResultCell, limits.Work, DevicePeak, float]]] = {}
     for rate in results.of(THROUGHPUT):
         size, peak = limits.size_of(rate), limits.peak_of(rate)
         work = limits.work_of(rate, size) if size or rate.get("flops_per_sample") else None

@@ -119,14 +119,6 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     return [_csv_grid(content, "\t" if path.suffix.lower() == ".tsv" else table_format.separator, errors)]
 
 
-def _require_separator(header: GridRow) -> None:
-    """Raise TableError, with what to declare, if the only field of a header holds another separator."""
-    for separator, noun in OTHER_SEPARATORS.items():
-        if len(header.fields) == 1 and separator in header.fields[0]:
-            declared = "declare them with --separator, and decimal commas with --decimal"
-            raise TableError(f"its fields seem to be separated by {noun}: {declared}")
-
-
 def _require_rows(grids: list[Grid], wanted: str, errors: TableErrors) -> list[Grid]:
     filled = [grid for grid in grids if grid.rows]
     if not filled:
@@ -149,7 +141,10 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
         raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
     heading, (header, *rows) = _split_off_comments(lines)
     # Decimal commas would be reported as wrong numbers of fields, line by line.
-    _require_separator(header)
+    for other_separator, noun in OTHER_SEPARATORS.items():
+        if len(header.fields) == 1 and other_separator in header.fields[0]:
+            declared = "declare them with --separator, and decimal commas with --decimal"
+            raise TableError(f"its fields seem to be separated by {noun}: {declared}")
     if len(header.fields) == 1 and rows and all(len(row.fields) == len(rows[0].fields) > 1 for row in rows):
         remedy = "put # before a text that is above the header, as a comment has it"
         raise TableError(f"line {header.line} has 1 field, and all others have {len(rows[0].fields)}; {remedy}")

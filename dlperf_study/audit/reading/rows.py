@@ -180,9 +180,10 @@ class RowReader:
             if field:
                 variant = self._variant_of(reading)
                 name = RELATIVE if reading is self._comparing else reading.meaning.name
-                if name == TOKENS and (facts := _facts_of_formula(field)):
+                if name == TOKENS and (formula := _TOKENS_OF_DEVICE.fullmatch(field)):
                     name = TOKENS_OF_DEVICE
-                    conditions = facts | conditions
+                    sizes = {"sequence_length": formula["length"], "world_size": formula["devices"]}
+                    conditions = sizes | conditions
                 metrics.setdefault(variant, {})[name] = self._metric_field(reading, field)
         if not self._has_variants:
             yield conditions | metrics.get("", {})
@@ -286,12 +287,6 @@ def _has_foreign_unit(metric: str, unit: str) -> bool:
     """Return whether the sign after a rate is that of a ratio, or the unit after a ratio that of something else."""
     is_sign = unit.lower() in _SIGNS
     return is_sign if metric in RATES else metric in _RATIOS and bool(unit) and not is_sign
-
-
-def _facts_of_formula(field: str) -> dict[str, str]:
-    """Return the length of a sample and the devices, if a rate in tokens of a device is computed from them."""
-    match = _TOKENS_OF_DEVICE.fullmatch(field)
-    return {"sequence_length": match["length"], "world_size": match["devices"]} if match else {}
 
 
 def _plain(digits: str, decimal: str) -> str:
