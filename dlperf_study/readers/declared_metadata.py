@@ -38,7 +38,6 @@ _COUNTS = ("global_batch", "steps_planned", "tokens_per_sample", "samples_per_ep
 _NOT_DECLARED = ("study", "repeats", "quick", "timeout_seconds")
 #: Files that programs leave next to their logs.
 _NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
-
 #: Tables of numbers, which some programs write instead of a log, or next to it.
 _TABLES = (".csv", ".csv.gz")
 

@@ -74,13 +74,17 @@ def _records(file: BufferedIOBase) -> Iterator[tuple[int, bytes]]:
 
 def _check(content: bytes, offset: int) -> None:
     """Raise DamagedRecordError if bytes do not match the checksum at their end."""
+    checksum = _masked_checksum(content[:-_CHECKSUM_BYTES])
+    if checksum != int.from_bytes(content[-_CHECKSUM_BYTES:], "little"):
+        raise DamagedRecordError(f"the record at byte {offset} is damaged: its checksum does not match")
+
+
+def _masked_checksum(data: bytes) -> int:
     table, checksum = _checksum_table(), 0xFFFFFFFF
-    for byte in content[:-_CHECKSUM_BYTES]:
+    for byte in data:
         checksum = table[(checksum ^ byte) & 0xFF] ^ (checksum >> 8)
     checksum ^= 0xFFFFFFFF
-    masked = ((checksum >> 15 | checksum << 17) + _MASK) & 0xFFFFFFFF
-    if masked != int.from_bytes(content[-_CHECKSUM_BYTES:], "little"):
-        raise DamagedRecordError(f"the record at byte {offset} is damaged: its checksum does not match")
+    return ((checksum >> 15 | checksum << 17) + _MASK) & 0xFFFFFFFF
 
 
 @cache

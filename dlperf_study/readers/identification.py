@@ -130,9 +130,6 @@ def _proposal(files: Sequence[LogFile]) -> str:
     )
 
 
-_INFERRED, _READ = "Inferred from the names of folders and files and the format of the logs", "As its file says"
-
-
 def describe(logs: IdentifiedLogs) -> str:
     """Return a proposal as text: the configurations, what is unstated, and what keeps them from being ingested."""
     study, configurations = logs.study, logs.study.configurations
@@ -142,8 +139,11 @@ def describe(logs: IdentifiedLogs) -> str:
         required = [str(metadata.parameters.get(name, "?")) for name in REQUIRED]
         repetitions = ", ".join(str(run.repetition) for run in metadata.runs)
         rows.append((*required, repetitions, str(len(metadata.logs))))
+    origin = "Inferred from the names of folders and files and the format of the logs"
+    if logs.is_read:
+        origin = "As its file says"
     lines = [
-        f"{_READ if logs.is_read else _INFERRED}: study {study.name}",
+        f"{origin}: study {study.name}",
         "",
         text_table((*REQUIRED, "repetitions", "logs"), rows),
         "",

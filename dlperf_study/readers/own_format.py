@@ -50,8 +50,6 @@ _KNOWN_METRICS = {"loss": LOSS, "unix_time": UNIX_TIME}
 _KNOWN = (*POSITION_COLUMNS, *_KNOWN_METRICS)
 #: Names that users give to such a file and that are not read.
 _MISNAMED = ("log_format.yml", "log-format.yaml", "log-format.yml", "logformat.yaml", "log_format.json")
-
-
 Unit = Literal["samples/s", "tokens/s", "steps/s", "s/step", "ms/step", "us/step", "s since start", "ms since start"]
 #: What programs and people write instead: an image is a sample, and all ranks are the job.
 _OTHER_UNITS = dict.fromkeys(("img/s", "imgs/s", "images/s", "images/sec", "img/sec", "examples/s"), "samples/s")

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dlperf_study.core.errors import LogError, StudyFileError
@@ -50,7 +49,13 @@ def proposed_format(source: LogSource) -> ProposedFormat | None:
         return None
     if source.own_format or detect_formats(Block(data, 1)):
         return None
-    for line in _repeated_lines(data.decode(errors="replace")):
+    text_lines = data.decode(errors="replace").splitlines()
+    lines = [line for line in text_lines if len(line) < _LONGEST_LINE and _NUMBER.search(line)]
+    kinds = [_NUMBER.sub("0", line) for line in lines]
+    for kind, count in Counter(kinds).most_common():
+        if count < _FEWEST_LINES:
+            break
+        line = lines[kinds.index(kind)]
         template, units = _template_of(line)
         if not units:
             continue
@@ -60,15 +65,6 @@ def proposed_format(source: LogSource) -> ProposedFormat | None:
         if _reads(declaration, line):
             return ProposedFormat(line.strip(), rate, unit, declaration)
     return None
-
-
-def _repeated_lines(text: str) -> Iterator[str]:
-    """Yield the first line of each kind that repeats, the most frequent kind first."""
-    lines = [line for line in text.splitlines() if len(line) < _LONGEST_LINE and _NUMBER.search(line)]
-    kinds = [_NUMBER.sub("0", line) for line in lines]
-    for kind, count in Counter(kinds).most_common():
-        if count >= _FEWEST_LINES:
-            yield lines[kinds.index(kind)]
 
 
 def _template_of(line: str) -> tuple[str, dict[str, str]]:

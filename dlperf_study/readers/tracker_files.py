@@ -96,9 +96,8 @@ def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
     TensorBoard and Weights & Biases keep a run in one file.
     """
     runs = _mlflow_runs(files)
-    artifacts = {
-        (*file.parts[:-1], mlflow_database.ARTIFACTS) for file in files if file.name == mlflow_database.DATABASE
-    }
+    databases = [file for file in files if file.name == mlflow_database.DATABASE]
+    artifacts = {(*file.parts[:-1], mlflow_database.ARTIFACTS) for file in databases}
     wandb_folders = {file.parts[:-1] for file in files if is_wandb_file(file.name)}
     # An archive may have the last run twice: the link to it was packed as a folder.
     linked = {file.parts for file in files if is_wandb_file(file.name) and file.parts[-2:-1] == (_WANDB_LINK,)}
@@ -107,13 +106,12 @@ def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
     for file in files:
         if file.parts in linked and (file.parts[:-2], file.name) in wandb_runs:
             continue
+        is_artifact = any(file.parts[: len(folder)] == folder for folder in artifacts)
         if file.name == META_FILE and file.parts[:-1] in runs:
             logs.append(runs[file.parts[:-1]])
         elif file.name == mlflow_database.DATABASE:
             logs += mlflow_database.runs_in_database(file)
-        elif not any(file.parts[: len(folder)] == folder for folder in artifacts) and not _is_for_itself(
-            file, runs, wandb_folders
-        ):
+        elif not is_artifact and not _is_for_itself(file, runs, wandb_folders):
             logs.append(file)
     return logs
 

@@ -162,8 +162,9 @@ def test_a_log_of_several_formats_can_be_read_by_name(snapshot):
 
 def test_validation_is_kept_apart():
     log = read_log(sample("oneflow_resnet50_real"))
-    assert log.series("throughput", "validation").values["throughput"].tolist() == [2173.505, 2896.833]
-    assert not set(log.series("throughput", "validation").line) & set(log.series("throughput").line)
+    validation = log.records.select(~log.records.training)
+    assert validation.values["throughput"].tolist() == [2173.505, 2896.833]
+    assert not set(validation.line) & set(log.series("throughput").line)
 
 
 def test_other_numbers_and_the_time_of_a_line_are_read_too():

@@ -1,6 +1,7 @@
 """Lines that a person writes with names in place of numbers."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from dlperf_study.readers.format import JOB_RATE, LOSS
 from dlperf_study.readers.line_template import evaluation_line, needle, template_line
 from dlperf_study.readers.text_lines import compile_line
 
-METRICS = {"rate": JOB_RATE, "loss": LOSS, "many": JOB_RATE.comma_separated}
+METRICS = {"rate": JOB_RATE, "loss": LOSS, "many": replace(JOB_RATE, has_thousands=True)}
 
 
 def numbers(template, line, *evaluation):

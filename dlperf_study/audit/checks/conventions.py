@@ -128,9 +128,8 @@ def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
     for row in rows:
         smallest, largest = _weights(row, _VOCABULARIES[0]), _weights(row, _VOCABULARIES[1])
         sizes = f"{row.get(LAYERS):g} layers of {row.get(HIDDEN):g}"
-        phrases.append(
-            f"{sizes} have {float(smallest):.4g} to {float(largest):.4g}, printed {row.get('parameters'):.4g}"
-        )
+        extent = f"{float(smallest):.4g} to {float(largest):.4g}"
+        phrases.append(f"{sizes} have {extent}, printed {row.get('parameters'):.4g}")
     computation = f"{rows_phrase(phrases)}{f': {reason}' if reason else ''}"
     return AuditDiagnostic(Severity.ERROR if reason else Severity.WARNING, tuple(rows), computation, _OTHER_NETWORK)
 

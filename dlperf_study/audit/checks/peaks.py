@@ -37,8 +37,6 @@ _MEANINGS = {
 _COUNT = "FLOPs may be counted in another way: with recomputed activations, without the vocabulary"
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
 _SIZE_ELSEWHERE = "the source may state the size elsewhere, in its program for example"
-
-
 #: Columns that say whether activations are recomputed, which more FLOPs may be counted for.
 _RECOMPUTING = re.compile(r"recomp|checkpoint|ckpt", re.IGNORECASE)
 
@@ -103,11 +101,8 @@ def _compare_usual_size(rate: ResultCell, work: limits.Work, peak: DevicePeak) -
     computation = f"the size of the input is not stated, {usual}: {_demand_phrase(rate, work, peak)}"
     possible = []
     for smaller in limits.works():
-        if (
-            smaller.model == work.model
-            and smaller.size < work.size
-            and limits.required_flops(rate, smaller) <= peak.flops
-        ):
+        is_smaller = smaller.model == work.model and smaller.size < work.size
+        if is_smaller and limits.required_flops(rate, smaller) <= peak.flops:
             possible.append(str(smaller.size))
     if possible:
         computation += f". {' or '.join(possible)} would be possible"

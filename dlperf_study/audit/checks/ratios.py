@@ -248,6 +248,5 @@ def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
             expected = float(speedup.printed.exact * share)
             computation = f"{speedup.text} × {baseline_devices} / {devices} = {expected:.4g}, printed {ratio.text}"
             deviation = deviation_of(ratio.value, expected)
-            yield AuditDiagnostic(
-                Severity.ERROR, (ratio, speedup), computation, (_OTHER_BASELINE,), deviation=deviation
-            )
+            cells = (ratio, speedup)
+            yield AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_BASELINE,), deviation=deviation)

@@ -56,12 +56,8 @@ def _examine_rows(
         elif phrase is not None:
             yield None
     for (severity, _), found_in_table in contradictions.items():
-        yield AuditDiagnostic(
-            severity,
-            tuple(cell for cell, _ in found_in_table),
-            rows_phrase([phrase for _, phrase in found_in_table]),
-            explanations,
-        )
+        cells, phrases = zip(*found_in_table, strict=True)
+        yield AuditDiagnostic(severity, cells, rows_phrase(phrases), explanations)
 
 
 def rows_phrase(phrases: Sequence[str]) -> str:

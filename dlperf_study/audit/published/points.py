@@ -90,11 +90,8 @@ def _computed_columns(
     point: Any, cells_by_key: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Sample]
 ) -> dict[str, Any]:
     rate = _log_rate(point.value, runs.get(point.cell))
-    columns = {
-        "throughput": point.value,
-        **interval_columns("throughput", rate.factor_interval()),
-        "is_baseline": False,
-    }
+    columns = {"throughput": point.value, **interval_columns("throughput", rate.factor_interval())}
+    columns["is_baseline"] = False
     if pd.isna(point.baseline):
         return columns
     baseline = cells_by_key[point.baseline]

@@ -283,12 +283,8 @@ def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
 
 def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
     parts = bare.split()
-    if (
-        _NUMBERED_RUN.search(bare)
-        or "throughput" not in parts
-        or unit
-        or {*parts} & {"per", "device", "node", "tokens"}
-    ):
+    is_qualified = bool(unit or _NUMBERED_RUN.search(bare) or {*parts} & {"per", "device", "node", "tokens"})
+    if is_qualified or "throughput" not in parts:
         return None
     meaning = Meaning(Use.METRIC, THROUGHPUT, "not declared, read as samples/s", "not declared, read as the job", bare)
     return _of_training(meaning)

@@ -93,14 +93,15 @@ class TableFormat:
 
 def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> list[Grid]:
     """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
+    suffix = path.suffix.lower()
     # Reading these has no end.
     if path.exists() and not path.is_file() and not path.is_dir():
         raise TableError("is a device or a pipe, not a file")
     if (size := path.stat().st_size) > MOST_BYTES:
         raise TableError(f"has {size / 1e6:.0f} MB; tables of at most {MOST_BYTES / 1e6:.0f} MB are read")
-    if path.suffix.lower() in EXCEL:
+    if suffix in EXCEL:
         return _require_rows(_excel_grids(path), "sheet with a table", errors)
-    if path.suffix.lower() in LATEX:
+    if suffix in LATEX:
         raise TableError("LaTeX is not read; export the table as CSV, Markdown or Excel")
     stored = path.read_bytes()
     if stored.startswith(_GZIP):
@@ -110,13 +111,12 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     try:
         content = stored.decode("utf-16" if is_utf_16 else "utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        kind = "Markdown page" if path.suffix.lower() in MARKDOWN else "CSV table"
+        kind = "Markdown page" if suffix in MARKDOWN else "CSV table"
         raise TableError(f"not a {kind}: {error}") from None
-    if path.suffix.lower() in MARKDOWN:
-        return _require_rows(
-            markdown_grids(content, errors), "table: a header, a line of dashes and rows, all with |,", errors
-        )
-    return [_csv_grid(content, "\t" if path.suffix.lower() == ".tsv" else table_format.separator, errors)]
+    if suffix in MARKDOWN:
+        wanted = "table: a header, a line of dashes and rows, all with |,"
+        return _require_rows(markdown_grids(content, errors), wanted, errors)
+    return [_csv_grid(content, "\t" if suffix == ".tsv" else table_format.separator, errors)]
 
 
 def _require_rows(grids: list[Grid], wanted: str, errors: TableErrors) -> list[Grid]:

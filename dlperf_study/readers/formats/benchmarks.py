@@ -110,9 +110,9 @@ def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
     """Return the numbers of a line; an interval's start and stop are the times they were printed at."""
     key, value = line["key"], line.get("value")
     kind = line.get("event_type", "POINT_IN_TIME")
-    milliseconds = float(line["time_ms"])
+    seconds = float(line["time_ms"]) / 1000
     if kind != "POINT_IN_TIME":
-        values = {f"{key}_seconds": milliseconds / 1000}
+        values = {f"{key}_seconds": seconds}
     else:
         measured = {} if key in _NO_NUMBERS else numeric_values(value if isinstance(value, Mapping) else {key: value})
         values = {_MLPERF_NAMES.get(name, name): value for name, value in measured.items()}
@@ -121,14 +121,10 @@ def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
     metadata = line.get("metadata") or {}
     samples = _first_position(metadata, _SAMPLES)
     if samples >= 0:
-        values[ELAPSED_OF_SAMPLES.name] = milliseconds / 1000
-    return JsonRecord(
-        values,
-        _first_position(metadata, "epoch_num") if samples < 0 else -1,
-        _first_position(metadata, _SAMPLES, "step", "step_num"),
-        time_seconds=milliseconds / 1000,
-        training=not key.startswith("eval"),
-    )
+        values[ELAPSED_OF_SAMPLES.name] = seconds
+    epoch = _first_position(metadata, "epoch_num") if samples < 0 else -1
+    step = _first_position(metadata, _SAMPLES, "step", "step_num")
+    return JsonRecord(values, epoch, step, time_seconds=seconds, training=not key.startswith("eval"))
 
 
 def _first_position(metadata: Mapping[str, Any], *names: str) -> int:
