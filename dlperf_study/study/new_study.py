@@ -36,15 +36,22 @@ class NewStudy:
 
     def as_yaml(self) -> str:
         """Return the text of the file."""
-        sections = (self._heading(), self._program(), self._grid())
-        return "\n\n".join("\n".join(section) for section in sections) + "\n"
-
-    def _heading(self) -> Iterator[str]:
-        yield from (f"# guessed: {note}" for note in self.notes)
-        yield f"title: Scaling of {self.name}"
-        yield f"about: The program {self.name}, measured as docs/own-programs.md describes it."
-        yield "questions: [scaling, quality, resources]"
-        yield _commented("scaling: weak", "or strong: the global batch stays the same as devices are added")
+        lines = [f"# guessed: {note}" for note in self.notes]
+        lines.append(f"title: Scaling of {self.name}")
+        lines.append(f"about: The program {self.name}, measured as docs/own-programs.md describes it.")
+        lines.append("questions: [scaling, quality, resources]")
+        lines.append(_commented("scaling: weak", "or strong: the global batch stays the same as devices are added"))
+        lines += ["", *self._program(), ""]
+        if self.fixed:
+            lines.append(f"fixed: {_scalar(dict(self.fixed))}")
+        lines.append(_commented("factors:", "any placeholder of the command; each combination of levels is measured"))
+        lines += [f"  {name}: {_scalar(list(levels))}" for name, levels in self.factors.items()]
+        # The smallest number of devices, or else the first level of the first factor.
+        scale = [name for name in ("nodes", "devices_per_node") if name in self.factors]
+        baseline = {name: self.factors[name][0] for name in scale or list(self.factors)[:1]}
+        lines.append(_commented(f"baseline: {_scalar(baseline)}", "what speedups are relative to"))
+        lines.append(f"measurement: {_scalar(dict(self.measurement))}")
+        return "\n".join(lines) + "\n"
 
     def _program(self) -> Iterator[str]:
         yield "program:"
@@ -52,7 +59,13 @@ class NewStudy:
         yield _commented(
             f"  folder: {_scalar(self.folder)}", "its files, from the folder of this one; copied for each run"
         )
-        yield from _command_lines(self.command)
+        command_lines = textwrap.wrap(self.command, COMMAND_WIDTH, break_long_words=False, break_on_hyphens=False)
+        # YAML joins lines by spaces: a command that has a break or further spaces is in one line.
+        if " ".join(command_lines) == self.command:
+            yield "  command: >-"
+            yield from (f"    {line}" for line in command_lines)
+        else:
+            yield f"  command: {json.dumps(self.command, ensure_ascii=False)}"
         yield _commented(f"  start: {self.start}", "each_node, first_node or each_rank: where the command is started")
         yield _commented(
             f"  steps: {_scalar(self.steps)}", "recorder, log, or a format of logs: where step times are from"
@@ -65,30 +78,6 @@ class NewStudy:
             yield f"  environment: {_scalar(dict(self.environment))}"
         hint = "  # data: [FOLDER, FILE]: what git ignores is not copied; what is named here is linked into each copy"
         yield f"  data: {_scalar(list(self.data))}" if self.data else hint
-
-    def _grid(self) -> Iterator[str]:
-        if self.fixed:
-            yield f"fixed: {_scalar(dict(self.fixed))}"
-        yield _commented("factors:", "any placeholder of the command; each combination of levels is measured")
-        yield from (f"  {name}: {_scalar(list(levels))}" for name, levels in self.factors.items())
-        yield _commented(f"baseline: {_scalar(self._baseline())}", "what speedups are relative to")
-        yield f"measurement: {_scalar(dict(self.measurement))}"
-
-    def _baseline(self) -> dict[str, Scalar]:
-        """Return the first level of the number of devices, or else of the first factor."""
-        scale = [name for name in ("nodes", "devices_per_node") if name in self.factors]
-        names = scale or list(self.factors)[:1]
-        return {name: self.factors[name][0] for name in names}
-
-
-def _command_lines(command: str) -> Iterator[str]:
-    """Yield a command in lines that YAML joins by spaces; in one line where it has a break or a space of its own."""
-    lines = textwrap.wrap(command, COMMAND_WIDTH, break_long_words=False, break_on_hyphens=False)
-    if " ".join(lines) != command:
-        yield f"  command: {json.dumps(command, ensure_ascii=False)}"
-        return
-    yield "  command: >-"
-    yield from (f"    {line}" for line in lines)
 
 
 def _commented(line: str, comment: str) -> str:

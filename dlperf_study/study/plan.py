@@ -238,12 +238,15 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
     references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
     entries = []
     for point, configuration, baseline, reference in zip(points, configurations, baselines, references, strict=True):
-        reason = _unsupported_reason(point, configuration, cluster, unsupported)
+        misfits = list(layout_obstacles(vars(configuration)))
+        obstacles = [*misfits, *cluster.obstacles(configuration), unsupported(configuration)]
+        if not configuration.batch_per_device and not configuration.own_program and not misfits:
+            obstacles.insert(0, f"global_batch {point['global_batch']} {_not_shared(configuration)}")
         entries.append(
             Entry(
                 configuration,
                 baseline,
-                reason,
+                all_reasons(obstacles) or None,
                 reference,
                 unstated=configuration.unstated,
                 is_extra=study.is_extra(point),
@@ -251,20 +254,6 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
             )
         )
     return _plan(study, cluster, entries)
-
-
-def _unsupported_reason(
-    point: Point,
-    configuration: Configuration,
-    cluster: PlannedCluster,
-    unsupported: Callable[[Configuration], str | None],
-) -> str | None:
-    """Return everything that keeps a configuration from running on a cluster, or None."""
-    misfits = [*layout_obstacles(vars(configuration))]
-    obstacles = [*misfits, *cluster.obstacles(configuration), unsupported(configuration)]
-    if not configuration.batch_per_device and not configuration.own_program and not misfits:
-        obstacles.insert(0, f"global_batch {point['global_batch']} {_not_shared(configuration)}")
-    return all_reasons(obstacles) or None
 
 
 def _not_shared(configuration: Configuration) -> str:

@@ -1,7 +1,7 @@
 """The plan of a study as text for the command line: what runs, against what, for how long, and what can't run."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from types import MappingProxyType
@@ -9,10 +9,9 @@ from types import MappingProxyType
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, duration, level, single_reasons
 from dlperf_study.study.batch_search import BatchSearch
-from dlperf_study.study.configuration import GLOBAL_BATCH, PARAMETERS, Configuration
+from dlperf_study.study.configuration import GLOBAL_BATCH, PARAMETERS
 from dlperf_study.study.grid import DENOMINATORS, Denominator
 from dlperf_study.study.job import BLOCKS
-from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.plan import Entry, Plan, varying
 
 #: A longer list is shortened to so many of its first and of its last rows.
@@ -85,21 +84,17 @@ def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
     count = sum(earlier_runs.done.values())
     if count == planned:
         return f"All {counted(planned, 'run')} are done." + (" Nothing is to do." if plan.precision is None else "")
-    left = counted(planned - count, "run")
-    return f"Done: {count} of {counted(planned, 'run')}. To do: {left}{_time_left(fitting, earlier_runs)}."
-
-
-def _time_left(entries: Sequence[Entry], earlier_runs: EarlierRuns) -> str:
-    """Return how long the runs that are to do take; those of a configuration without one as long as those of others."""
+    sentence = f"Done: {count} of {counted(planned, 'run')}. To do: {counted(planned - count, 'run')}"
     if not earlier_runs.run_seconds:
-        return ""
+        return f"{sentence}."
+    # A configuration without a run is taken to last as long as the others.
     mean = fmean(earlier_runs.run_seconds.values())
     seconds = 0.0
-    for entry in entries:
+    for entry in fitting:
         identity = entry.configuration.identity
-        left = entry.configuration.repeats - earlier_runs.done.get(identity, 0)
-        seconds += left * earlier_runs.run_seconds.get(identity, mean)
-    return f", about {duration(seconds)} if they take as long as those that are done"
+        runs_left = entry.configuration.repeats - earlier_runs.done.get(identity, 0)
+        seconds += runs_left * earlier_runs.run_seconds.get(identity, mean)
+    return f"{sentence}, about {duration(seconds)} if they take as long as those that are done."
 
 
 def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
@@ -120,7 +115,12 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
         is_begun = any(earlier_runs.done.values())
         lines.append(describe_reuse(plan, earlier_runs) if is_begun else _time(fitting, earlier_runs.run_seconds))
         if plan.precision is not None:
-            lines.append(_further_runs(plan))
+            looks = " or ".join(map(str, plan.rounds.looks))
+            budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
+            lines.append(
+                f"Measuring ends after {looks} rounds, as soon as all intervals are within "
+                f"± {100 * plan.precision:g} %{budget}."
+            )
         if plan.order == BLOCKS:
             lines.append("Runs are measured in blocks: ratios have neither an interval nor a verdict.")
     return "\n".join(lines)
@@ -138,29 +138,31 @@ def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
     headings = ["#", *factors, GLOBAL_BATCH.name, *kinds]
     is_whole = complete or len(entries) <= LONGEST_LIST
     listed = entries if is_whole else (*entries[:ENDS], *entries[-ENDS:])
-    rows = [_row(entry, factors, kinds, row_numbers) for entry in listed]
-    if any(earlier_runs.done.values()):
+    is_begun = any(earlier_runs.done.values())
+    if is_begun:
         headings.append("done")
-        rows = [(*row, _done_of(entry, earlier_runs)) for row, entry in zip(rows, listed, strict=True)]
-    notes = [*_common_levels(entries[0], [name for name in plan.factors if name not in factors])]
+    rows = []
+    for entry in listed:
+        identity, repeats = entry.configuration.identity, entry.configuration.repeats
+        global_batch = str(entry.configuration.global_batch or "–")
+        denominators = [_denominator(entry, kind, row_numbers) for kind in kinds]
+        row = [str(row_numbers[identity]), *_levels(entry, factors), global_batch, *denominators]
+        if is_begun:
+            fits = identity not in earlier_runs.not_fitting
+            row.append(f"{earlier_runs.done.get(identity, 0)} of {repeats}" if fits else "")
+        rows.append(row)
+    notes = []
+    if common := [name for name in plan.factors if name not in factors]:
+        levels = map(" ".join, zip(common, _levels(entries[0], common), strict=True))
+        notes.append(f"The same in all: {', '.join(levels)}.")
     if not is_whole:
-        rows.insert(ENDS, ("…",) * len(headings))
+        rows.insert(ENDS, ["…"] * len(headings))
         notes.append(f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them.")
-        notes += _missing_ratios(entries, kinds, row_numbers)
+        for kind in kinds:
+            if count := sum(entry.denominator(kind) not in row_numbers for entry in entries):
+                configurations = counted(count, "configuration")
+                notes.append(f"{configurations}: no {_COMPARED[kind]}, because the {kind} can't run here.")
     return "\n".join([text_table(headings, rows), *notes])
-
-
-def _common_levels(entry: Entry, factors: Sequence[str]) -> Iterator[str]:
-    """Yield the levels that all configurations that can run share with this one, if there are any."""
-    if factors:
-        levels = map(" ".join, zip(factors, _levels(entry, factors), strict=True))
-        yield f"The same in all: {', '.join(levels)}."
-
-
-def _done_of(entry: Entry, earlier_runs: EarlierRuns) -> str:
-    """Return how many runs of a configuration are done; nothing of one that does not fit in memory."""
-    identity, repeats = entry.configuration.identity, entry.configuration.repeats
-    return "" if identity in earlier_runs.not_fitting else f"{earlier_runs.done.get(identity, 0)} of {repeats}"
 
 
 def _row_numbers(plan: Plan) -> dict[str | None, int]:
@@ -172,22 +174,15 @@ def _row_numbers(plan: Plan) -> dict[str | None, int]:
     return row_numbers
 
 
-def _row(
-    entry: Entry, factors: Sequence[str], kinds: Sequence[Denominator], row_numbers: Mapping[str | None, int]
-) -> tuple[str, ...]:
-    configuration = entry.configuration
-    denominators = [_denominator(entry, kind, row_numbers) for kind in kinds]
-    row_number = str(row_numbers[configuration.identity])
-    return (row_number, *_levels(entry, factors), str(configuration.global_batch or "–"), *denominators)
-
-
 def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
-    return tuple(_level(name, entry.configuration.value_of(name)) for name in factors)
-
-
-def _level(name: str, value: Scalar) -> str:
-    parameter = PARAMETERS.get(name)
-    return parameter.default_name if parameter and parameter.is_named_default(value) else level(value)
+    levels = []
+    for name in factors:
+        value, parameter = entry.configuration.value_of(name), PARAMETERS.get(name)
+        if parameter and parameter.is_named_default(value):
+            levels.append(parameter.default_name)
+        else:
+            levels.append(level(value))
+    return tuple(levels)
 
 
 def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | None, int]) -> str:
@@ -196,16 +191,6 @@ def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | Non
     if identity == entry.configuration.identity:
         return "itself"
     return f"#{row_numbers[identity]}" if identity in row_numbers else f"can't run here: no {_COMPARED[kind]}"
-
-
-def _missing_ratios(
-    entries: Sequence[Entry], kinds: Sequence[Denominator], row_numbers: Mapping[str | None, int]
-) -> Iterator[str]:
-    """Yield how many configurations will have no ratio, which a list that is not complete does not show."""
-    for kind in kinds:
-        count = sum(entry.denominator(kind) not in row_numbers for entry in entries)
-        if count:
-            yield f"{counted(count, 'configuration')}: no {_COMPARED[kind]}, because the {kind} can't run here."
 
 
 def _unsupported(plan: Plan, complete: bool) -> str:
@@ -244,11 +229,7 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
             f"The runs of {len(timed)} of the {counted(len(entries), 'configuration')} take about {duration(seconds)}, "
             "as long as earlier ones took here; how long the others take is unknown."
         )
-    return _unknown_time([entry.configuration for entry in entries])
-
-
-def _unknown_time(configurations: Sequence[Configuration]) -> str:
-    """Return between which times runs take that nothing was measured of, and when it will be known."""
+    configurations = [entry.configuration for entry in entries]
     least = sum(each.measured_seconds * each.repeats for each in configurations)
     most = sum(each.timeout_seconds * each.repeats for each in configurations)
     limits = {each.timeout_seconds for each in configurations}
@@ -258,13 +239,4 @@ def _unknown_time(configurations: Sequence[Configuration]) -> str:
     return (
         f"How long the runs take is unknown, because none was measured here before: {bounds}. "
         "From its first run on, the study says how much time is left."
-    )
-
-
-def _further_runs(plan: Plan) -> str:
-    """Return when the intervals are compared with the target precision."""
-    budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
-    return (
-        f"Measuring ends after {' or '.join(map(str, plan.rounds.looks))} rounds, as soon as all intervals are within "
-        f"± {100 * (plan.precision or 0):g} %{budget}."
     )

@@ -93,7 +93,8 @@ class Program:
     @property
     def placeholders(self) -> tuple[str, ...]:
         """The names in its command, its environment and its amounts of work that a study or this package gives."""
-        templates = (self.command, *self.environment.values(), *self._expressions)
+        amounts = (getattr(self, name) for name in AMOUNTS)
+        templates = (self.command, *self.environment.values(), *amounts)
         names = dict.fromkeys(name for template in templates for name in placeholders_of(template))
         return tuple(name for name in names if not _AT_THE_START.fullmatch(name))
 
@@ -107,10 +108,6 @@ class Program:
     def settings(self) -> tuple[str, ...]:
         """The placeholders of which only a study can know the value."""
         return tuple(name for name in self.placeholders if name not in DERIVED_PLACEHOLDERS)
-
-    @property
-    def _expressions(self) -> tuple[str, ...]:
-        return tuple(getattr(self, name) for name in AMOUNTS)
 
     @property
     def data_links(self) -> dict[str, str]:
@@ -154,12 +151,12 @@ class Program:
             name = match[1]
             if name is None:
                 return _BRACES[match[0]]
-            return self._written(values[name]) if name in values else match[0]
+            if name not in values:
+                return match[0]
+            value = values[name]
+            return self.booleans[value] if isinstance(value, bool) else str(value)
 
         return _PLACEHOLDER.sub(written, text)
-
-    def _written(self, value: Scalar) -> str:
-        return self.booleans[value] if isinstance(value, bool) else str(value)
 
     def as_json(self) -> str:
         """Return what identifies it, and is kept next to its files."""
@@ -214,11 +211,6 @@ def evaluated(expression: str, values: Mapping[str, Scalar]) -> float:
         raise ValueError(str(error)) from None
 
 
-def _unknown(name: str) -> str:
-    """Return why arithmetic has no such name."""
-    return f"{name} is unknown" + (": batch_per_device is not given" if name == "global_batch" else "")
-
-
 def _value(node: ast.expr, values: Mapping[str, Scalar]) -> float:
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
@@ -226,7 +218,10 @@ def _value(node: ast.expr, values: Mapping[str, Scalar]) -> float:
         case ast.Name(id=name):
             value = values.get(name)
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ValueError(f"{name} is {value!r}, which is no number" if name in values else _unknown(name))
+                if name in values:
+                    raise ValueError(f"{name} is {value!r}, which is no number")
+                reason = ": batch_per_device is not given" if name == "global_batch" else ""
+                raise ValueError(f"{name} is unknown{reason}")
             return value
         case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATORS:
             result: float = _OPERATORS[type(operation)](_value(left, values), _value(right, values))

@@ -138,7 +138,14 @@ class Study:
 
         Raises StudyFileError for a duplicate point, a condition that matches none, and when none is left.
         """
-        all_points = self._different_points()
+        keys: dict[tuple[Scalar | None, ...], str] = {}
+        all_points: list[Point] = []
+        for key, point in self._all_points():
+            values = tuple(map(point.get, self.varied))
+            if values in keys:
+                raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
+            keys[values] = key
+            all_points.append(point)
         points = all_points
         for index, where in enumerate(self.exclude):
             # A point may match several.
@@ -174,19 +181,15 @@ class Study:
             return Configuration.from_mapping(values, self.source)
         values |= {"batch_per_device": self._batch_of_program(values, replicas), "program_digest": self.program.digest}
         configuration = Configuration.of_program(self.program.name, values, self.source)
-        self._check_amounts(self.program, configuration)
-        return configuration
-
-    def _check_amounts(self, program: Program, configuration: Configuration) -> None:
-        """Refuse a study that says how much work a step is, but not for this configuration."""
-        # A global batch that its devices can't share: it is unsupported, for that reason.
+        # A global batch that its devices can't share is unsupported, for that reason.
         if self.scaling == "strong" and not configuration.batch_per_device:
-            return
+            return configuration
         try:
             for name in AMOUNTS:
-                program.amount(name, configuration.program_values)
+                self.program.amount(name, configuration.program_values)
         except ValueError as error:
             raise self._error(str(error)) from None
+        return configuration
 
     def _batch_of_program(self, values: Point, replicas: int) -> int:
         """Return how many samples each device of a program has in a step; 0 if its study does not say it, or can't.
@@ -251,17 +254,6 @@ class Study:
         if denominator is None:
             raise self._error(f"{kind}: no rule's where matches {self._format(point)}")
         return denominator
-
-    def _different_points(self) -> list[Point]:
-        """Return every point; raises StudyFileError if two are the same."""
-        keys, points = dict[tuple[Scalar | None, ...], str](), []
-        for key, point in self._all_points():
-            values = tuple(map(point.get, self.varied))
-            if values in keys:
-                raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
-            keys[values] = key
-            points.append(point)
-        return points
 
     def _require_match(self, key: str, where: Levels, points: Sequence[Point]) -> None:
         """Refuse a condition that no point meets."""
