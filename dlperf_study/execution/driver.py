@@ -25,7 +25,6 @@ from dlperf_study.machines.supervision.locks import study_lock
 from dlperf_study.machines.supervision.processes import end_survivors
 from dlperf_study.programs.image_sets import decode_some, open_image_set
 from dlperf_study.programs.program_files import keep
-from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
 from dlperf_study.study.plan_description import EarlierRuns, describe_reuse
 
@@ -72,18 +71,14 @@ def run_study(
         _decode_images(plan, cluster)
         with study_lock(plan.study, cluster):
             if pending.executions:
-                _say_what_is_reused(plan, cluster, pending, say)
+                if any(pending.done.values()):
+                    earlier_runs = EarlierRuns(earlier_run_seconds(plan), pending.done, pending.out_of_memory)
+                    say(describe_reuse(plan, earlier_runs))
+                for sentence in not_counted(plan, cluster, pending.done):
+                    say(f"note: {sentence}")
             with Progress(pending.executions, say, watch) as progress:
                 _measure(plan, cluster, pending, further_round, result, progress, say)
     return result
-
-
-def _say_what_is_reused(plan: Plan, cluster: Cluster, pending: Pending, say: Say) -> None:
-    """Print how many runs are done and how many to do, and which runs of the study do not count."""
-    if any(pending.done.values()):
-        say(describe_reuse(plan, EarlierRuns(earlier_run_seconds(plan), pending.done, pending.out_of_memory)))
-    for sentence in not_counted(plan, cluster, pending.done):
-        say(f"note: {sentence}")
 
 
 def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
@@ -158,28 +153,25 @@ def _measure_all(
 ) -> None:
     """Measure the runs of these executions, and wait for the end of all."""
     for execution in executions:
-        while measurements.must_wait(execution.configuration):
+        configuration = execution.configuration
+        while measurements.must_wait(configuration):
             _follow(measurements, progress, result)
-        if execution.configuration.identity in result.out_of_memory:
+        reason = ""
+        if result.keeps_failing(configuration.identity):
+            reason = "failed twice for the same reason"
+        elif result.refusals.would_refuse(configuration):
+            reason = f"the nodes refused two configurations of {configuration.framework} for the same reason"
+        if configuration.identity in result.out_of_memory:
             progress.skip(execution)
-        elif reason := _reason_to_skip(execution.configuration, result):
+        elif reason:
             progress.skip(execution)
             message = f"{execution.run_names} not started: {reason}; the same command tries again"
-            progress.report(execution.configuration.identity, message)
+            progress.report(configuration.identity, message)
         else:
             progress.start(execution)
-            measurements.start(execution.configuration, execution.runs)
+            measurements.start(configuration, execution.runs)
     while measurements.running:
         _follow(measurements, progress, result)
-
-
-def _reason_to_skip(configuration: Configuration, result: StudyResult) -> str:
-    """Return why a configuration would fail as before, or nothing."""
-    if result.keeps_failing(configuration.identity):
-        return "failed twice for the same reason"
-    if result.refusals.would_refuse(configuration):
-        return f"the nodes refused two configurations of {configuration.framework} for the same reason"
-    return ""
 
 
 def _added_rounds(

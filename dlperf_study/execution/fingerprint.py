@@ -78,7 +78,13 @@ def differences(facts: Mapping[str, Any], run: RequestedRun) -> Iterator[str]:
         yield WITHOUT_PARTS
         return
     if then["code"] != now["code"]:
-        yield _changed_code(facts["code_modules"], run.code.modules)
+        modules_then, modules_now = facts["code_modules"], run.code.modules
+        names = {*modules_then, *modules_now}
+        changed = sorted(name for name in names if modules_then.get(name) != modules_now.get(name))
+        if changed:
+            yield f"code of {first_of(changed, MAX_MODULES)} changed"
+        else:
+            yield f"their measuring code has another name in {EQUIVALENT_CODE.name}"
     for key, label in VALUES.items():
         before, after = then.get(key, "none"), now.get(key, "none")
         if before != after:
@@ -87,14 +93,6 @@ def differences(facts: Mapping[str, Any], run: RequestedRun) -> Iterator[str]:
         yield f"{package} {before} then, {after} now"
     if then.get("program") != now.get("program"):
         yield "the command or a file of the program changed"
-
-
-def _changed_code(then: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Return which modules of the measuring code changed."""
-    names = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
-    if not names:
-        return f"their measuring code has another name in {EQUIVALENT_CODE.name}"
-    return f"code of {first_of(names, MAX_MODULES)} changed"
 
 
 def measuring_code(configuration: Configuration, cluster: Cluster) -> MeasuringCode:

@@ -155,12 +155,23 @@ def cpu_reason(cluster: Cluster, gpus: Sequence[str], framework_names: Collectio
 
 
 def gpu_obstacle(framework: Framework, cluster: Cluster, wanted: int) -> str:
-    """Return why a framework can't train on so many GPUs of a node, as far as this machine can tell; or nothing."""
+    """Return why a framework can't train on so many GPUs of a node, as far as this machine can tell; or nothing.
+
+    Which GPUs there are elsewhere, a run asks its nodes. But a build without CUDA would hold them for nothing.
+    """
+    name = framework.name
     if cluster.is_this_machine:
-        return gpu_obstacle_here(cluster, framework.name, wanted)
+        return gpu_obstacle_here(cluster, name, wanted)
     if launchers.load(cluster.launcher).uses_images:
         return ""
-    return _gpu_obstacle_of_build(cluster, framework.name)
+    question, python = gpu_question(name), cluster.python_for(name)
+    command = _node_with(python, cluster).command(*cluster.container, python, *question.arguments)
+    try:
+        support = GpuSupport.of(library_answer(command, os.environ))
+    except RunError:
+        # It may need libraries that only the nodes have.
+        return ""
+    return question.obstacle(support, wanted=0)
 
 
 def gpu_obstacle_here(cluster: Cluster, name: str, wanted: int = 1) -> str:
@@ -171,21 +182,6 @@ def gpu_obstacle_here(cluster: Cluster, name: str, wanted: int = 1) -> str:
     except RunError as error:
         return str(error)
     return question.obstacle(GpuSupport.of(answer), wanted)
-
-
-def _gpu_obstacle_of_build(cluster: Cluster, name: str) -> str:
-    """Return why the build of a framework's library can't train on any GPU, as far as a node without GPUs can tell.
-
-    Which GPUs there are elsewhere, a run asks its nodes. But a build without CUDA would hold them for nothing.
-    """
-    question, python = gpu_question(name), cluster.python_for(name)
-    command = _node_with(python, cluster).command(*cluster.container, python, *question.arguments)
-    try:
-        support = GpuSupport.of(library_answer(command, os.environ))
-    except RunError:
-        # It may need libraries that only the nodes have.
-        return ""
-    return question.obstacle(support, wanted=0)
 
 
 def compiler_obstacle_here(configuration: Configuration, cluster: Cluster) -> str:

@@ -233,16 +233,13 @@ class Measurements:
             if measurement.process is ended or measurement.is_late:
                 measurement.finish()
                 self.running.remove(measurement)
-                self._adapt_idle_wait(measurement.waited_in_vain)
+                # What keeps nodes busy for the whole study is not waited for before each of its runs.
+                if measurement.waited_in_vain:
+                    self._idle_wait_seconds /= 2
+                else:
+                    self._idle_wait_seconds = self._cluster.idle_wait_seconds
                 return measurement
         return None
-
-    def _adapt_idle_wait(self, was_in_vain: bool) -> None:
-        """Halve the wait for idle nodes after each run that waited in vain; allow all of it after any other.
-
-        What keeps nodes busy for the whole study is then not waited for before each of its runs.
-        """
-        self._idle_wait_seconds = self._idle_wait_seconds / 2 if was_in_vain else self._cluster.idle_wait_seconds
 
 
 def _ending(facts: dict[str, Any]) -> str:

@@ -95,7 +95,12 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
                 last_measured = max(last_measured, _round_position(state.facts))
     executions: list[PendingExecution] = []
     for planned in planned_executions(plan):
-        if runs := list(_runs_of(planned, missing[planned.configuration.identity])):
+        runs: list[RequestedRun] = []
+        for run in missing[planned.configuration.identity]:
+            # NCCL's report belongs to the first execution.
+            if run.repetition in planned.repetitions if run.is_measured else planned.is_first:
+                runs.append(run)
+        if runs:
             turn = _turn_now(planned, last_measured)
             runs_now = tuple(replace(run, turn=turn) for run in runs)
             executions.append(PendingExecution(planned.configuration, runs_now))
@@ -162,13 +167,6 @@ def added_round(
                 run_now = replace(run, turn=Turn(ROUNDS, round_number, position))
                 executions.append(PendingExecution(planned.configuration, (run_now,)))
     return executions
-
-
-def _runs_of(planned: PlannedExecution, missing: list[RequestedRun]) -> Iterator[RequestedRun]:
-    """Yield the missing runs that belong to an execution: NCCL's report to the first."""
-    for run in missing:
-        if run.repetition in planned.repetitions if run.is_measured else planned.is_first:
-            yield run
 
 
 def _round_position(facts: Mapping[str, Any] | None) -> RoundPosition:

@@ -49,17 +49,12 @@ def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cl
         if study.program:
             _require_log_format(study.program, study.source)
         cluster = cluster_for([study], cluster_name)
-        _require_packed_size(study, cluster)
+        launcher = launchers.load(cluster.launcher)
+        if study.program and launcher.most_archive_bytes is not None:
+            require_packed_size(study.program, study.source, launcher.most_archive_bytes, launcher.archive_remedy)
         return plan_study(study, cluster), cluster
     except StudyFileError as error:
         raise StudyFileError("\n".join([str(error), *_other_unknown_names(study_name, str(error))])) from error
-
-
-def _require_packed_size(study: Study, cluster: Cluster) -> None:
-    """Refuse a program with more files than the launcher of a cluster brings to its nodes."""
-    launcher = launchers.load(cluster.launcher)
-    if study.program and launcher.most_archive_bytes is not None:
-        require_packed_size(study.program, study.source, launcher.most_archive_bytes, launcher.archive_remedy)
 
 
 def _require_log_format(program: Program, source: str) -> None:

@@ -151,16 +151,14 @@ class Progress:
         duration.seconds += now - started
         duration.runs += runs
         self._display.advance(self._task, runs)
-        left = self._seconds_left()
+        # Where several go on at once, their sum passes faster than the clock.
+        left = 0.0
+        if self._seconds_done:
+            left = self._expected_seconds(self._left) * self.elapsed_seconds / self._seconds_done
         self.report(name, f"{summary} ({_clock(self.elapsed_seconds)} elapsed, about {_clock(left)} left)")
         turn = execution.runs[0].turn
         self._left_of_round[turn.round] -= 1
         self._watch(Situation(sum(self._left.values()), left, not self._left_of_round[turn.round]))
-
-    def _seconds_left(self) -> float:
-        """Return how long the rest takes: where several go on at once, their sum passes faster than the clock."""
-        seconds = self._expected_seconds(self._left)
-        return seconds * self.elapsed_seconds / self._seconds_done if self._seconds_done else 0.0
 
     @property
     def _runs_done(self) -> int:

@@ -39,7 +39,7 @@ from dlperf_study.programs.program_files import file_not_copied, kept_program, m
 from dlperf_study.programs.questions import described, passed_variables
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE, STRATEGIES
-from dlperf_study.study.job import Job, Outcome, Turn
+from dlperf_study.study.job import Outcome, Turn
 from dlperf_study.study.program import OWN_PROGRAM
 
 FAILURE_LOG_LINES = 5
@@ -75,15 +75,11 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
 
 
 def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[str]:
-    """Return what the unmeasured runs of a configuration are for."""
-    return [NCCL_REPORT] if exchanges_with_nccl(configuration, cluster) else []
-
-
-def exchanges_with_nccl(configuration: Configuration, cluster: Cluster) -> bool:
-    """Return whether the ranks of a configuration are several GPUs that average gradients among themselves."""
+    """Return what the unmeasured runs of a configuration are for: NCCL reports where GPUs average their gradients."""
     strategy = STRATEGIES.get(configuration.strategy)
     is_all_reduce = strategy is not None and strategy.exchange == ALL_REDUCE
-    return cluster.device == "gpu" and configuration.world_size > 1 and is_all_reduce
+    uses_nccl = cluster.device == "gpu" and configuration.world_size > 1 and is_all_reduce
+    return [NCCL_REPORT] if uses_nccl else []
 
 
 def states_of(runs: Sequence[RequestedRun]) -> list[RunState]:
@@ -240,7 +236,12 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
                 result = read_printed_steps(run, result, cluster.device)
             facts = record(run, result, driver_facts(cluster, run.configuration))
             if run.configuration.own_program and facts["outcome"] is not Outcome.COMPLETED:
-                facts["reason"] = _with_remedy(run, cluster, facts["reason"])
+                # It may have had not a file of its folder, or a module.
+                reason = facts["reason"]
+                program, _ = kept_program(run.paths.home.study, run.configuration.program_digest)
+                not_copied = file_not_copied(program, reason)
+                not_there = module_not_there(program, cluster.python_for(OWN_PROGRAM), reason)
+                facts["reason"] = "; ".join(filter(None, (reason, not_copied, not_there)))
             write(facts, run.paths)
             if result.interrupted:
                 raise KeyboardInterrupt
@@ -248,38 +249,26 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
                 return
 
 
-def _with_remedy(run: RequestedRun, cluster: Cluster, reason: str) -> str:
-    """Return why a run of a program failed, and what to do where it had not a file of its folder, or a module."""
-    program, _ = kept_program(run.paths.home.study, run.configuration.program_digest)
-    remedies = (file_not_copied(program, reason), module_not_there(program, cluster.python_for(OWN_PROGRAM), reason))
-    return "; ".join(filter(None, (reason, *remedies)))
-
-
-def _training_job(run: RequestedRun, cluster: Cluster) -> Job:
-    """Return the processes that train a network of this package."""
-    configuration = run.configuration
-    job = frameworks.load(configuration.framework).job(configuration, cluster)
-    if data_sources.load(configuration.data_source).produce:
-        job = add_producers(job, configuration)
-    folder = cluster.image_folder(configuration)
-    images = {FOLDER_VARIABLE: folder} if folder else {}
-    job = job.with_environment({**run.variables, **images, DRIVER_CODE_VARIABLE: driver_code_of(run.code.roots)})
-    job = described(job, configuration, folder)
-    return with_parts(job, StudyPaths.of(configuration.study)) if imports_parts_of_folders(run.code.roots) else job
-
-
 def _render(run: RequestedRun, cluster: Cluster) -> Submission:
     """Return what the launcher starts for a run; its processes get the identity of the measuring code."""
     configuration = run.configuration
+    travels = imports_parts_of_folders(run.code.roots)
     if configuration.own_program:
         job = CommandRun.of(configuration).job(cluster, run.code.digest, run.repetition)
     else:
-        job = _training_job(run, cluster)
+        job = frameworks.load(configuration.framework).job(configuration, cluster)
+        if data_sources.load(configuration.data_source).produce:
+            job = add_producers(job, configuration)
+        folder = cluster.image_folder(configuration)
+        images = {FOLDER_VARIABLE: folder} if folder else {}
+        job = job.with_environment({**run.variables, **images, DRIVER_CODE_VARIABLE: driver_code_of(run.code.roots)})
+        job = described(job, configuration, folder)
+        if travels:
+            job = with_parts(job, StudyPaths.of(configuration.study))
     submission = launchers.load(cluster.launcher).render(job, cluster, run.paths.folder)
     configuration_text = json.dumps(configuration.as_dict(), indent=1)
     files = {**submission.files, run.paths.configuration_file.name: configuration_text}
     # Nodes are compared before they get what travels with the run; its processes compare that too.
-    travels = imports_parts_of_folders(run.code.roots)
     roots = roots_without_folders(run.code.roots) if travels else run.code.roots
     submission = replace(submission, code=code_digest(roots), code_roots=roots)
     return replace(submission, fingerprint=run.fingerprint, files=files)

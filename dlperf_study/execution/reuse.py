@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.core.paths import RunPaths, StudyPaths
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.evidence.run_record import is_completed, read
 from dlperf_study.execution.fingerprint import differences
@@ -59,11 +59,16 @@ def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
         if replace(configuration, cluster=plan.cluster).identity in plan.by_identity:
             of_cluster = clusters.setdefault(configuration.cluster, _OtherRuns())
             of_cluster.count += len(records)
-            of_cluster.is_here = of_cluster.is_here or _is_same_machine(records[-1], cluster)
+            host = records[-1]["environment"]["hardware"].get("host")
+            is_here = cluster.is_this_machine and host == socket.gethostname()
+            of_cluster.is_here = of_cluster.is_here or is_here
         else:
             removed.append(len(records))
     for name, of_cluster in clusters.items():
-        yield _of_cluster(name, of_cluster, plan)
+        count, title = of_cluster.count, cluster_title(plan.cluster)
+        here = ", although both are this machine" if of_cluster.is_here else ""
+        sentence = f"{counted(count, 'run')} of cluster {cluster_title(name)} {_verb(count)} not count"
+        yield f"{sentence} on cluster {title}{here}; with --cluster {name} they do"
     if removed:
         count, configurations = sum(removed), counted(len(removed), "configuration")
         yield f"{counted(count, 'run')} {_verb(count)} not count, of {configurations} that this plan does not have"
@@ -72,43 +77,20 @@ def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
 def _other_configurations(plan: Plan) -> Iterator[tuple[Configuration, list[dict[str, Any]]]]:
     """Yield each measured configuration that is not in the plan, and no trial of it, with its completed runs."""
     for identity, runs in StudyPaths.of(plan.study).begun_runs().items():
-        if identity not in plan.by_identity and (records := _completed_records(runs)):
-            configuration = _configuration_of(records[0])
-            if configuration and not _is_trial(plan, configuration):
-                yield configuration, records
-
-
-def _of_cluster(name: str, runs: _OtherRuns, plan: Plan) -> str:
-    """Return how many runs are of another cluster, and with which option they count."""
-    here = ", although both are this machine" if runs.is_here else ""
-    sentence = f"{counted(runs.count, 'run')} of cluster {cluster_title(name)} {_verb(runs.count)} not count"
-    return f"{sentence} on cluster {cluster_title(plan.cluster)}{here}; with --cluster {name} they do"
+        if identity in plan.by_identity:
+            continue
+        records = [facts for facts in map(read, runs) if facts and is_completed(facts)]
+        if not records:
+            continue
+        try:
+            configuration = Configuration.from_mapping(records[0]["configuration"])
+        except StudyFileError:
+            # An earlier version wrote parameters that there are no more.
+            continue
+        trials = (trial(first, configuration.batch_per_device) for first in searched(plan).values())
+        if configuration.identity not in {each.identity for each in trials}:
+            yield configuration, records
 
 
 def _verb(count: int) -> str:
     return "does" if count == 1 else "do"
-
-
-def _completed_records(runs: list[RunPaths]) -> list[dict[str, Any]]:
-    records = [read(paths) for paths in runs]
-    return [facts for facts in records if facts and is_completed(facts)]
-
-
-def _configuration_of(facts: Mapping[str, Any]) -> Configuration | None:
-    """Return the configuration of a record; None where an earlier version wrote parameters that there are no more."""
-    try:
-        return Configuration.from_mapping(facts["configuration"])
-    except StudyFileError:
-        return None
-
-
-def _is_trial(plan: Plan, configuration: Configuration) -> bool:
-    """Return whether a configuration is the trial of a batch, which gives no number but the largest batch."""
-    trials = (trial(first, configuration.batch_per_device) for first in searched(plan).values())
-    return any(configuration.identity == each.identity for each in trials)
-
-
-def _is_same_machine(facts: Mapping[str, Any], cluster: Cluster) -> bool:
-    """Return whether a run of another cluster was measured on this machine, which is all of this cluster."""
-    host: str | None = facts["environment"]["hardware"].get("host")
-    return cluster.is_this_machine and host == socket.gethostname()
