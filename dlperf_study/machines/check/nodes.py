@@ -135,7 +135,12 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
     """Yield what one node has and what is missing there."""
     yield ok(f"{name}: reached", f"{facts['hardware']['host']}, {facts['hardware']['cpu_model']}")
     yield _devices(cluster, f"{name}: devices", facts["hardware"])
-    yield from _link(cluster, f"{name}: link", facts["hardware"])
+    links = facts["hardware"].get("gpu_links") if cluster.device == "gpu" else ""
+    measured_link = facts["hardware"].get("network") if cluster.nodes > 1 else links
+    if contradiction := next(link_contradictions(cluster.link, cluster.nodes, facts["hardware"]), ""):
+        yield missing(f"{name}: link", contradiction, "correct link in the cluster file: captions have it")
+    elif measured_link:
+        yield ok(f"{name}: link", measured_link)
     busy = f"{facts['busy_cores']:.1f} cores busy"
     if facts["busy_cores"] <= cluster.idle_max_busy_cores:
         yield ok(f"{name}: idle", busy)
@@ -211,16 +216,6 @@ def _devices(cluster: Cluster, subject: str, hardware: Facts) -> CheckResult:
     if cluster.why_not_gpu:
         return note(subject, detail, cluster.why_not_gpu)
     return ok(subject, detail)
-
-
-def _link(cluster: Cluster, subject: str, hardware: Facts) -> Iterator[CheckResult]:
-    """Yield whether the link of the cluster file can be the one that the node reports, where it reports one."""
-    on_gpu = cluster.device == "gpu"
-    measured = hardware.get("network") if cluster.nodes > 1 else hardware.get("gpu_links") if on_gpu else ""
-    if contradiction := next(link_contradictions(cluster.link, cluster.nodes, hardware), ""):
-        yield missing(subject, contradiction, "correct link in the cluster file: captions have it")
-    elif measured:
-        yield ok(subject, measured)
 
 
 def _enough(subject: str, label: str, available_bytes: float, min_bytes: float) -> CheckResult:

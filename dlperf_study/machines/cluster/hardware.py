@@ -62,7 +62,15 @@ def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
     gpus = [Gpu(*row) for row in rows if len(row) == 5]
     if allowed is None:
         return gpus
-    devices = gpus + list(_mig_devices(gpus, command)) if "MIG-" in allowed else gpus
+    devices = list(gpus)
+    # nvidia-smi lists MIG devices, each after its GPU.
+    listed = command_output(command, "-L").splitlines() if "MIG-" in allowed else []
+    parent = None
+    for line in listed:
+        if match := _GPU_LINE.match(line):
+            parent = _find(match["uuid"], gpus)
+        if parent and (match := _MIG_LINE.match(line)):
+            devices.append(Gpu("", match["uuid"], f"{parent.name} MIG {match['profile']}", parent.driver, ""))
     usable = []
     for identifier in devices_in(allowed):
         device = _find(identifier, devices)
@@ -116,16 +124,6 @@ def _find(identifier: str, devices: list[Gpu]) -> Gpu | None:
     )
 
 
-def _mig_devices(gpus: list[Gpu], command: str) -> Iterator[Gpu]:
-    """Yield the MIG devices of these GPUs; nvidia-smi lists each after its GPU."""
-    parent = None
-    for line in command_output(command, "-L").splitlines():
-        if match := _GPU_LINE.match(line):
-            parent = _find(match["uuid"], gpus)
-        if parent and (match := _MIG_LINE.match(line)):
-            yield Gpu("", match["uuid"], f"{parent.name} MIG {match['profile']}", parent.driver, "")
-
-
 def command_output(*argv: str) -> str:
     """Return what a command prints, or "" when it can't be run, fails, or takes too long."""
     try:
@@ -154,8 +152,17 @@ def network(classes: Path = SYSTEM_CLASSES) -> str:
     As ``eth0 10 Gbit/s; mlx5_0 port 1 200 Gbit/s``.
     Interfaces without a card, as in a container, have rates that mean nothing; a virtual card may have none.
     """
-    rates = {name: rate for name, rate in (*_ethernet_rates(classes), *_infiniband_rates(classes)) if rate > 0}
-    return "; ".join(f"{name} {rate:g} Gbit/s" for name, rate in rates.items())
+    rates: dict[str, float] = {}
+    for interface in sorted(classes.glob("net/*")):
+        if (interface / "device").exists() or (interface / "bonding").exists():
+            # The kernel has no rate of a card without a cable.
+            with suppress(OSError, ValueError):
+                rates[interface.name] = int((interface / "speed").read_text()) / 1000
+    for port in sorted(classes.glob("infiniband/*/ports/*")):
+        with suppress(OSError):
+            if "ACTIVE" in (port / "state").read_text():
+                rates[f"{port.parents[1].name} port {port.name}"] = _fastest((port / "rate").read_text())
+    return "; ".join(f"{name} {rate:g} Gbit/s" for name, rate in rates.items() if rate > 0)
 
 
 def link_contradictions(link: str, nodes: int, hardware: Mapping[str, Any]) -> Iterator[str]:
@@ -165,21 +172,6 @@ def link_contradictions(link: str, nodes: int, hardware: Mapping[str, Any]) -> I
         yield f"its GPUs are connected by {gpu_links}, but the cluster file says link: {link}"
     if nodes > 1 and rates and _fastest(link) > _fastest(rates):
         yield f"its network is {rates}, but the cluster file says link: {link}"
-
-
-def _ethernet_rates(classes: Path) -> Iterator[tuple[str, float]]:
-    for interface in sorted(classes.glob("net/*")):
-        if (interface / "device").exists() or (interface / "bonding").exists():
-            # The kernel has no rate of a card without a cable.
-            with suppress(OSError, ValueError):
-                yield interface.name, int((interface / "speed").read_text()) / 1000
-
-
-def _infiniband_rates(classes: Path) -> Iterator[tuple[str, float]]:
-    for port in sorted(classes.glob("infiniband/*/ports/*")):
-        with suppress(OSError):
-            if "ACTIVE" in (port / "state").read_text():
-                yield f"{port.parents[1].name} port {port.name}", _fastest((port / "rate").read_text())
 
 
 def _fastest(text: str) -> float:

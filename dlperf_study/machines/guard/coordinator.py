@@ -7,7 +7,7 @@ then every guard receives the commands to start. The first failure ends the run 
 import os
 import random
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from dlperf_study.machines.guard.guards import Guards, NodeTimeout, RunFailed
 from dlperf_study.machines.guard.installed_packages import version_mismatch
 from dlperf_study.machines.guard.messages import Message
 from dlperf_study.machines.guard.run_folder import begin, encoded, keep_rank_output, unpack, write_waiting
-from dlperf_study.machines.guard.submission import Command, Execute, Node, Submission, fill
+from dlperf_study.machines.guard.submission import Execute, Node, Submission, fill
 from dlperf_study.machines.supervision.processes import new_mark
 from dlperf_study.study.environment_variables import WITHHELD
 from dlperf_study.study.gpu_support import GpuSupport
@@ -48,10 +48,6 @@ class ConductedRun:
     def titles_of(self, node_indices: Iterable[int]) -> str:
         """Return what messages call some nodes."""
         return ", ".join(self.nodes[index].title for index in node_indices)
-
-    def commands_on(self, node_index: int) -> list[Command]:
-        """Return the commands of one node."""
-        return [command for command in self.submission.commands if command.node == node_index]
 
     @property
     def addresses(self) -> dict[int, str]:
@@ -111,8 +107,8 @@ def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
     }
     requests = {}
     for index in run.ready:
-        commands = [asdict(command.filled(values)) for command in run.commands_on(index)]
-        requests[index] = common | {"node": index, "commands": commands}
+        commands = [command.filled(values) for command in run.submission.commands if command.node == index]
+        requests[index] = common | {"node": index, "commands": list(map(asdict, commands))}
     return requests
 
 
@@ -242,20 +238,14 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     reports = [run.ready[index] for index in sorted(run.ready)]
     if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission):
         raise RunFailed(Outcome.FAILED, mismatch)
-    if contradiction := next(_contradictions(run), ""):
-        raise RunFailed(Outcome.FAILED, contradiction)
-
-
-def _contradictions(run: ConductedRun) -> Iterator[str]:
-    """Yield what the nodes measured of themselves and the cluster file says otherwise."""
-    submission = run.submission
     for index, report in run.ready.items():
         for contradiction in link_contradictions(submission.link, submission.nodes, report["hardware"]):
-            yield f"{run.nodes[index].title}: {contradiction}"
+            raise RunFailed(Outcome.FAILED, f"{run.nodes[index].title}: {contradiction}")
     if submission.gpus_per_node and submission.gpu_question:
         supports = {run.nodes[index].title: GpuSupport.of(report["gpu_support"]) for index, report in run.ready.items()}
         wanted, device_name = submission.gpus_per_node, submission.device_name
-        yield from submission.gpu_question.contradictions(supports, wanted, device_name)
+        for contradiction in submission.gpu_question.contradictions(supports, wanted, device_name):
+            raise RunFailed(Outcome.FAILED, contradiction)
 
 
 def _result(

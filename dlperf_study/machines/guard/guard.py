@@ -112,7 +112,10 @@ class _Guard:
             raise RunError(f"program.data: {', '.join(missing)} is not on {socket.gethostname()}")
         remove_abandoned_groups()
         load = wait_until_idle(
-            request["idle_max_busy_cores"], request["idle_wait_seconds"], self._coordinator.check, self._report_waiting
+            request["idle_max_busy_cores"],
+            request["idle_wait_seconds"],
+            check=self._coordinator.check,
+            report=lambda busy_processes: self._coordinator.send("waiting", busy_processes=busy_processes),
         )
         self._variables = variables = PassedVariables.of(request["variables"])
         self._environment = variables.passed(os.environ, request["pass_environment"]) | request["environment"]
@@ -142,9 +145,6 @@ class _Guard:
             return None
         environment = self._environment | {VISIBLE_DEVICES: devices}
         return gpu_answer(request["python"], GpuQuestion.of(request["gpu_question"]), environment)
-
-    def _report_waiting(self, busy_processes: str) -> None:
-        self._coordinator.send("waiting", busy_processes=busy_processes)
 
     def start(self, request: Message) -> None:
         """Start the commands of this node."""
@@ -229,8 +229,16 @@ class _Guard:
         # What another node starts here, as horovodrun does by ssh, is no child of this process, and so not known.
         busy = self._meter.busy_cores() if self._meter and self._started else None
         kills = self._meter.out_of_memory_kills() if self._meter else 0
-        self._end_telemetry()
-        self._redact_logs()
+        # If the run began here. Without its telemetry it counts, and a reader is told.
+        if self._telemetry and self._request:
+            paths, node = RunPaths(Path(self._request["folder"])), self._request["node"]
+            with suppress(OSError):
+                self._telemetry.close(paths.telemetry(node), node)
+        # What a user's program printed may have secrets, which nobody else replaces if the driver is gone.
+        if self._request.get("archive"):
+            for log in self._logs:
+                with suppress(OSError):
+                    self._variables.redact_file(log, self._environment)
         files = ""
         if node_folder := self._request.get("node_folder"):
             folder = Path(self._request["folder"])
@@ -238,20 +246,6 @@ class _Guard:
             files = pack(folder)
             shutil.rmtree(node_folder)
         self._coordinator.send("report", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
-
-    def _redact_logs(self) -> None:
-        """Replace what may be a secret in what a user's program printed: nobody else does if the driver is gone."""
-        if self._request.get("archive"):
-            for log in self._logs:
-                with suppress(OSError):
-                    self._variables.redact_file(log, self._environment)
-
-    def _end_telemetry(self) -> None:
-        """Write what was sampled, if the run began here; without it the run counts, and a reader is told."""
-        if self._telemetry and self._request:
-            paths = RunPaths(Path(self._request["folder"]))
-            with suppress(OSError):
-                self._telemetry.close(paths.telemetry(self._request["node"]), self._request["node"])
 
 
 def _create_node_folder(folder: Path) -> None:

@@ -108,7 +108,10 @@ def _seconds_of_others() -> float | None:
     except (OSError, ValueError):
         return None
     kernel = kernel_seconds(process_times())
-    return None if kernel is None else used - kernel - _children_seconds()
+    if kernel is None:
+        return None
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return used - kernel - sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _cpu_seconds_of_processes() -> dict[psutil.Process, float]:
@@ -119,12 +122,6 @@ def _cpu_seconds_of_processes() -> dict[psutil.Process, float]:
             times = process.cpu_times()
             used[process] = times.user + times.system
     return used
-
-
-def _children_seconds() -> float:
-    """Return the CPU seconds of this process and of its children."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def out_of_memory_kills() -> int:

@@ -33,17 +33,13 @@ def begin(submission: Submission) -> None:
         interrupted.parent.mkdir(parents=True, exist_ok=True)
         run.folder.rename(interrupted)
         if submission.archive:
-            _redact_interrupted(interrupted, submission)
+            # All processes of that attempt were killed at once: what they printed may still have secrets.
+            passed = submission.variables.passed(os.environ, submission.pass_environment)
+            for log in interrupted.glob("*.log"):
+                submission.variables.redact_file(log, passed)
     run.folder.mkdir(parents=True, exist_ok=True)
     write_files(run.folder, submission.files)
     run.submission_file.write_text(submission.as_json())
-
-
-def _redact_interrupted(folder: Path, submission: Submission) -> None:
-    """Replace what may be a secret in what an attempt printed of which all processes were killed at once."""
-    passed = submission.variables.passed(os.environ, submission.pass_environment)
-    for log in folder.glob("*.log"):
-        submission.variables.redact_file(log, passed)
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:

@@ -106,24 +106,18 @@ def end_marked(variable: str, value: str) -> list[str]:
 
 
 def end_children() -> list[str]:
-    """End all processes below this one, until none is left; return ``pid: program`` of each."""
-    ended: list[str] = []
-    while pids := [child.pid for child in psutil.Process().children() if _is_alive(child)]:
-        ended += end_with_descendants(pids)
-    return ended
-
-
-def end_with_descendants(pids: Iterable[int]) -> list[str]:
-    """End processes and all below them, whatever their environment holds; return ``pid: program`` of each.
+    """End all processes below this one, until none is left; return ``pid: program`` of each.
 
     A process that is just starting a program has no environment that can be read, so its mark would not be found.
     """
-    processes: dict[int, psutil.Process] = {}
-    for pid in pids:
-        with suppress(psutil.NoSuchProcess):
-            process = psutil.Process(pid)
-            processes |= {each.pid: each for each in (process, *process.children(recursive=True))}
-    return end(processes.values())
+    ended: list[str] = []
+    while children := [child for child in psutil.Process().children() if _is_alive(child)]:
+        processes: dict[int, psutil.Process] = {}
+        for child in children:
+            with suppress(psutil.NoSuchProcess):
+                processes |= {each.pid: each for each in (child, *child.children(recursive=True))}
+        ended += end(processes.values())
+    return ended
 
 
 def end(processes: Iterable[psutil.Process]) -> list[str]:
