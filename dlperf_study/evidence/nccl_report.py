@@ -65,6 +65,7 @@ def nccl_report(logs: Iterable[str]) -> NcclReport:
     network = _first(_NETWORK, lines)
     rings = [match for match in map(_RING.fullmatch, lines) if match]
     orders = dict.fromkeys(" ".join(match[2].split()) for match in rings)
+    paths = {match[1] for match in map(_RING_PATTERN.fullmatch, lines) if match and match[1] in PATHS}
     return NcclReport(
         version=_first(_VERSION, lines),
         network=network,
@@ -73,7 +74,7 @@ def nccl_report(logs: Iterable[str]) -> NcclReport:
         rings=tuple(orders),
         trees=len(_trees(lines)),
         connections=_connections(lines),
-        path=_slowest_path(lines),
+        path=max(paths, key=PATHS.index, default=""),
     )
 
 
@@ -118,18 +119,9 @@ def _connections(lines: Iterable[str]) -> dict[str, int]:
     pairs: dict[str, set[tuple[str, str]]] = {}
     for match in map(_CONNECTION.fullmatch, lines):
         if match:
-            pairs.setdefault(_transport(match["via"]), set()).add((match["source"], match["target"]))
+            kind, *details = match["via"].split("/")
+            if kind == "NET":
+                # Without the number of the card: NET/IB/GDRDMA.
+                kind = "/".join([kind, *(detail for detail in details if not detail.isdecimal())])
+            pairs.setdefault(kind, set()).add((match["source"], match["target"]))
     return {transport: len(pairs[transport]) for transport in sorted(pairs)}
-
-
-def _transport(via: str) -> str:
-    """Return a transport without its card's number and how it reaches memory: ``NET/IB/GDRDMA``, ``P2P``, ``SHM``."""
-    kind, *details = via.split("/")
-    if kind != "NET":
-        return kind
-    return "/".join([kind, *(detail for detail in details if not detail.isdecimal())])
-
-
-def _slowest_path(lines: Iterable[str]) -> str:
-    paths = {match[1] for match in map(_RING_PATTERN.fullmatch, lines) if match and match[1] in PATHS}
-    return max(paths, key=PATHS.index, default="")

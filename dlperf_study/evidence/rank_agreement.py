@@ -67,16 +67,20 @@ def contradiction(
         _check_rank_logs(logs, paths, configuration)
     except EvidenceError as error:
         return str(error)
-    contradictions = chain(
+    contradictions = [
         _contradictory_number_formats(logs, configuration),
         _contradictory_tuning(logs, configuration),
         _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
         _contradictory_exchange(logs[0].facts, configuration),
         contradictory_times(logs, facts["seconds"]),
-        () if logs[0].is_of_program else _different_models(logs, configuration),
-        _infinite_losses(logs),
-    )
-    return next((f"{paths.folder}: {message}" for message in contradictions), "")
+    ]
+    if not logs[0].is_of_program:
+        # The ranks must have trained one model.
+        contradictions.append(different_beginnings(logs))
+        contradictions.append(contradictory_parameters(logs, configuration.layout))
+        contradictions.append(different_losses(logs, configuration))
+    contradictions.append(_infinite_losses(logs))
+    return next((f"{paths.folder}: {message}" for message in chain.from_iterable(contradictions)), "")
 
 
 def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Configuration) -> None:
@@ -95,7 +99,7 @@ def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Co
 
 
 def _check_windows(logs: Sequence[RankLog], source: str) -> None:
-    """Check that all ranks measured the same windows, and agreed on their steps."""
+    """Check that all ranks measured the same windows, agreed on their steps, and counted what they trained, or none."""
     if len({tuple(log.windows) for log in logs}) > 1:
         raise EvidenceError(f"{source}: the ranks measured different windows")
     for name in logs[0].windows:
@@ -103,18 +107,13 @@ def _check_windows(logs: Sequence[RankLog], source: str) -> None:
         if len({(window.steps, window.ended_by) for window in windows}) > 1:
             steps = ", ".join(f"{window.steps} {window.ended_by or ''}".strip() for window in windows)
             raise EvidenceError(f"{source}: the ranks did not agree on the steps of window {name} ({steps})")
-        _check_counts(logs, name, source)
-
-
-def _check_counts(logs: Sequence[RankLog], window: str, source: str) -> None:
-    """Check that all ranks counted what they trained in a window, or none did."""
-    for unit in ("samples", "tokens"):
-        counting = [log.rank for log in logs if getattr(log.windows[window], unit) is not None]
-        without = [log.rank for log in logs if log.rank not in counting]
-        if counting and without:
-            raise EvidenceError(
-                f"{source}: rank {counting[0]} counted the {unit} of window {window}, rank {without[0]} did not"
-            )
+        for unit in ("samples", "tokens"):
+            counting = [log.rank for log in logs if getattr(log.windows[name], unit) is not None]
+            without = [log.rank for log in logs if log.rank not in counting]
+            if counting and without:
+                raise EvidenceError(
+                    f"{source}: rank {counting[0]} counted the {unit} of window {name}, rank {without[0]} did not"
+                )
 
 
 def _check_rank_log(log: RankLog, rank: int, configuration: Configuration, source: str) -> None:
@@ -234,13 +233,6 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
         yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {most}"
 
 
-def _different_models(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
-    """Yield how the ranks did not train one model."""
-    yield from different_beginnings(logs)
-    yield from contradictory_parameters(logs, configuration.layout)
-    yield from different_losses(logs, configuration)
-
-
 def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
     """Yield what may be wrong with a run of a user's program, which may train in ways that nobody else knows."""
     if not logs or not logs[0].is_of_program:
@@ -253,15 +245,12 @@ def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
     else:
         yield Diagnostic(PROGRAM, "that parameters changed was not checked: its program does not measure them")
     has_one_log = len(logs) == 1 and logs[0].facts["world_size"] > 1
-    if has_one_log or (len(logs) > 1 and not _are_compared(logs)):
+    are_compared = all("parameter_checksum" in log.end and not log.facts.get("sharded") for log in logs)
+    if has_one_log or (len(logs) > 1 and not are_compared):
         yield Diagnostic(PROGRAM, "the parameters of its ranks were not compared")
     for obstacle in dict.fromkeys(log.end.get("computation_obstacle") for log in logs):
         if obstacle:
             yield Diagnostic("computation_seconds", f"no step without exchange was measured: {obstacle}", Severity.NOTE)
-
-
-def _are_compared(logs: Sequence[RankLog]) -> bool:
-    return all("parameter_checksum" in log.end and not log.facts.get("sharded") for log in logs)
 
 
 def _infinite_losses(logs: Sequence[RankLog]) -> Iterator[str]:

@@ -120,18 +120,8 @@ def read_rank_log(path: Path) -> RankLog:
         EvidenceError: the log is missing, truncated, or contradicts itself.
 
     """
-    return _rank_log(lines_of_log(path, first=("rank",), repeated="window", why_unended=_explain_incomplete), str(path))
-
-
-def _explain_incomplete(last_line: dict[str, Any]) -> str:
-    """Return how a program ended before the last requested step, if this is what the last line of its log says."""
-    if last_line.get("kind") != INCOMPLETE:
-        return ""
-    line = record_of(_INCOMPLETE_LINE, last_line, INCOMPLETE)
-    return f"the program took {line['steps']} of {line['requested']} steps ({line['reason']})"
-
-
-def _rank_log(lines: list[dict[str, Any]], source: str) -> RankLog:
+    source = str(path)
+    lines = lines_of_log(path, first=("rank",), repeated="window", why_unended=_explain_incomplete)
     first, *window_lines, last = lines
     is_of_worker = first.get("recorded_by", RecordedBy.WORKER) == RecordedBy.WORKER
     first_source, last_source = f"{source}: line 1", f"{source}: line {len(lines)}"
@@ -155,6 +145,14 @@ def _rank_log(lines: list[dict[str, Any]], source: str) -> RankLog:
         if window.name.startswith(EXCHANGE):
             _check_bytes(window, facts, source)
     return RankLog(facts["rank"], facts, windows, end)
+
+
+def _explain_incomplete(last_line: dict[str, Any]) -> str:
+    """Return how a program ended before the last requested step, if this is what the last line of its log says."""
+    if last_line.get("kind") != INCOMPLETE:
+        return ""
+    line = record_of(_INCOMPLETE_LINE, last_line, INCOMPLETE)
+    return f"the program took {line['steps']} of {line['requested']} steps ({line['reason']})"
 
 
 def _check_input(window_lines: Sequence[Mapping[str, Any]], source: str) -> None:

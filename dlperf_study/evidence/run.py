@@ -71,11 +71,7 @@ def read_run(paths: RunPaths) -> Run:
         EvidenceError: ``run.json`` is missing, unreadable, or belongs to a different run.
 
     """
-    return _add_telemetry(run_of(run_facts(paths.run_file), paths), paths)
-
-
-def _add_telemetry(run: Run, paths: RunPaths) -> Run:
-    """Return the run with the telemetry of its nodes, and a diagnostic for each file that can't be read."""
+    run = run_of(run_facts(paths.run_file), paths)
     telemetry, diagnostics = [], list(run.diagnostics)
     for node in range(len(run.facts["nodes"])):
         path = paths.telemetry(node)
@@ -149,18 +145,13 @@ def run_facts(path: Path) -> RunRecord:
     content = object_of(text_of(path), source)
     facts = record_of(RUN_RECORD, content, source)
     check_digest(content, source)
-    _check_turn(facts, source)
-    if facts["started"] is None and facts["outcome"] is Outcome.COMPLETED:
-        raise EvidenceError(f"{source}: started is null, but the run completed")
-    return facts
-
-
-def _check_turn(facts: RunRecord, source: str) -> None:
-    """Refuse a round without a position, a position without a round, and both in an order other than rounds."""
     order, round_number, position = facts["order"], facts["round"], facts["position"]
     is_in_round, has_position = round_number is not None, position is not None
     if is_in_round != has_position or (is_in_round and order != ROUNDS):
         raise EvidenceError(f"{source}: order is {order!r}, but round is {round_number} and position {position}")
+    if facts["started"] is None and facts["outcome"] is Outcome.COMPLETED:
+        raise EvidenceError(f"{source}: started is null, but the run completed")
+    return facts
 
 
 @dataclass(frozen=True)

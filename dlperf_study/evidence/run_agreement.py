@@ -186,7 +186,7 @@ def contradictory_times(logs: Sequence[RankLog], seconds: float | None) -> Itera
         for earlier, later in pairwise(windows):
             if _position(earlier) > _position(later):
                 yield f"rank {log.rank} has window {later.name} after {earlier.name}, before which it is measured"
-            if _end_ns(earlier) > _begin_ns(later):
+            if later.begin_ns is not None and _end_ns(earlier) > later.begin_ns:
                 yield f"window {later.name} of rank {log.rank} begins before window {earlier.name} ends"
         yield from _outside(log, windows, seconds)
 
@@ -214,10 +214,6 @@ def _position(window: Window) -> tuple[int, float]:
         is_of_bytes = window.name == EXCHANGE or window.name.removeprefix(part_of_exchange("")).isdigit()
         return ORDER.index(EXCHANGE), (window.bytes or 0) if is_of_bytes else 0
     return (ORDER.index(window.name) if window.name in ORDER else len(ORDER)), 0
-
-
-def _begin_ns(window: Window) -> float:
-    return float("inf") if window.begin_ns is None else window.begin_ns
 
 
 def _end_ns(window: Window) -> float:

@@ -112,7 +112,8 @@ def record(requested: RequestedRun, result: JobResult, driver: DriverFacts) -> d
     configuration, paths = requested.configuration, requested.paths
     logs, problem = complete_logs(paths, configuration.world_size)
     if driver.program:
-        redact_logs(paths, driver)
+        for log in paths.process_logs:
+            driver.variables.redact_file(log, driver.passed)
     tails = last_log_lines(paths)
     facts = _facts(requested, result, driver, logs)
     if result.outcome is not Outcome.COMPLETED:
@@ -144,12 +145,6 @@ def _problem_of_logs(requested: RequestedRun, logs: Sequence[RankLog], problem: 
         return f"{paths.folder}: no steps were recorded by {', '.join(f'rank {rank}' for rank in silent)} of {size}"
     remedy = "call Recorder.step in the program, or let program.steps be the format of its log"
     return f"{paths.folder}: no rank recorded a step; {remedy}"
-
-
-def redact_logs(paths: RunPaths, driver: DriverFacts) -> None:
-    """Replace the values of variables that may be secrets in what a user's program printed."""
-    for log in paths.process_logs:
-        driver.variables.redact_file(log, driver.passed)
 
 
 def _future_start(result: JobResult) -> str:

@@ -1,9 +1,8 @@
 """What the guard of one node sampled during a run, read as ``docs/evidence.md`` describes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -43,10 +42,7 @@ def read_telemetry(path: Path) -> NodeTelemetry:
         EvidenceError: the file is missing, truncated, or contradicts itself.
 
     """
-    return _telemetry(lines_of_log(path, first=("telemetry", "before"), repeated="sample"), str(path))
-
-
-def _telemetry(lines: Sequence[dict[str, Any]], source: str) -> NodeTelemetry:
+    source, lines = str(path), lines_of_log(path, first=("telemetry", "before"), repeated="sample")
     first, *sample_lines, last = lines
     facts = record_of(_FIRST, first, f"{source}: line 1")
     end = record_of(_LAST, last, f"{source}: line {len(lines)}")
