@@ -10,15 +10,9 @@ import numpy as np
 from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
+from dlperf_study.evidence import run_agreement
 from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING, WARMUP
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
-from dlperf_study.evidence.run_agreement import (
-    check_record,
-    contradictory_parameters,
-    contradictory_times,
-    different_beginnings,
-    different_losses,
-)
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ELEMENT_BYTES, NO_EXCHANGE, STRATEGIES, UNKNOWN_EXCHANGE
 from dlperf_study.study.layout import Layout
@@ -63,7 +57,7 @@ def contradiction(
     in order of rank; ``facts`` is the record.
     """
     try:
-        check_record(logs, facts, configuration, paths)
+        run_agreement.check_record(logs, facts, configuration, paths)
         _check_rank_logs(logs, paths, configuration)
     except EvidenceError as error:
         return str(error)
@@ -72,13 +66,13 @@ def contradiction(
         _contradictory_tuning(logs, configuration),
         _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
         _contradictory_exchange(logs[0].facts, configuration),
-        contradictory_times(logs, facts["seconds"]),
+        run_agreement.contradictory_times(logs, facts["seconds"]),
     ]
     if not logs[0].is_of_program:
         # The ranks must have trained one model.
-        contradictions.append(different_beginnings(logs))
-        contradictions.append(contradictory_parameters(logs, configuration.layout))
-        contradictions.append(different_losses(logs, configuration))
+        contradictions.append(run_agreement.different_beginnings(logs))
+        contradictions.append(run_agreement.contradictory_parameters(logs, configuration.layout))
+        contradictions.append(run_agreement.different_losses(logs, configuration))
     contradictions.append(_infinite_losses(logs))
     return next((f"{paths.folder}: {message}" for message in chain.from_iterable(contradictions)), "")
 
@@ -240,7 +234,7 @@ def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
     if all("parameter_checksum" in log.end for log in logs):
         is_sharded = any(log.facts.get("sharded") for log in logs)
         compared = logs[:1] if is_sharded else logs
-        for message in contradictory_parameters(compared, Layout(data=len(compared))):
+        for message in run_agreement.contradictory_parameters(compared, Layout(data=len(compared))):
             yield Diagnostic(PROGRAM, message, Severity.ERROR)
     else:
         yield Diagnostic(PROGRAM, "that parameters changed was not checked: its program does not measure them")

@@ -17,15 +17,7 @@ import numpy as np
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.evidence.lines import (
-    COMPUTATION_AFTER,
-    COMPUTATION_BEFORE,
-    EXCHANGE,
-    INPUT,
-    TRAINING,
-    WARMUP,
-    part_of_exchange,
-)
+from dlperf_study.evidence import lines
 from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, NANO, RankLog, Window
 from dlperf_study.evidence.run_file import DIGEST
 from dlperf_study.study.configuration import Configuration
@@ -45,7 +37,7 @@ CLOCKS_APART = timedelta(minutes=1)
 #: What no processor does, by device: FLOP/s of a core, and of a GPU, in any number format.
 LARGEST_FLOPS = {"cpu": 1e13, "gpu": 5e16}
 #: In this order windows are measured; exchanges of more bytes after those of fewer, all after those of a kind or group.
-ORDER = (WARMUP, COMPUTATION_BEFORE, TRAINING, COMPUTATION_AFTER, EXCHANGE, INPUT)
+ORDER = (lines.WARMUP, lines.COMPUTATION_BEFORE, lines.TRAINING, lines.COMPUTATION_AFTER, lines.EXCHANGE, lines.INPUT)
 #: By how much the losses of ranks that train on the same samples may differ, as a share: by rounding alone.
 LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
 
@@ -171,7 +163,7 @@ def _impossible_work(logs: Sequence[RankLog], facts: Mapping[str, Any], configur
     for log in logs:
         flops = None if log.is_of_program else log.facts.get("flops_per_sample")
         if flops and units and device in LARGEST_FLOPS:
-            rate = flops * configuration.batch_per_device / log.windows[TRAINING].mean_seconds
+            rate = flops * configuration.batch_per_device / log.windows[lines.TRAINING].mean_seconds
             if rate > units * LARGEST_FLOPS[device]:
                 yield f"rank {log.rank} would compute {rate:.3g} FLOP/s: its flops_per_sample can't be right"
 
@@ -209,10 +201,10 @@ def _outside(log: RankLog, windows: Sequence[Window], seconds: float | None) -> 
 
 def _position(window: Window) -> tuple[int, float]:
     """Return where a window is in the order of all; windows of other names, of later versions, come last."""
-    if window.name.startswith(EXCHANGE):
+    if window.name.startswith(lines.EXCHANGE):
         # Ranks that have different collectives agree on one order of their kinds and groups.
-        is_of_bytes = window.name == EXCHANGE or window.name.removeprefix(part_of_exchange("")).isdigit()
-        return ORDER.index(EXCHANGE), (window.bytes or 0) if is_of_bytes else 0
+        is_of_bytes = window.name == lines.EXCHANGE or window.name.removeprefix(lines.part_of_exchange("")).isdigit()
+        return ORDER.index(lines.EXCHANGE), (window.bytes or 0) if is_of_bytes else 0
     return (ORDER.index(window.name) if window.name in ORDER else len(ORDER)), 0
 
 
@@ -247,7 +239,7 @@ def different_losses(logs: Sequence[RankLog], configuration: Configuration) -> I
     layout, is_exact = configuration.layout, configuration.precision == "fp32"
     tolerance = LOSS_TOLERANCE if is_exact else LOSS_TOLERANCE_OF_16_BITS
     for ranks in layout.groups(*OF_REPLICA) if layout.devices_per_replica > 1 else ():
-        for name in (WARMUP, TRAINING):
+        for name in (lines.WARMUP, lines.TRAINING):
             windows = [logs[rank].windows[name] for rank in ranks if logs[rank].windows[name].losses.size]
             losses = np.array([window.losses for window in windows])
             if not losses.size or np.allclose(losses, losses[0], rtol=tolerance, atol=0, equal_nan=True):

@@ -12,23 +12,7 @@ from typing import Any, Protocol, cast
 
 from dlperf_study.core.code_identity import code_of_driver
 from dlperf_study.core.writing import write_atomically
-from dlperf_study.evidence.lines import (
-    FORMAT,
-    TELEMETRY_FORMAT,
-    Calibration,
-    CpuLimit,
-    EndLine,
-    FirstLine,
-    GpuFacts,
-    LastLine,
-    NodeSample,
-    PeakMemory,
-    PlantedWait,
-    RankLine,
-    WallAnchor,
-    WarmupEnd,
-    WindowLine,
-)
+from dlperf_study.evidence import lines
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import Drain
 from dlperf_study.study.precision import LossScaling
@@ -58,7 +42,7 @@ class TimedWindow:
     losses: list[float]
     input_seconds: list[float] | None = None
     bytes: int | None = None
-    ended_by: WarmupEnd | None = None
+    ended_by: lines.WarmupEnd | None = None
     skipped_steps: int | None = None
     begin_ns: int | None = None
 
@@ -73,30 +57,31 @@ class RankLogWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lines: list[RankLine | WindowLine | EndLine] = []
+        self._lines: list[lines.RankLine | lines.WindowLine | lines.EndLine] = []
 
     def begin(self, rank: Rank, description: Mapping[str, Any], configuration: Configuration) -> None:
         """Add the ``rank`` line: which process measures, with which code and library, and the anchor of its clock.
 
         Raises TypeError where the description of a trainer has a key that ``RankLine`` does not declare.
         """
-        if undeclared := description.keys() - RankLine.__annotations__.keys():
+        if undeclared := description.keys() - lines.RankLine.__annotations__.keys():
             raise TypeError(f"{', '.join(sorted(undeclared))}: no key of RankLine in evidence/lines.py")
         node, local_rank = divmod(rank.rank, configuration.devices_per_node)
         process: dict[str, Any] = {
             "kind": "rank",
-            "format": FORMAT,
+            "format": lines.FORMAT,
             "run": f"{configuration.identity}/{self._path.parent.name}",
             "code": code_of_driver(),
             **{"rank": rank.rank, "world_size": rank.world_size, "node": node, "local_rank": local_rank},
             **{"host": socket.gethostname(), "pid": os.getpid(), "exchange": rank.exchange_kind},
             "interpreter": sys.version,
         }
-        self._lines.append(cast(RankLine, process | {**description, "clock": CLOCK, "wall_anchor": wall_anchor()}))
+        content = process | {**description, "clock": CLOCK, "wall_anchor": wall_anchor()}
+        self._lines.append(cast(lines.RankLine, content))
 
     def window(self, window: TimedWindow) -> None:
         """Add one window; what it does not have is left out."""
-        line: WindowLine = {
+        line: lines.WindowLine = {
             "kind": "window",
             "name": window.name,
             "steps": len(window.step_seconds),
@@ -121,12 +106,12 @@ class RankLogWriter:
         initial_checksum: str,
         parameter_checksum: str,
         drain: Drain,
-        peak_memory: PeakMemory,
+        peak_memory: lines.PeakMemory,
         loss_scaling: LossScaling | None = None,
-        planted: PlantedWait | None = None,
-        cpu_limit: CpuLimit | None = None,
+        planted: lines.PlantedWait | None = None,
+        cpu_limit: lines.CpuLimit | None = None,
         computation_obstacle: str = "",
-        calibration: Calibration | None = None,
+        calibration: lines.Calibration | None = None,
         background_cores: float | None = None,
     ) -> None:
         """Add the ``end`` line, without which a log counts as truncated.
@@ -136,7 +121,7 @@ class RankLogWriter:
         ``computation_obstacle``: why no step can be done without its exchange.
         ``calibration``: of the loop before and after the training window. ``background_cores``: see ``EndLine``.
         """
-        line: EndLine = {
+        line: lines.EndLine = {
             "kind": "end",
             "windows": sum(line["kind"] == "window" for line in self._lines),
             "drain_seconds": drain.seconds,
@@ -155,7 +140,7 @@ class RankLogWriter:
             "background_cores": background_cores,
         }
         measured = {name: value for name, value in optional.items() if value is not None}
-        self._lines.append(cast(EndLine, {**line, **measured}))
+        self._lines.append(cast(lines.EndLine, {**line, **measured}))
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""
@@ -165,20 +150,20 @@ class RankLogWriter:
 class TelemetryWriter:
     """Collects the lines of the telemetry of one node; ``write`` puts them on disk atomically."""
 
-    def __init__(self, interval_seconds: float, gpus: list[GpuFacts], obstacles: dict[str, str]) -> None:
+    def __init__(self, interval_seconds: float, gpus: list[lines.GpuFacts], obstacles: dict[str, str]) -> None:
         self._interval_seconds, self._gpus, self._obstacles = interval_seconds, gpus, obstacles
         self._anchor = wall_anchor()
-        self._samples: list[NodeSample] = []
+        self._samples: list[lines.NodeSample] = []
 
-    def add(self, sample: NodeSample) -> None:
+    def add(self, sample: lines.NodeSample) -> None:
         """Add a sample: the first of the node before the run."""
         self._samples.append(sample)
 
     def write(self, path: Path, node: int, not_reported: dict[str, dict[str, str]]) -> None:
         """Write all lines, so that the file is either absent or complete; raises OSError where that can't be done."""
-        first: FirstLine = {
+        first: lines.FirstLine = {
             "kind": "telemetry",
-            "format": TELEMETRY_FORMAT,
+            "format": lines.TELEMETRY_FORMAT,
             "host": socket.gethostname(),
             "interval_seconds": self._interval_seconds,
             "clock": CLOCK,
@@ -187,10 +172,10 @@ class TelemetryWriter:
             "obstacles": self._obstacles,
             "node": node,
         }
-        last: LastLine = {"kind": "end", "samples": len(self._samples), "not_reported": not_reported}
+        last: lines.LastLine = {"kind": "end", "samples": len(self._samples), "not_reported": not_reported}
         write_atomically(path, "".join(json.dumps(line) + "\n" for line in (first, *self._samples, last)))
 
 
-def wall_anchor() -> WallAnchor:
+def wall_anchor() -> lines.WallAnchor:
     """Return this moment on both clocks."""
     return {"unix_ns": time.time_ns(), "clock_ns": time.perf_counter_ns()}
