@@ -14,15 +14,7 @@ from dlperf_study.core.part_search import PARTS_VARIABLE, parts_value
 from dlperf_study.core.resources import NOTEBOOKS
 from dlperf_study.core.wording import last_line
 from dlperf_study.evidence.run_record import RequestedRun, is_completed, read, record, write
-from dlperf_study.execution.repetitions import (
-    REQUEST_VARIABLE,
-    driver_facts,
-    driver_request,
-    out_of_memory_reason,
-    paths_of,
-    run_names,
-    states_of,
-)
+from dlperf_study.execution import repetitions
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import IMPORT_SECONDS
@@ -61,7 +53,7 @@ class Measurement:
         self.configuration = configuration
         self._missing = missing
         self._cluster = cluster
-        self._paths = paths_of(configuration)
+        self._paths = repetitions.paths_of(configuration)
         self._paths.folder.mkdir(parents=True, exist_ok=True)
         self._started = datetime.now(UTC).isoformat()
         self._reported_states = self._job_states()
@@ -72,8 +64,8 @@ class Measurement:
         self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
         code = driver_code_of(missing[0].code.roots)
-        request = driver_request(missing, cluster)
-        environment = {DRIVER_CODE_VARIABLE: code, REQUEST_VARIABLE: request, PARTS_VARIABLE: parts_value()}
+        request = repetitions.driver_request(missing, cluster)
+        environment = {DRIVER_CODE_VARIABLE: code, repetitions.REQUEST_VARIABLE: request, PARTS_VARIABLE: parts_value()}
         parameters = configuration.as_dict()
         self.process = NotebookProcess(
             Execution(NOTEBOOK, self._paths.notebook, parameters, self._paths.failure, environment)
@@ -130,7 +122,7 @@ class Measurement:
         result = JobResult(outcome, reason, seconds=None, started=self._started)
         for run in self._missing:
             if run.paths.configuration_file.exists() and not run.paths.run_file.exists():
-                write(record(run, result, driver_facts(self._cluster, run.configuration)), run.paths)
+                write(record(run, result, repetitions.driver_facts(self._cluster, run.configuration)), run.paths)
 
     def abandon(self) -> None:
         """End the notebook and every process that works for it, on any node.
@@ -143,15 +135,15 @@ class Measurement:
 
     def summary(self) -> MeasurementSummary:
         """Return how its runs ended, as their records say."""
-        repetitions = [run for run in self._missing if run.is_measured]
+        measured_runs = [run for run in self._missing if run.is_measured]
         unmeasured_runs = [run for run in self._missing if not run.is_measured]
-        records = [self._record(run) for run in repetitions]
+        records = [self._record(run) for run in measured_runs]
         completed = sum(map(is_completed, records))
-        message = f"{run_names(self._missing)} completed"
-        if completed < len(repetitions):
+        message = f"{repetitions.run_names(self._missing)} completed"
+        if completed < len(measured_runs):
             expected = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY)
             failed = next((record for record in records if record and record["outcome"] not in expected), None)
-            if not failed and (reason := out_of_memory_reason(states_of(self._missing))):
+            if not failed and (reason := repetitions.out_of_memory_reason(repetitions.states_of(self._missing))):
                 return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
             was_refused = failed is not None and failed["outcome"] == Outcome.FAILED and failed["seconds"] is None
@@ -162,8 +154,9 @@ class Measurement:
                 continue
             if not is_completed(facts):
                 reason = _ending(facts) if facts else self._last_failure_line()
-                name = f"the {run.purpose} one"
-                message = f"{run_names(repetitions)} completed, but not {name}" if repetitions else f"{run.purpose} run"
+                message = f"{run.purpose} run"
+                if measured_runs:
+                    message = f"{repetitions.run_names(measured_runs)} completed, but not the {run.purpose} one"
                 return MeasurementSummary(f"{message}: {reason}", completed, is_failure=True)
         return MeasurementSummary(message, completed, is_failure=False)
 

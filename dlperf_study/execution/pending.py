@@ -10,15 +10,7 @@ from typing import Any
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.run_record import RequestedRun, RunState, read
-from dlperf_study.execution.repetitions import (
-    missing_of,
-    out_of_memory_reason,
-    paths_of,
-    requested_runs,
-    run_names,
-    states_of,
-    unmeasured_purposes,
-)
+from dlperf_study.execution import repetitions
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
 from dlperf_study.study.configuration import Configuration
@@ -48,7 +40,7 @@ class PendingExecution:
     @property
     def run_names(self) -> str:
         """The runs as messages name them."""
-        return run_names(self.runs)
+        return repetitions.run_names(self.runs)
 
 
 @dataclass(frozen=True)
@@ -69,7 +61,7 @@ def unmeasured_runs(plan: Plan, cluster: Cluster) -> Counter[str]:
     """Return how many runs a plan requests from which no number comes, by what they are for."""
     purposes: Counter[str] = Counter()
     for entry in plan.runnable:
-        purposes.update(unmeasured_purposes(entry.configuration, cluster))
+        purposes.update(repetitions.unmeasured_purposes(entry.configuration, cluster))
     return purposes
 
 
@@ -85,8 +77,8 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
     done: dict[str, int] = {}
     last_measured = NOTHING_MEASURED
     for identity, states in _states(plan.runnable, _begun_repetitions(plan), cluster):
-        missing[identity] = missing_of(states)
-        if reason := out_of_memory_reason(states):
+        missing[identity] = repetitions.missing_of(states)
+        if reason := repetitions.out_of_memory_reason(states):
             out_of_memory[identity] = reason
         else:
             done[identity] = _done(plan, identity, states)
@@ -109,10 +101,10 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
 
 def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
     """Return every repetition that has a folder, those of added rounds included, by identity."""
-    repetitions: dict[str, list[int]] = {}
+    begun: dict[str, list[int]] = {}
     for identity, begun_runs in StudyPaths.of(plan.study).begun_runs().items():
-        repetitions[identity] = [paths.repetition for paths in begun_runs]
-    return repetitions
+        begun[identity] = [paths.repetition for paths in begun_runs]
+    return begun
 
 
 def _states(
@@ -121,7 +113,8 @@ def _states(
     """Yield the identity of each configuration, and what the records of its requested and begun runs say."""
     for entry in entries:
         identity = entry.configuration.identity
-        yield identity, states_of(requested_runs(entry.configuration, cluster, begun.get(identity, ())))
+        requested = repetitions.requested_runs(entry.configuration, cluster, begun.get(identity, ()))
+        yield identity, repetitions.states_of(requested)
 
 
 def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], dict[str, str]]:
@@ -131,7 +124,7 @@ def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], 
     done: dict[str, int] = {}
     not_fitting: dict[str, str] = {}
     for identity, states in _states(entries, begun, cluster):
-        if reason := out_of_memory_reason(states):
+        if reason := repetitions.out_of_memory_reason(states):
             not_fitting[identity] = reason
         else:
             done[identity] = _done(plan, identity, states)
@@ -161,7 +154,7 @@ def added_round(
     executions: list[PendingExecution] = []
     for planned in planned_round(configurations, plan.order_seed, round_number):
         position = first_position + len(executions) + 1
-        for run in requested_runs(planned.configuration, cluster, planned.repetitions):
+        for run in repetitions.requested_runs(planned.configuration, cluster, planned.repetitions):
             is_of_round = run.is_measured and run.repetition == round_number
             if is_of_round and not run.state().is_completed:
                 run_now = replace(run, turn=Turn(ROUNDS, round_number, position))
@@ -190,7 +183,7 @@ def _is_added_after(configuration: Configuration, last_round: int) -> bool:
 
     In the first round nothing tells: those that come later in it were in no round either.
     """
-    rounds = [_round_position(read(paths))[0] for paths in paths_of(configuration).runs()]
+    rounds = [_round_position(read(paths))[0] for paths in repetitions.paths_of(configuration).runs()]
     return last_round > 1 and not any(0 < round_number < last_round for round_number in rounds)
 
 
@@ -214,7 +207,7 @@ def measure_trials(plan: Plan, cluster: Cluster, measure: Measure, say: Callable
         while (batch := bounds.next_batch) is not None:
             left[first_trial] = bounds.trials_left - 1
             next_trial = trial(first_trial, batch)
-            execution = PendingExecution(next_trial, tuple(requested_runs(next_trial, cluster)))
+            execution = PendingExecution(next_trial, tuple(repetitions.requested_runs(next_trial, cluster)))
             measure(execution, sum(left.values()))
             before, bounds = bounds, _search(first_trial, bounds.at_most, cluster)
             if bounds == before:
@@ -228,7 +221,7 @@ def _search(first_trial: Configuration, at_most: int, cluster: Cluster) -> Batch
     """Return what trials of this code have shown."""
 
     def outcome_of(batch: int) -> Outcome | None:
-        (run,) = requested_runs(trial(first_trial, batch), cluster)
+        (run,) = repetitions.requested_runs(trial(first_trial, batch), cluster)
         state = run.state()
         if state.out_of_memory_reason:
             return Outcome.OUT_OF_MEMORY

@@ -10,13 +10,7 @@ from dlperf_study.core.errors import ImageSetError, StudyFileError, UnsupportedE
 from dlperf_study.core.part_search import fixed_parts_folders
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.core.wording import all_reasons, unknown_name
-from dlperf_study.execution.libraries import (
-    compiler_obstacle_here,
-    cpu_reason,
-    gpu_obstacle,
-    library_version,
-    missing_packages,
-)
+from dlperf_study.execution import libraries
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import DEFAULT, Cluster
 from dlperf_study.machines.cluster.cluster_file import read_cluster
@@ -104,7 +98,7 @@ def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | No
     ``framework_names`` are the frameworks that will train, on which the device ``auto`` depends; None: all.
     Raises StudyFileError for any error in the file.
     """
-    reason = partial(cpu_reason, framework_names=framework_names)
+    reason = partial(libraries.cpu_reason, framework_names=framework_names)
     return read_cluster(name_or_path, launchers.by_name(), made_image_sets(), reason)
 
 
@@ -154,8 +148,8 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
     reasons: list[str] = []
     version: str | None = ""
     try:
-        version = library_version(framework, cluster)
-        reasons.extend(missing_packages(configuration, cluster))
+        version = libraries.library_version(framework, cluster)
+        reasons.extend(libraries.missing_packages(configuration, cluster))
     except UnusablePython as error:
         reasons.append(f"the Python for {framework.name} can't be used: {error}")
     reasons.extend(framework.obstacles(configuration, cluster, version))
@@ -163,11 +157,11 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
     if configuration.cpu_limit:
         reasons.append(launchers.load(cluster.launcher).cpu_limit_obstacle(cluster, configuration))
     if version and cluster.device == "gpu" and framework.gpu_support:
-        reasons.append(gpu_obstacle(framework, cluster, configuration.devices_per_node))
+        reasons.append(libraries.gpu_obstacle(framework, cluster, configuration.devices_per_node))
     if cluster.is_this_machine:
         reasons.append(data_sources.load(configuration.data_source).obstacle_here(configuration))
     if version and cluster.is_this_machine:
-        reasons.append(compiler_obstacle_here(configuration, cluster))
+        reasons.append(libraries.compiler_obstacle_here(configuration, cluster))
     return all_reasons(reasons) or None
 
 

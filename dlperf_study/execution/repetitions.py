@@ -7,14 +7,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any, cast
 
-from dlperf_study.core.code_identity import (
-    DRIVER_CODE_VARIABLE,
-    code_digest,
-    driver_code_of,
-    imports_parts_of_folders,
-    require_code_of_driver,
-    roots_without_folders,
-)
+from dlperf_study.core import code_identity
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import ConfigurationPaths, StudyPaths
 from dlperf_study.core.wording import counted
@@ -137,7 +130,7 @@ class ConfigurationRuns:
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        require_code_of_driver()
+        code_identity.require_code_of_driver()
         self._cluster = load_cluster(configuration.cluster, [configuration.runtime])
         require_support(configuration, self._cluster)
         self._configuration = configuration
@@ -252,7 +245,7 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
 def _render(run: RequestedRun, cluster: Cluster) -> Submission:
     """Return what the launcher starts for a run; its processes get the identity of the measuring code."""
     configuration = run.configuration
-    travels = imports_parts_of_folders(run.code.roots)
+    travels = code_identity.imports_parts_of_folders(run.code.roots)
     if configuration.own_program:
         job = CommandRun.of(configuration).job(cluster, run.code.digest, run.repetition)
     else:
@@ -261,7 +254,8 @@ def _render(run: RequestedRun, cluster: Cluster) -> Submission:
             job = add_producers(job, configuration)
         folder = cluster.image_folder(configuration)
         images = {FOLDER_VARIABLE: folder} if folder else {}
-        job = job.with_environment({**run.variables, **images, DRIVER_CODE_VARIABLE: driver_code_of(run.code.roots)})
+        driver_code = code_identity.driver_code_of(run.code.roots)
+        job = job.with_environment({**run.variables, **images, code_identity.DRIVER_CODE_VARIABLE: driver_code})
         job = described(job, configuration, folder)
         if travels:
             job = with_parts(job, StudyPaths.of(configuration.study))
@@ -269,6 +263,6 @@ def _render(run: RequestedRun, cluster: Cluster) -> Submission:
     configuration_text = json.dumps(configuration.as_dict(), indent=1)
     files = {**submission.files, run.paths.configuration_file.name: configuration_text}
     # Nodes are compared before they get what travels with the run; its processes compare that too.
-    roots = roots_without_folders(run.code.roots) if travels else run.code.roots
-    submission = replace(submission, code=code_digest(roots), code_roots=roots)
+    roots = code_identity.roots_without_folders(run.code.roots) if travels else run.code.roots
+    submission = replace(submission, code=code_identity.code_digest(roots), code_roots=roots)
     return replace(submission, fingerprint=run.fingerprint, files=files)
