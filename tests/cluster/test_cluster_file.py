@@ -8,6 +8,7 @@ import pytest
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.core.wording import counted
 from dlperf_study.execution.planning import load_cluster
+from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster.hardware import cpu_name, usable_cpus
 from dlperf_study.machines.guard.submission import submission_of
 from dlperf_study.machines.launchers.ssh import SshSettings
@@ -128,8 +129,8 @@ def test_what_kubernetes_is_told(tmp_path):
     cluster = load_cluster(write(tmp_path, KUBERNETES))
     assert cluster.settings.resources == {"cpu": "8", "memory": "16Gi"}
     assert cluster.settings.host_paths == ["/data"]
-    assert cluster.settings.image_for("torch_ddp") == "torch:1"
-    assert cluster.settings.image_for("paddle_ps") == "dlperf:1"
+    assert launchers.load("kubernetes").image(cluster, "torch_ddp") == "torch:1"
+    assert launchers.load("kubernetes").image(cluster, "paddle_ps") == "dlperf:1"
     assert not cluster.shared_files
     assert cluster.python_for("torch_ddp") == "python", "that of the image"
 

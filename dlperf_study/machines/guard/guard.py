@@ -24,18 +24,11 @@ from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.signals import adopt_orphans, die_with_parent
 from dlperf_study.machines.cluster.hardware import usable_gpus
 from dlperf_study.machines.cluster.software import gpu_answer, library_answer
+from dlperf_study.machines.guard import run_folder
 from dlperf_study.machines.guard.installed_packages import installed_packages
 from dlperf_study.machines.guard.messages import CoordinatorConnection, Message, RunStopped
 from dlperf_study.machines.guard.node_hardware import allowed_gpus, first_devices, free_ports, hardware, own_address
 from dlperf_study.machines.guard.node_load import LoadMeter, wait_until_idle
-from dlperf_study.machines.guard.run_folder import (
-    install,
-    keep_rank_output,
-    link_data,
-    pack,
-    unpack_program,
-    write_files,
-)
 from dlperf_study.machines.guard.telemetry import Telemetry
 from dlperf_study.machines.supervision.processes import RUN_MARK, end_children, end_marked, ending_words
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES, PassedVariables
@@ -151,19 +144,19 @@ class _Guard:
         scratch = RunPaths(Path(request["folder"])).scratch
         if request["node_folder"]:
             _create_node_folder(Path(request["node_folder"]))
-            write_files(scratch.parent, request["files"])
+            run_folder.write_files(scratch.parent, request["files"])
         self._request = request
         # Launchers of frameworks write the whole environment there: nobody else may read it while it exists.
         scratch.mkdir(mode=0o700, exist_ok=True)
         if request["ssh_commands"]:
             self._ssh_folder = scratch / "bin"
-            install(self._ssh_folder, request["ssh_commands"])
-        write_files(scratch, request["scratch_files"])
+            run_folder.install(self._ssh_folder, request["ssh_commands"])
+        run_folder.write_files(scratch, request["scratch_files"])
         if request["archive"]:
-            unpack_program(request["archive"], scratch / PROGRAM_FOLDER)
+            run_folder.unpack_program(request["archive"], scratch / PROGRAM_FOLDER)
             for path, link in request["data"].items():
                 if link:
-                    link_data(Path(path), scratch / PROGRAM_FOLDER / link)
+                    run_folder.link_data(Path(path), scratch / PROGRAM_FOLDER / link)
         self._meter = LoadMeter()
         for command in request["commands"]:
             process = self._start_process(command, scratch)
@@ -242,8 +235,8 @@ class _Guard:
         files = ""
         if node_folder := self._request.get("node_folder"):
             folder = Path(self._request["folder"])
-            keep_rank_output(folder, self._request["rank_output"])
-            files = pack(folder)
+            run_folder.keep_rank_output(folder, self._request["rank_output"])
+            files = run_folder.pack(folder)
             shutil.rmtree(node_folder)
         self._coordinator.send("report", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
 

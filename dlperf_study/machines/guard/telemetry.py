@@ -95,10 +95,6 @@ def _clock_limits(nvml: Any, gpu: Any) -> int:
         return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu))
 
 
-def _process_ids(nvml: Any, gpu: Any) -> list[int]:
-    return sorted(process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses_v3(gpu))
-
-
 #: What does not change during a run, by its name in the evidence.
 FACTS: Mapping[str, Query] = {
     "name": lambda nvml, gpu: nvml.nvmlDeviceGetName(gpu),
@@ -118,7 +114,7 @@ SAMPLED: Mapping[str, Query] = {
     "memory_clock_mhz": lambda nvml, gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_MEM),
     "temperature_celsius": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
     "clock_limits": _clock_limits,
-    "process_ids": _process_ids,
+    "process_ids": lambda nvml, gpu: sorted(each.pid for each in nvml.nvmlDeviceGetComputeRunningProcesses_v3(gpu)),
 }
 
 

@@ -11,7 +11,6 @@ from pydantic import BeforeValidator, Field
 
 from dlperf_study.core.errors import RunError, StudyFileError
 from dlperf_study.core.user_commands import require_module
-from dlperf_study.machines.cluster import DEFAULT
 from dlperf_study.machines.cluster.sections import MAX_SECONDS, FilePath, String, matching
 from dlperf_study.machines.kubernetes.manifests import Manifest
 from dlperf_study.study.validation import Section
@@ -46,10 +45,6 @@ class KubernetesSettings(Section):
     tolerations: list[dict[str, Any]] = Field(default=[], description="taints of nodes that may be used, as in a pod")
     host_paths: list[AbsolutePath] = Field(default=[], description="folders of the node that pods see, read-only")
     mpi_operator: bool = Field(default=False, description="start Horovod as an MPIJob; needs the mpi-operator")
-
-    def image_for(self, framework: str) -> str | None:
-        """Return the image that has the framework's library, if the cluster file names one."""
-        return self.images.get(framework) or self.images.get(DEFAULT)
 
 
 #: The path of each kind of object that a run consists of.

@@ -22,25 +22,11 @@ from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import library_versions, software
 from dlperf_study.machines.guard.run_folder import encoded
 from dlperf_study.machines.guard.submission import Node, Submission, fill, submission_of
+from dlperf_study.machines.kubernetes import manifests
 from dlperf_study.machines.kubernetes.api import Api, KubernetesError, KubernetesSettings
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
 from dlperf_study.machines.kubernetes.image_facts import request_of
 from dlperf_study.machines.kubernetes.kubernetes_run import POLL_SECONDS, KubernetesRun, delete_objects
-from dlperf_study.machines.kubernetes.manifests import (
-    CONFIGURATION_LABEL,
-    NODE_FOLDER,
-    RUN_LABEL,
-    Manifest,
-    Pod,
-    PodRole,
-    as_yaml,
-    check_job,
-    configuration_label,
-    mpi_manifests,
-    pod_names,
-    pods_of,
-    run_manifests,
-)
 from dlperf_study.machines.kubernetes.pods import failure_of, has_ended, waiting_reasons
 from dlperf_study.machines.launchers._base import Launcher, Queue
 from dlperf_study.study.configuration import Configuration
@@ -60,18 +46,19 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 
     Raises StudyFileError when the cluster file names no image for the framework.
     """
-    image = cluster.settings.image_for(job.framework)
+    image = LAUNCHER.image(cluster, job.framework)
     if not image:
         raise StudyFileError(f"cluster {cluster.name}: kubernetes.images has none for {job.framework}, and no default")
-    pods = pods_of(job)
-    submission = submission_of("kubernetes", _assign_to_pods(job, pods), cluster, folder, f"{NODE_FOLDER}/run")
+    pods = manifests.pods_of(job)
+    node_folder = f"{manifests.NODE_FOLDER}/run"
+    submission = submission_of("kubernetes", _assign_to_pods(job, pods), cluster, folder, node_folder)
     # The operator makes pods of one kind only: none for what serves the ranks.
-    has_servers = any(pod.role is PodRole.SERVER for pod in pods)
+    has_servers = any(pod.role is manifests.PodRole.SERVER for pod in pods)
     if cluster.settings.mpi_operator and job.starts_other_nodes and len(pods) > 1 and not has_servers:
-        manifests = mpi_manifests(submission, job.nodes, cluster, image)
+        objects = manifests.mpi_manifests(submission, job.nodes, cluster, image)
     else:
-        manifests = run_manifests(submission, pods, cluster, image)
-    return replace(submission, files={MANIFESTS: as_yaml(manifests)})
+        objects = manifests.run_manifests(submission, pods, cluster, image)
+    return replace(submission, files={MANIFESTS: manifests.as_yaml(objects)})
 
 
 def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
@@ -82,19 +69,19 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
     api = Api(cluster.settings)
     for submission in submissions:
         # Exactly the manifests that the evidence shows are created.
-        manifests = list(yaml.safe_load_all(submission.files[MANIFESTS]))
+        objects = list(yaml.safe_load_all(submission.files[MANIFESTS]))
         inherited = submission.variables.travelling(os.environ, submission.pass_environment)
         environment = inherited | dict(submission.environment)
         request = RunRequest(
             replace(submission, environment=environment),
-            pods=pod_names(manifests),
-            separate_coordinator=manifests[0]["kind"] == "MPIJob",
+            pods=manifests.pod_names(objects),
+            separate_coordinator=objects[0]["kind"] == "MPIJob",
             versions=software(submission.packages),
             timeout_seconds=timeout_seconds,
             start_within_seconds=cluster.settings.start_within_seconds,
             archive=_archive(submission),
         )
-        yield KubernetesRun(api, manifests, request).execute()
+        yield KubernetesRun(api, objects, request).execute()
 
 
 def _archive(submission: Submission) -> str:
@@ -138,15 +125,16 @@ def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
 
 def cancel(folder: Path, cluster: Cluster) -> None:
     """Delete what a driver that was killed left running for the configuration of this folder."""
-    delete_objects(Api(cluster.settings), f"{CONFIGURATION_LABEL}={configuration_label(str(folder))}")
+    label = manifests.configuration_label(str(folder))
+    delete_objects(Api(cluster.settings), f"{manifests.CONFIGURATION_LABEL}={label}")
 
 
-def _assign_to_pods(job: Job, pods: Sequence[Pod]) -> Job:
+def _assign_to_pods(job: Job, pods: Sequence[manifests.Pod]) -> Job:
     """Return a job whose nodes are pods: servers have pods of their own, also where trainers share their node."""
     indices = {(pod.role.value, pod.node): index for index, pod in enumerate(pods)}
     values = {}
     for index, pod in enumerate(pods):
-        if pod.role is PodRole.SERVER:
+        if pod.role is manifests.PodRole.SERVER:
             values[f"server_host_{pod.node}"] = f"{{host_{index}}}"
     tasks = []
     for task in job.tasks:
@@ -195,7 +183,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
     """Start an image, and compare its code and libraries, which it prints."""
     name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
     subject = f"image {image}"
-    job = check_job(name, cluster, image, request_of(programs, cluster.device, cluster.launcher))
+    job = manifests.check_job(name, cluster, image, request_of(programs, cluster.device, cluster.launcher))
     try:
         output = _printed(api, job, name, queue_seconds(cluster.settings.start_within_seconds))
     except KubernetesError as error:
@@ -228,9 +216,9 @@ def _gpu_obstacles(cluster: Cluster, programs: ProgramFacts, answers: Mapping[st
     return list(dict.fromkeys(obstacles)) or ["it has no library that trains on GPUs"]
 
 
-def _printed(api: Api, job: Manifest, name: str, seconds: float) -> str:
+def _printed(api: Api, job: manifests.Manifest, name: str, seconds: float) -> str:
     """Return the last line that the pod of a job prints within so long, and leave nothing of the job."""
-    selector = f"{RUN_LABEL}={name}"
+    selector = f"{manifests.RUN_LABEL}={name}"
     try:
         api.create(job)
         return last_line(_pod_log(api, selector, seconds))
@@ -241,7 +229,7 @@ def _printed(api: Api, job: Manifest, name: str, seconds: float) -> str:
 def _pod_log(api: Api, selector: str, seconds: float) -> str:
     """Return what the pod printed; raises KubernetesError when it does not start or fails."""
     deadline = time.monotonic() + seconds
-    pods: list[Manifest] = []
+    pods: list[manifests.Manifest] = []
     while time.monotonic() < deadline:
         pods = api.list("Pod", selector)
         for pod in filter(has_ended, pods):

@@ -113,11 +113,6 @@ class SubmittedJob:
         """Whether it still waits or runs, as far as Slurm knows."""
         return bool(self.job_id) and queue.job(self.job_id).phase is not Phase.OVER
 
-    @property
-    def allotted_seconds(self) -> float:
-        """The time limit of the job."""
-        return allotted_seconds(self.submissions, self.timeout_seconds)
-
 
 def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> SubmittedJob:
     """Submit one job for these runs; raises RunError when Slurm refuses it."""
@@ -130,7 +125,8 @@ def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> Sub
         values.append(json.loads(submission.as_json()) | {"files": files})
     request = {"timeout_seconds": timeout_seconds, "submissions": values}
     write_atomically(job.paths.order, json.dumps(request, indent=1) + "\n")
-    write_atomically(job.paths.script, filled(first.files[SCRIPT], str(job.paths.folder), job.allotted_seconds))
+    seconds = allotted_seconds(submissions, timeout_seconds)
+    write_atomically(job.paths.script, filled(first.files[SCRIPT], str(job.paths.folder), seconds))
     inherited = first.variables.passed(os.environ, first.pass_environment)
     job_id = queue.submit(job.paths.script, inherited | dict(first.environment))
     write_atomically(job.paths.job_id, f"{job_id}\n")
@@ -195,7 +191,8 @@ class Watch:
     def __init__(self, job: SubmittedJob, settings: SlurmSettings) -> None:
         self._job = job
         self._poll_seconds = settings.poll_seconds
-        self._patience = Patience(settings.start_within_seconds, job.allotted_seconds + ENDING_SECONDS)
+        run_seconds = allotted_seconds(job.submissions, job.timeout_seconds) + ENDING_SECONDS
+        self._patience = Patience(settings.start_within_seconds, run_seconds)
         self._failure: Failure | None = None
         self._description = ""
         self._queued = QueuedJob("PENDING", job_id=job.job_id)
