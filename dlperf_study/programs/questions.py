@@ -8,7 +8,7 @@ asked only where there is a GPU, or where a study compiles.
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from dlperf_study.programs.image_sets import class_names, require_classes
 from dlperf_study.programs.image_sets._photographs import made_image_sets
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import COMMON_DECIDED_VARIABLES, COMMON_PREFIXES, PassedVariables
-from dlperf_study.study.gpu_support import GpuQuestion, answer_of
+from dlperf_study.study.gpu_support import GpuQuestion
 from dlperf_study.study.job import Job, ProgramFacts
 
 MODULE = "dlperf_study.programs.questions"
@@ -99,7 +99,8 @@ def compiler_question(name: str, compiler: str) -> tuple[str, ...]:
 def _gpu_answer(name: str) -> dict[str, Any] | None:
     """Return what the library of a framework can do with the GPUs here; None if it is not installed."""
     framework = frameworks.load(name)
-    return answer_of(framework.gpu_support()) if framework.gpu_support and _is_installed(framework) else None
+    support = framework.gpu_support() if framework.gpu_support and _is_installed(framework) else None
+    return asdict(support) if support else None
 
 
 def _is_installed(framework: Framework) -> bool:

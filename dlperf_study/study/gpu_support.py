@@ -1,7 +1,7 @@
 """What a library says of the GPUs that it can train on, and whether a run can use them. Standard library only."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from dlperf_study.core.wording import counted
@@ -91,11 +91,6 @@ class GpuQuestion:
             for gpu in dict.fromkeys(support.gpus):
                 if not is_named(device_name, gpu):
                     yield f"{node} has {gpu}, but the cluster file says {device_name!r}; write device_name: {gpu}"
-
-
-def answer_of(support: GpuSupport | None) -> dict[str, Any] | None:
-    """Return the support as JSON has it; None if the library is not installed."""
-    return asdict(support) if support else None
 
 
 def is_named(device_name: str, measured: str) -> bool:

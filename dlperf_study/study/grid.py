@@ -3,7 +3,6 @@
 Standard library only.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -32,23 +31,10 @@ class DenominatorRule:
 Rules = tuple[DenominatorRule, ...]
 
 
-def denominator_by(rules: Rules, point: Point) -> Point | None:
-    """Return the denominator that the first matching rule declares, or None when no rule matches."""
-    for rule in rules:
-        if matches(point, rule.where):
-            return {**point, **rule.values}
-    return None
-
-
 def points_of(levels: Levels) -> Iterator[Point]:
     """Yield the product of the levels; the last name varies fastest."""
     for values in product(*levels.values()):
         yield dict(zip(levels, values, strict=True))
-
-
-def count_of(levels: Levels) -> int:
-    """Return how many points the product of the levels has, without making one."""
-    return math.prod(map(len, levels.values()))
 
 
 def matches(point: Point, where: Levels) -> bool:

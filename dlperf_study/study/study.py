@@ -1,5 +1,6 @@
 """What a study measures: a grid of points, each with its baseline and its reference. Standard library only."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,6 +9,7 @@ from itertools import chain
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.resources import PACKAGE_FOLDER
 from dlperf_study.core.wording import closest, counted, level
+from dlperf_study.study import grid
 from dlperf_study.study.configuration import (
     DEFAULTS,
     GLOBAL_BATCH,
@@ -15,19 +17,6 @@ from dlperf_study.study.configuration import (
     Configuration,
     shared_batch,
     study_parameters,
-)
-from dlperf_study.study.grid import (
-    DENOMINATORS,
-    Denominator,
-    Levels,
-    Point,
-    Rules,
-    count_of,
-    denominator_by,
-    format_condition,
-    format_values,
-    matches,
-    points_of,
 )
 from dlperf_study.study.job import ROUNDS
 from dlperf_study.study.parallel_parameters import layout_of
@@ -90,13 +79,13 @@ class Study:
     questions: tuple[str, ...]
     scaling: str
     fixed: Mapping[str, Scalar]
-    factors: Levels
-    baseline: Rules
-    reference: Rules = ()
+    factors: grid.Levels
+    baseline: grid.Rules
+    reference: grid.Rules = ()
     published: tuple[str, ...] = ()
-    extras: tuple[Levels, ...] = ()
-    include: tuple[Levels, ...] = ()
-    exclude: tuple[Levels, ...] = ()
+    extras: tuple[grid.Levels, ...] = ()
+    include: tuple[grid.Levels, ...] = ()
+    exclude: tuple[grid.Levels, ...] = ()
     measurement: Mapping[str, int] = field(default_factory=dict)
     order: str = ROUNDS
     order_seed: int = 0
@@ -105,7 +94,7 @@ class Study:
     max_repeats: int | None = None
     time_budget_minutes: float | None = None
     largest_batch: int | None = None
-    largest_batch_where: Levels = field(default_factory=dict)
+    largest_batch_where: grid.Levels = field(default_factory=dict)
     quick: bool = False
     program: Program | None = None
     rate: str = SAMPLES
@@ -133,13 +122,13 @@ class Study:
         return DEFAULT_MAX_REPEATS if self.max_repeats is None else self.max_repeats
 
     @cached_property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[grid.Point, ...]:
         """The grid, then the included points, without the excluded ones: complete and all different.
 
         Raises StudyFileError for a duplicate point, a condition that matches none, and when none is left.
         """
         keys: dict[tuple[Scalar | None, ...], str] = {}
-        all_points: list[Point] = []
+        all_points: list[grid.Point] = []
         for key, point in self._all_points():
             values = tuple(map(point.get, self.varied))
             if values in keys:
@@ -150,7 +139,7 @@ class Study:
         for index, where in enumerate(self.exclude):
             # A point may match several.
             self._require_match(f"exclude[{index}]", where, all_points)
-            points = [point for point in points if not matches(point, where)]
+            points = [point for point in points if not grid.matches(point, where)]
         if not points:
             raise self._error("exclude leaves no configuration")
         for index, where in enumerate(self.extras):
@@ -159,15 +148,15 @@ class Study:
             self._require_match("largest_batch.where", self.largest_batch_where, points)
         return tuple(points)
 
-    def is_searched(self, point: Point) -> bool:
+    def is_searched(self, point: grid.Point) -> bool:
         """Return whether the largest batch of a point is searched."""
-        return self.largest_batch is not None and matches(point, self.largest_batch_where)
+        return self.largest_batch is not None and grid.matches(point, self.largest_batch_where)
 
-    def is_extra(self, point: Point) -> bool:
+    def is_extra(self, point: grid.Point) -> bool:
         """Return whether a point is marked as one that is not in the published tables."""
-        return any(matches(point, where) for where in self.extras)
+        return any(grid.matches(point, where) for where in self.extras)
 
-    def configuration(self, point: Point, cluster: str) -> Configuration:
+    def configuration(self, point: grid.Point, cluster: str) -> Configuration:
         """Return a point as a Configuration.
 
         Under strong scaling ``batch_per_device`` is the device's share of the global batch, or 0 where the
@@ -191,7 +180,7 @@ class Study:
             raise self._error(str(error)) from None
         return configuration
 
-    def _batch_of_program(self, values: Point, replicas: int) -> int:
+    def _batch_of_program(self, values: grid.Point, replicas: int) -> int:
         """Return how many samples each device of a program has in a step; 0 if its study does not say it, or can't.
 
         Raises StudyFileError where ``samples_per_step`` is no number, or another than the batches of the study give.
@@ -218,11 +207,11 @@ class Study:
         parameters = study_parameters()
         return {name: parameters[name] for name in SCALE if name != "batch_per_device"} if self.program else parameters
 
-    def rules(self, kind: Denominator) -> Rules:
+    def rules(self, kind: grid.Denominator) -> grid.Rules:
         """Return the rules that declare baselines or references; none where the study has no such."""
         return {"baseline": self.baseline, "reference": self.reference}[kind]
 
-    def denominator_of(self, point: Point, kind: Denominator) -> Point:
+    def denominator_of(self, point: grid.Point, kind: grid.Denominator) -> grid.Point:
         """Return the point that the first matching rule declares as baseline or as reference.
 
         Raises StudyFileError when no rule matches, and when the declared point has a different one itself.
@@ -232,7 +221,7 @@ class Study:
             raise self._error(f"{kind}: the {kind} of {self._format(point)} has a different {kind} itself")
         return denominator
 
-    def missing_denominator(self, point: Point, kind: Denominator) -> StudyFileError:
+    def missing_denominator(self, point: grid.Point, kind: grid.Denominator) -> StudyFileError:
         """Return the error for a point whose baseline or reference is not in the plan."""
         declared = f"the {kind} of {self._format(point)} is {self._format(self.denominator_of(point, kind))}"
         return self._error(f"{kind}: {declared}, which is not in the study; add it to factors or include")
@@ -249,18 +238,18 @@ class Study:
             key = f"fixed.{name}"
         return f"{self.source}: {key}"
 
-    def _declared(self, point: Point, kind: Denominator) -> Point:
-        denominator = denominator_by(self.rules(kind), point)
-        if denominator is None:
-            raise self._error(f"{kind}: no rule's where matches {self._format(point)}")
-        return denominator
+    def _declared(self, point: grid.Point, kind: grid.Denominator) -> grid.Point:
+        for rule in self.rules(kind):
+            if grid.matches(point, rule.where):
+                return {**point, **rule.values}
+        raise self._error(f"{kind}: no rule's where matches {self._format(point)}")
 
-    def _require_match(self, key: str, where: Levels, points: Sequence[Point]) -> None:
+    def _require_match(self, key: str, where: grid.Levels, points: Sequence[grid.Point]) -> None:
         """Refuse a condition that no point meets."""
-        if not any(matches(point, where) for point in points):
-            raise self._error(f"{key} ({format_condition(where)}) matches no configuration of the study")
+        if not any(grid.matches(point, where) for point in points):
+            raise self._error(f"{key} ({grid.format_condition(where)}) matches no configuration of the study")
 
-    def _all_points(self) -> Iterator[tuple[str, Point]]:
+    def _all_points(self) -> Iterator[tuple[str, grid.Point]]:
         """Yield every point with the key of the study file that it comes from."""
         _, derived_batch = BATCH_OF_SCALING[self.scaling]
         given = {}
@@ -268,23 +257,23 @@ class Study:
             if parameter.default is not None and name != derived_batch:
                 given[name] = parameter.default
         given |= self.fixed
-        for levels in points_of(self.factors):
+        for levels in grid.points_of(self.factors):
             yield "factors", {**given, **levels}
         for index, included in enumerate(self.include):
-            for levels in points_of(included):
+            for levels in grid.points_of(included):
                 yield f"include[{index}]", {**given, **levels}
 
-    def _format(self, point: Point) -> str:
+    def _format(self, point: grid.Point) -> str:
         """Return the values of a point that the study varies, as messages show them."""
-        return format_values({name: point[name] for name in self.varied if name in point})
+        return grid.format_values({name: point[name] for name in self.varied if name in point})
 
     @cached_property
     def varied(self) -> tuple[str, ...]:
         """The names in which points, and what they declare as their baselines and references, may differ."""
         return tuple(dict.fromkeys(chain(self.factors, *self.include, *(rule.values for rule in self._all_rules()))))
 
-    def _all_rules(self) -> Rules:
-        return tuple(rule for kind in DENOMINATORS for rule in self.rules(kind))
+    def _all_rules(self) -> grid.Rules:
+        return tuple(rule for kind in grid.DENOMINATORS for rule in self.rules(kind))
 
     def _check_factors(self) -> None:
         self._check_all_different("duplicate in questions", self.questions)
@@ -300,7 +289,7 @@ class Study:
 
     def _check_size(self) -> None:
         """Refuse a study of more points than its file allows, before they are made."""
-        points = sum(map(count_of, (self.factors, *self.include)))
+        points = sum(math.prod(map(len, levels.values())) for levels in (self.factors, *self.include))
         if points > self.max_configurations:
             sources = "factors and include give" if self.include else "factors give"
             raise self._error(
