@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -112,7 +113,9 @@ class CommandRun:
         return self.program.facts | amounts
 
     def _tasks(self, cluster: ClusterView, run: str, code: str) -> Iterator[Task]:
-        for node, local_rank in self._positions():
+        nodes = 1 if self.program.start == FIRST_NODE else self.configuration.nodes
+        ranks = self.configuration.devices_per_node if self.program.start == EACH_RANK else 1
+        for node, local_rank in product(range(nodes), range(ranks)):
             rank = node * self.configuration.devices_per_node + local_rank
             values = self._values(cluster) | {"node": node, "rank": rank, "local_rank": local_rank}
             name = f"rank-{rank}" if self.program.start == EACH_RANK else f"node-{node}"
@@ -121,14 +124,6 @@ class CommandRun:
                 environment |= self._rank_environment(rank, local_rank)
             argv = self.program.argv(values)
             yield Task(name, TaskRole.TRAINER, node, argv, environment, PROGRAM_FOLDER)
-
-    def _positions(self) -> Iterator[tuple[int, int]]:
-        """Yield the node and the local rank of each process that is started."""
-        nodes = 1 if self.program.start == FIRST_NODE else self.configuration.nodes
-        ranks = self.configuration.devices_per_node if self.program.start == EACH_RANK else 1
-        for node in range(nodes):
-            for local_rank in range(ranks):
-                yield node, local_rank
 
     def _values(self, cluster: ClusterView) -> dict[str, Scalar]:
         """Return the values of the placeholders that are the same for all processes."""
@@ -146,14 +141,10 @@ class CommandRun:
         environment = gpu_environment(cluster, node) | network_environment(self.configuration, cluster, node)
         environment["PYTHONUNBUFFERED"] = "1"
         if self.program.records_steps:
-            environment[REQUEST_VARIABLE] = self._record_request(run, code).as_json()
+            devices = self.configuration.devices_per_node
+            environment[REQUEST_VARIABLE] = Request(run, code, "{run}", devices, *self._steps).as_json()
         given = {name: self.program.filled(value, values) for name, value in self.program.environment.items()}
         return environment | given
-
-    def _record_request(self, run: str, code: str) -> Request:
-        """Return what the recorder is asked for."""
-        configuration = self.configuration
-        return Request(run, code, "{run}", configuration.devices_per_node, *self._steps)
 
     @property
     def _steps(self) -> tuple[int, int, int]:

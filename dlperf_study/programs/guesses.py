@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
@@ -70,7 +70,8 @@ class Guess:
 
 def guess_program(folder: Path) -> Guess:
     """Return how the training script of a repository may be started."""
-    script = next(_scripts(folder), None)
+    scripts = (path for pattern in _SCRIPTS for path in sorted(folder.glob(pattern)) if path.is_file())
+    script = next(scripts, None)
     if script is None:
         note = "no script that trains was found: replace train.py"
         return Guess("{python} train.py --batch-size {batch_per_device} --steps {steps}", EACH_NODE, RECORDER, (note,))
@@ -79,8 +80,11 @@ def guess_program(folder: Path) -> Guess:
     arguments = [_option(source, names, placeholder) for names, placeholder in _ARGUMENTS]
     command = " ".join([launcher, shlex.quote(name), *filter(None, arguments)])
     steps, steps_note = guess_steps([script])
-    notes = (f"the script is {name}", launcher_note, note_python(command), *_missing_options(arguments), steps_note)
-    return Guess(command, guess_start(command), steps, tuple(filter(None, notes)))
+    notes = [f"the script is {name}", launcher_note, note_python(command)]
+    for (_, placeholder), argument in zip(_ARGUMENTS, arguments, strict=True):
+        if not argument:
+            notes.append(f"no option for {placeholder} was found: add the one that it has, with {{{placeholder}}}")
+    return Guess(command, guess_start(command), steps, tuple(filter(None, [*notes, steps_note])))
 
 
 def guess_start(command: str) -> str:
@@ -127,11 +131,6 @@ def scripts_of(command: str, folder: Path) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def _scripts(folder: Path) -> Iterator[Path]:
-    for pattern in _SCRIPTS:
-        yield from sorted(path for path in folder.glob(pattern) if path.is_file())
-
-
 def _source(script: Path) -> str:
     return script.read_text(encoding="utf-8", errors="replace")
 
@@ -159,9 +158,3 @@ def _guess_launcher(source: str) -> tuple[str, str]:
             name = next(argument for argument in launcher.split() if argument not in ("{python}", "-m"))
             return launcher, f"it is started by {name}, because it mentions {mention[0]}"
     return "{python}", "it seems to train on one process: nothing that starts several was found in it"
-
-
-def _missing_options(arguments: Sequence[str]) -> Iterator[str]:
-    for (_, placeholder), argument in zip(_ARGUMENTS, arguments, strict=True):
-        if not argument:
-            yield f"no option for {placeholder} was found: add the one that it has, with {{{placeholder}}}"

@@ -23,13 +23,6 @@ def with_parts(job: Job, paths: StudyPaths) -> Job:
 
     Raises StudyFileError where they are too large.
     """
-    folders = (f"{{run}}/scratch/{PROGRAM_FOLDER}/{index}" for index, _ in enumerate(parts_folders()))
-    variables = {PARTS_VARIABLE: os.pathsep.join(folders)}
-    return replace(job.with_environment(variables), archive=str(kept_parts(paths)))
-
-
-def kept_parts(paths: StudyPaths) -> Path:
-    """Return the archive of all files in the user's folders of parts, each folder under its number."""
     contents = {name: file.read_bytes() for name, file in sorted(_files())}
     if (size := sum(map(len, contents.values()))) > MOST_BYTES:
         folders = ", ".join(map(str, parts_folders()))
@@ -44,7 +37,9 @@ def kept_parts(paths: StudyPaths) -> Path:
         archive.parent.mkdir(parents=True, exist_ok=True)
         with replacing(archive) as unfinished:
             _pack(contents, unfinished)
-    return archive
+    folders_there = (f"{{run}}/scratch/{PROGRAM_FOLDER}/{index}" for index, _ in enumerate(parts_folders()))
+    variables = {PARTS_VARIABLE: os.pathsep.join(folders_there)}
+    return replace(job.with_environment(variables), archive=str(archive))
 
 
 def _files() -> Iterator[tuple[str, Path]]:

@@ -46,7 +46,8 @@ def identified(program: Program, source: str) -> Program:
         raise StudyFileError(f"{source}: program.folder is {program.folder!r}, which is no folder")
     digest = hashlib.sha256()
     for path in program_files(program, source):
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{_mode(path):o}\0".encode(errors="surrogateescape"))
+        mode = stat.S_IMODE(path.lstat().st_mode) & 0o111
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{mode:o}\0".encode(errors="surrogateescape"))
         digest.update(hashlib.sha256(_content(path)).digest())
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no") or ""
     return replace(
@@ -216,10 +217,6 @@ def _walked(folder: Path) -> Iterator[Path]:
             path = Path(parent, name)
             if path.is_symlink() or path.is_file():
                 yield path
-
-
-def _mode(path: Path) -> int:
-    return stat.S_IMODE(path.lstat().st_mode) & 0o111
 
 
 def _content(path: Path) -> bytes:
