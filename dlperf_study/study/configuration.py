@@ -153,10 +153,8 @@ class Configuration(ParallelParameters, TrainingParameters):
     def from_mapping(cls, values: Mapping[str, Any], source: str = "configuration") -> "Configuration":
         """Build one from names and values.
 
-        Raises:
-            StudyFileError: a name is unknown or missing, a value is of a wrong type, or a study that is none of the
-                self-test uses a parameter of the self-test; the message names ``source``.
-
+        Raises StudyFileError, which names ``source``, where a name is unknown or missing, a value is of a wrong type,
+        or a study that is none of the self-test uses a parameter of the self-test.
         """
         if not PARAMETERS.keys() >= values.keys():
             unknown = sorted(values.keys() - PARAMETERS.keys())
@@ -165,8 +163,15 @@ class Configuration(ParallelParameters, TrainingParameters):
         if missing:
             raise StudyFileError(f"{source}: missing {', '.join(missing)}")
         configuration = cls(**{name: typed(source, PARAMETERS[name], value) for name, value in values.items()})
-        if configuration.settings:
-            _check_settings(configuration.settings, source)
+        if settings := configuration.settings:
+            # Of a record, which may be damaged.
+            try:
+                values_of_settings = json.loads(settings).values()
+            except (ValueError, AttributeError, RecursionError):
+                message = f"settings is {settings[:100]!r}, which is not an object in JSON"
+                raise StudyFileError(f"{source}: {message}") from None
+            if not all(isinstance(value, Scalar) for value in values_of_settings):
+                raise StudyFileError(f"{source}: settings is {settings[:100]!r}, of which a value is no scalar")
         if not is_selftest(configuration.study):
             for name in configuration.selftest_values():
                 raise StudyFileError(f"{source}: {name} is allowed in self-test studies only")
@@ -352,16 +357,6 @@ GLOBAL_BATCH = Parameter(
     name="global_batch",
     type=int,
 )
-
-
-def _check_settings(settings: str, source: str) -> None:
-    """Refuse settings that are no JSON object of scalars: a file may be damaged."""
-    try:
-        values = json.loads(settings).values()
-    except (ValueError, AttributeError, RecursionError):
-        raise StudyFileError(f"{source}: settings is {settings[:100]!r}, which is not an object in JSON") from None
-    if not all(isinstance(value, Scalar) for value in values):
-        raise StudyFileError(f"{source}: settings is {settings[:100]!r}, of which a value is no scalar")
 
 
 def parameters_of(*scopes: Scope) -> dict[str, Parameter]:

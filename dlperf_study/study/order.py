@@ -22,11 +22,6 @@ class PlannedExecution:
     repetitions: tuple[int, ...]
     turn: Turn
 
-    @property
-    def is_first(self) -> bool:
-        """Whether no repetition of the configuration precedes: before it comes NCCL's report, if it has one."""
-        return 1 in self.repetitions
-
 
 def planned_executions(plan: Plan) -> list[PlannedExecution]:
     """Return every execution that a plan requests of what can run, in order."""

@@ -103,10 +103,7 @@ def parameter_of(declaration: "Field[Any]") -> Parameter:
 def typed(source: str, parameter: Parameter, value: Any) -> Any:
     """Return ``value`` as the parameter's type; an int may be given for a float, nothing else is converted.
 
-    Raises:
-        StudyFileError: it is of another type, or larger than any number of a configuration; the message names
-            ``source``.
-
+    Raises StudyFileError, which names ``source``, where it is of another type, or larger than any number may be.
     """
     if type(value) in (int, float) and not abs(value) <= LARGEST_NUMBER:
         raise StudyFileError(f"{source}: {parameter.name} is {value!r}, which is not a number up to {LARGEST_NUMBER}")

@@ -51,10 +51,8 @@ _PLAIN_VALUES = {
 def read_mapping(path: Path) -> dict[str, Any]:
     """Return the mapping a YAML file holds.
 
-    Raises:
-        StudyFileError: a syntax error, a tab, a duplicate key, a number that YAML 1.1 and 1.2 read differently, too
-            many bytes, too many or too deeply nested values, or anything but a mapping.
-
+    Raises StudyFileError for a syntax error, a tab, a duplicate key, a number that YAML 1.1 and 1.2 read differently,
+    too many bytes, too many or too deeply nested values, or anything but a mapping.
     """
     require_end(path)
     with path.open("rb") as stream:

@@ -23,6 +23,7 @@ from dlperf_study.core.part_search import use_parts_next_to
 from dlperf_study.core.paths import QUICK_SUFFIX, SELFTEST, is_selftest
 from dlperf_study.core.resources import PARAMS
 from dlperf_study.core.wording import closest
+from dlperf_study.study import study
 from dlperf_study.study.configuration import parameters_of, study_parameters
 from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules, baseline_example
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
@@ -30,16 +31,6 @@ from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.program import Program
 from dlperf_study.study.program_section import ProgramSection, declared_settings, secret_problem
 from dlperf_study.study.strict_yaml import display_path, find_file, read_mapping
-from dlperf_study.study.study import (
-    DEFAULT_MAX_CONFIGURATIONS,
-    FORMER_QUESTIONS,
-    LARGEST_PRECISION,
-    PRECISION_KEYS,
-    QUESTIONS,
-    SMALLEST_PRECISION,
-    Study,
-    source_names,
-)
 from dlperf_study.study.training_parameters import MAX_BATCH
 from dlperf_study.study.validation import Section, validate
 
@@ -169,25 +160,27 @@ def one_of(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValida
 
 
 def _no_former_question(name: str) -> str:
-    if name in FORMER_QUESTIONS:
-        raise ValueError(FORMER_QUESTIONS[name])
+    if name in study.FORMER_QUESTIONS:
+        raise ValueError(study.FORMER_QUESTIONS[name])
     return name
 
 
 Question = Annotated[
     str,
     AfterValidator(_no_former_question),
-    one_of("questions", lambda: QUESTIONS),
-    Field(json_schema_extra=lambda schema: schema.update(enum=list(QUESTIONS))),
+    one_of("questions", lambda: study.QUESTIONS),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(study.QUESTIONS))),
 ]
-SourceName = Annotated[str, one_of("published sources", source_names)]
+SourceName = Annotated[str, one_of("published sources", study.source_names)]
 
 
 def _share(given: object) -> object:
     """Return a percentage, ``2 %``, as the share that it is; anything else as it was given."""
     if not isinstance(given, str):
-        if isinstance(given, int | float) and given > LARGEST_PRECISION:
-            raise ValueError(f"a number is a share, at most {LARGEST_PRECISION}; write per cent as in precision: 2 %")
+        if isinstance(given, int | float) and given > study.LARGEST_PRECISION:
+            raise ValueError(
+                f"a number is a share, at most {study.LARGEST_PRECISION}; write per cent as in precision: 2 %"
+            )
         return given
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
     if not percentage:
@@ -195,9 +188,9 @@ def _share(given: object) -> object:
         remedy = "; the number format is a parameter, precision below fixed or factors" if is_format else ""
         raise ValueError(f"write a percentage, as in precision: 2 %{remedy}")
     share = float(percentage[1]) / 100
-    if not SMALLEST_PRECISION <= share <= LARGEST_PRECISION:
+    if not study.SMALLEST_PRECISION <= share <= study.LARGEST_PRECISION:
         raise ValueError(
-            f"it must be at least {100 * SMALLEST_PRECISION:g} % and at most {100 * LARGEST_PRECISION:g} %"
+            f"it must be at least {100 * study.SMALLEST_PRECISION:g} % and at most {100 * study.LARGEST_PRECISION:g} %"
         )
     return share
 
@@ -206,7 +199,7 @@ def _share(given: object) -> object:
 Precision = Annotated[
     float,
     BeforeValidator(_share, json_schema_input_type=float | str),
-    Field(ge=SMALLEST_PRECISION, le=LARGEST_PRECISION),
+    Field(ge=study.SMALLEST_PRECISION, le=study.LARGEST_PRECISION),
 ]
 
 
@@ -263,7 +256,7 @@ class StudyFile(Section):
     )
     order_seed: int = Field(default=0, ge=0, lt=2**32, description="shuffles the rounds")
     max_configurations: int = Field(
-        default=DEFAULT_MAX_CONFIGURATIONS, ge=1, description="most points of factors and include, before exclude"
+        default=study.DEFAULT_MAX_CONFIGURATIONS, ge=1, description="most points of factors and include, before exclude"
     )
     precision: Precision | None = Field(
         default=None, description="target half-width of the interval of every throughput and ratio: 2 %"
@@ -295,7 +288,7 @@ KEYS = {
 }
 
 
-def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
+def load_study(name_or_path: str | Path, quick: bool = False) -> study.Study:
     """Return a study by its name in ``params/studies`` or by the path of its file, or its quick variant.
 
     Parts beside the file are parts from then on.
@@ -307,7 +300,12 @@ def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
     content = read_mapping(path)
     source, folder = display_path(path), path.resolve().parent
     full = _study(path.stem, source, content, folder, quick=False)
-    quick_variant = _study(path.stem + QUICK_SUFFIX, f"{source} (quick)", _merged(content), folder, quick=True)
+    # A quick variant is measured as often as its repeats say, and none of its configurations is in a published table.
+    merged = {key: value for key, value in content.items() if key not in ("quick", "extras", *study.PRECISION_KEYS)}
+    for key, change in content.get("quick", {}).items():
+        both = isinstance(change, dict) and isinstance(merged.get(key), dict)
+        merged[key] = {**merged[key], **change} if both else change
+    quick_variant = _study(path.stem + QUICK_SUFFIX, f"{source} (quick)", merged, folder, quick=True)
     return quick_variant if quick else full
 
 
@@ -325,7 +323,7 @@ def _check_name(path: Path) -> None:
         )
 
 
-def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick: bool) -> Study:
+def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick: bool) -> study.Study:
     settings = declared_settings(content)
     valid_keys = {section: (*keys, *settings) if section in _WITH_SETTINGS else keys for section, keys in KEYS.items()}
     try:
@@ -335,7 +333,7 @@ def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick:
         lines = [f"{line}{baseline_example(content)}" if line == missing else line for line in str(error).splitlines()]
         raise StudyFileError("\n".join(lines)) from None
     _require_no_secret(file, settings, source)
-    return Study(
+    return study.Study(
         name=name,
         source=source,
         title=file.title,
@@ -385,16 +383,3 @@ def _program(section: ProgramSection, folder: Path, source: str) -> Program:
 
 def _rules(sections: list[RuleSection]) -> Rules:
     return tuple(DenominatorRule(section.values, section.where) for section in sections)
-
-
-def _merged(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content with what ``quick`` changes: mappings key by key, everything else as a whole.
-
-    A quick variant is measured as often as its ``repeats`` say, whatever its precision is, and none of its shrunken
-    configurations is in a published table.
-    """
-    merged = {key: value for key, value in content.items() if key not in ("quick", "extras", *PRECISION_KEYS)}
-    for key, change in content.get("quick", {}).items():
-        both = isinstance(change, dict) and isinstance(merged.get(key), dict)
-        merged[key] = {**merged[key], **change} if both else change
-    return merged
