@@ -84,7 +84,15 @@ def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Co
         source = str(paths.rank_log(rank))
         if log.facts["run"] != run:
             raise EvidenceError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
-        _check_rank_log(log, rank, configuration.of_run(paths.repetition), source)
+        size = configuration.world_size
+        if (log.rank, log.facts["world_size"]) != (rank, size):
+            actual = f"rank {log.rank} of {log.facts['world_size']}"
+            raise EvidenceError(f"{source}: is the log of {actual}; expected was {rank} of {size}")
+        node, local_rank = divmod(rank, configuration.devices_per_node)
+        if (log.facts["node"], log.facts["local_rank"]) != (node, local_rank):
+            actual = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
+            raise EvidenceError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
+        _check_steps(log, configuration.of_run(paths.repetition), source)
     _check_windows(logs, str(paths.folder))
     extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
     if extra_files:
@@ -108,19 +116,6 @@ def _check_windows(logs: Sequence[RankLog], source: str) -> None:
                 raise EvidenceError(
                     f"{source}: rank {counting[0]} counted the {unit} of window {name}, rank {without[0]} did not"
                 )
-
-
-def _check_rank_log(log: RankLog, rank: int, configuration: Configuration, source: str) -> None:
-    """Check the position of a rank in its run, and the steps of its windows."""
-    size = configuration.world_size
-    if (log.rank, log.facts["world_size"]) != (rank, size):
-        actual = f"rank {log.rank} of {log.facts['world_size']}"
-        raise EvidenceError(f"{source}: is the log of {actual}; expected was {rank} of {size}")
-    node, local_rank = divmod(rank, configuration.devices_per_node)
-    if (log.facts["node"], log.facts["local_rank"]) != (node, local_rank):
-        actual = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
-        raise EvidenceError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
-    _check_steps(log, configuration, source)
 
 
 def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:

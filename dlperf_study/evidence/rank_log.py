@@ -97,12 +97,7 @@ class RankLog:
 
 
 def read_rank_log(path: Path) -> RankLog:
-    """Read the log of one rank.
-
-    Raises:
-        EvidenceError: the log is missing, truncated, or contradicts itself.
-
-    """
+    """Read the log of one rank; raises EvidenceError where it is missing, truncated or contradicts itself."""
     source = str(path)
     first, *window_lines, last = lines_of_log(path, ("rank",), "window", why_unended=_explain_incomplete)
     is_of_worker = first.get("recorded_by", lines.RecordedBy.WORKER) == lines.RecordedBy.WORKER

@@ -66,10 +66,7 @@ def read_run(paths: RunPaths) -> Run:
 
     A run whose record says that it completed, but whose rank logs are incomplete or contradict it, is returned as
     failed, with that as reason.
-
-    Raises:
-        EvidenceError: ``run.json`` is missing, unreadable, or belongs to a different run.
-
+    Raises EvidenceError where ``run.json`` is missing, unreadable, or belongs to a different run.
     """
     run = run_of(run_facts(paths.run_file), paths)
     telemetry, diagnostics = [], list(run.diagnostics)

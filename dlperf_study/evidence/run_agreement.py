@@ -50,8 +50,7 @@ def check_record(
     ``logs`` are those of all ranks, in order of rank; ``facts`` is the record.
     """
     contradictions = chain(
-        _contradictory_outcome(facts, paths),
-        _contradictory_ranks(logs, facts),
+        _contradictory_outcome(logs, facts, paths),
         _contradictory_exit_codes(facts),
         _contradictory_time(facts, configuration.timeout_seconds),
         _contradictory_request(facts, paths),
@@ -63,7 +62,8 @@ def check_record(
         raise EvidenceError(f"{paths.folder}: {message}")
 
 
-def _contradictory_outcome(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
+def _contradictory_outcome(logs: Sequence[RankLog], facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
+    """Yield that a completed run has a reason to fail, is not of its round, or has not the logs of all ranks."""
     if facts["reason"]:
         yield f"outcome is completed in run.json, but reason is {facts['reason']!r}"
     # A round measures the repetition of its own number, once; beside it may be runs that are not measured.
@@ -71,9 +71,6 @@ def _contradictory_outcome(facts: Mapping[str, Any], paths: RunPaths) -> Iterato
     if is_measured and facts["round"] not in (None, facts["repetition"]):
         own_round = facts["repetition"]
         yield f"round is {facts['round']} in run.json, but round {own_round} measures repetition {own_round}"
-
-
-def _contradictory_ranks(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
     expected, logged, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(len(logs)))
     is_of_job = len(logs) == 1 and logs[0].is_of_job
     if (expected, logged) != (expected if is_of_job else len(ranks), ranks):
@@ -133,17 +130,16 @@ def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> I
         if reported_host not in (None, host):
             yield f"rank {log.rank} ran on {host}, but its node is {reported_host}"
         library, version = log.facts["library"], log.facts["library_version"]
-        # A program may train with another Python than the one whose packages are in the record.
-        versions = [] if log.is_of_program else _versions_of(library, facts["environment"]["software"])
+        if log.is_of_program:
+            # It may train with another Python than the one whose packages are in the record.
+            continue
+        # The packages that can be a library, as paddlepaddle-gpu can be paddle.
+        package = re.compile(rf"{re.escape(library)}(?:{re.escape(library)})?(?:-gpu|-cpu)?")
+        software = facts["environment"]["software"]
+        versions = [_BUILD.sub("", installed) for name, installed in software.items() if package.fullmatch(name)]
         # Horovod's names that of its framework too: 0.28.1 with torch 2.13.0.
         if versions and _BUILD.sub("", version.partition(" ")[0]) not in versions:
             yield f"rank {log.rank} trained with {library} {version}, but run.json says {', '.join(versions)}"
-
-
-def _versions_of(library: str, software: Mapping[str, str]) -> list[str]:
-    """Return the versions of the packages that can be a library, as ``paddlepaddle-gpu`` can be paddle."""
-    package = re.compile(rf"{re.escape(library)}(?:{re.escape(library)})?(?:-gpu|-cpu)?")
-    return [_BUILD.sub("", version) for name, version in software.items() if package.fullmatch(name)]
 
 
 def _contradictory_work(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:

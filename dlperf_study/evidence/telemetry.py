@@ -36,12 +36,7 @@ class NodeTelemetry:
 
 
 def read_telemetry(path: Path) -> NodeTelemetry:
-    """Read the telemetry of one node.
-
-    Raises:
-        EvidenceError: the file is missing, truncated, or contradicts itself.
-
-    """
+    """Read the telemetry of one node; raises EvidenceError where it is missing, truncated or contradicts itself."""
     source, lines = str(path), lines_of_log(path, first=("telemetry", "before"), repeated="sample")
     first, *sample_lines, last = lines
     facts = record_of(_FIRST, first, f"{source}: line 1")
