@@ -23,7 +23,7 @@ from dlperf_study.machines.guard.submission import Node, Submission, submission_
 from dlperf_study.machines.launchers._base import Launcher, Queue
 from dlperf_study.machines.slurm import queue as slurm_queue
 from dlperf_study.machines.slurm.allocation import allocated_nodes
-from dlperf_study.machines.slurm.queue import Phase, QueuedJob, Refused
+from dlperf_study.machines.slurm.queue import Phase, Refused
 from dlperf_study.machines.slurm.script import WHOLE_NODES, SlurmSettings, devices_and_account, script
 from dlperf_study.machines.slurm.submitted_job import SCRIPT, SubmittedJob, Watch, abandon, open_jobs, submit_job
 from dlperf_study.study.configuration import Configuration
@@ -184,8 +184,15 @@ def allocation(cluster: Cluster) -> Iterator[tuple[Node, ...]]:
 def _allocate(cluster: Cluster, name: str) -> Mapping[str, str]:
     """Return the variables of a job of this name as Slurm sets them inside it; raises NoNodes when it gives none."""
     with subprocess.Popen(allocation_argv(cluster, name), stderr=subprocess.PIPE, text=True) as salloc:
+        waiting_job = None
         try:
-            waiting_job = _wait_for(salloc, name)
+            while salloc.poll() is None:
+                job = slurm_queue.named(name)
+                if job and job.can_never_start:
+                    raise NoNodes(f"{job.description()}: it can never start")
+                if job and job.phase is Phase.WAITING:
+                    waiting_job = job
+                time.sleep(POLL_SECONDS)
         finally:
             salloc.terminate()
         assert salloc.stderr
@@ -217,19 +224,6 @@ def _options_by_hand(cluster: Cluster) -> list[str]:
 def _queue_seconds(cluster: Cluster) -> float:
     settings: SlurmSettings = cluster.settings
     return queue_seconds(settings.start_within_seconds)
-
-
-def _wait_for(salloc: "subprocess.Popen[str]", name: str) -> QueuedJob | None:
-    """Wait until nodes are given or refused; return the job in its last waiting state, if it had to wait."""
-    waiting = None
-    while salloc.poll() is None:
-        job = slurm_queue.named(name)
-        if job and job.can_never_start:
-            raise NoNodes(f"{job.description()}: it can never start")
-        if job and job.phase is Phase.WAITING:
-            waiting = job
-        time.sleep(POLL_SECONDS)
-    return waiting
 
 
 def refusal(cluster: Cluster, message: str) -> CheckResult:
