@@ -119,7 +119,13 @@ class CommandRun:
             rank = node * self.configuration.devices_per_node + local_rank
             values = self._values(cluster) | {"node": node, "rank": rank, "local_rank": local_rank}
             name = f"rank-{rank}" if self.program.start == EACH_RANK else f"node-{node}"
-            environment = self._environment(cluster, node, values, run, code)
+            environment = gpu_environment(cluster, node) | network_environment(self.configuration, cluster, node)
+            environment["PYTHONUNBUFFERED"] = "1"
+            if self.program.records_steps:
+                devices = self.configuration.devices_per_node
+                environment[REQUEST_VARIABLE] = Request(run, code, "{run}", devices, *self._steps).as_json()
+            for variable, value in self.program.environment.items():
+                environment[variable] = self.program.filled(value, values)
             if self.program.start == EACH_RANK:
                 environment |= self._rank_environment(rank, local_rank)
             argv = self.program.argv(values)
@@ -133,18 +139,6 @@ class CommandRun:
         python = cluster.python_for(OWN_PROGRAM)
         values["steps"] = steps_to_take(*self._steps)
         return values | {"hostfile": f"{{run}}/scratch/{HOST_FILE}", "hosts": hosts, "python": python}
-
-    def _environment(
-        self, cluster: ClusterView, node: int, values: dict[str, Scalar], run: str, code: str
-    ) -> dict[str, str]:
-        """Return the variables of a process, those that the study gives last."""
-        environment = gpu_environment(cluster, node) | network_environment(self.configuration, cluster, node)
-        environment["PYTHONUNBUFFERED"] = "1"
-        if self.program.records_steps:
-            devices = self.configuration.devices_per_node
-            environment[REQUEST_VARIABLE] = Request(run, code, "{run}", devices, *self._steps).as_json()
-        given = {name: self.program.filled(value, values) for name, value in self.program.environment.items()}
-        return environment | given
 
     @property
     def _steps(self) -> tuple[int, int, int]:
