@@ -55,10 +55,8 @@ def run_study(
     ``further_round`` has a reason, within the limits of the plan; and last the largest batches are searched.
     ``watch`` is called at the start, and after each execution before the next one starts.
 
-    Raises:
-        BusyError: another study measures on this machine, or another driver runs this study.
-        ImageSetError: an image that the study reads can't be decoded.
-
+    Raises BusyError where another study measures on this machine, or another driver runs this study, and ImageSetError
+    where an image that the study reads can't be decoded.
     """
     paths = StudyPaths.of(plan.study)
     if plan.program:
@@ -88,9 +86,7 @@ def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
     measured. The evidence moves at once, after its plan was copied: whenever this is ended, the
     evidence is complete in one of the two places.
 
-    Raises:
-        BusyError: another study measures on this machine, or another driver runs this study.
-
+    Raises BusyError where another study measures on this machine, or another driver runs this study.
     """
     paths = StudyPaths.of(plan.study)
     with study_lock(plan.study, cluster):

@@ -89,8 +89,9 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
     for planned in planned_executions(plan):
         runs: list[RequestedRun] = []
         for run in missing[planned.configuration.identity]:
-            # NCCL's report belongs to the first execution.
-            if run.repetition in planned.repetitions if run.is_measured else planned.is_first:
+            # NCCL's report comes before the first repetition.
+            repetition = run.repetition if run.is_measured else 1
+            if repetition in planned.repetitions:
                 runs.append(run)
         if runs:
             turn = _turn_now(planned, last_measured)

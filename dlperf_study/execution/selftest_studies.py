@@ -58,13 +58,9 @@ class MeasuredStudies:
 def measure_studies(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredStudies:
     """Measure the studies of the self-test on this machine, as any other study; continue what was interrupted.
 
-    What an earlier self-test measured is kept aside. Nothing of it is touched when one of these is raised before the
-    first run.
-
-    Raises:
-        BusyError: another self-test or another study measures on this machine.
-        UnsupportedError: not even the pairs can be measured here.
-
+    What an earlier self-test measured is kept aside. Nothing of it is touched when an error is raised before the first
+    run: BusyError where another self-test or another study measures on this machine, and UnsupportedError where not
+    even the pairs can be measured here.
     """
     with lock(StudyPaths.of(SELFTEST).lock, "running the self-test", "would put each other's evidence aside"):
         return _measure(pairs, quick, cluster_name, say)
