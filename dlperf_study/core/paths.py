@@ -48,11 +48,27 @@ def is_selftest(study: str) -> bool:
     return study.partition("_")[0] == SELFTEST
 
 
+class _Below:
+    """A path below the folder of the class that names it; read from an object, a Path."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def __get__(self, owner: "RunPaths | JobPaths | ConfigurationPaths | StudyPaths", kind: type) -> Path:
+        return owner.folder / self._pattern
+
+
 @dataclass(frozen=True)
 class RunPaths:
     """The evidence of one repetition."""
 
     folder: Path
+
+    run_file = _Below("run.json")  # the record of the run; written last
+    configuration_file = _Below("configuration.json")
+    submission_file = _Below("submission.json")  # the commands that were started
+    scratch = _Below("scratch")  # what launchers write for themselves; deleted when the run ends
+    waiting = _Below("scratch/waiting.txt")  # the nodes that were too busy to start the run at once, a line each
 
     @property
     def home(self) -> "ConfigurationPaths":
@@ -64,31 +80,6 @@ class RunPaths:
     def repetition(self) -> int:
         """Which repetition it is, from 1."""
         return int(self.folder.name)
-
-    @property
-    def run_file(self) -> Path:
-        """The record of the run; written last."""
-        return self.folder / "run.json"
-
-    @property
-    def configuration_file(self) -> Path:
-        """The configuration of the run."""
-        return self.folder / "configuration.json"
-
-    @property
-    def submission_file(self) -> Path:
-        """The commands that were started."""
-        return self.folder / "submission.json"
-
-    @property
-    def scratch(self) -> Path:
-        """What launchers write for themselves; deleted when the run ends."""
-        return self.folder / "scratch"
-
-    @property
-    def waiting(self) -> Path:
-        """Which nodes were too busy to start the run at once, a line each; deleted when the run ends."""
-        return self.scratch / "waiting.txt"
 
     @property
     def process_logs(self) -> list[Path]:
@@ -116,30 +107,11 @@ class JobPaths:
 
     folder: Path
 
-    @property
-    def order(self) -> Path:
-        """The runs that the job is to do."""
-        return self.folder / "order.json"
-
-    @property
-    def script(self) -> Path:
-        """The submitted script."""
-        return self.folder / "job.sbatch"
-
-    @property
-    def job_id(self) -> Path:
-        """The id that the queueing system gave it."""
-        return self.folder / "job_id.txt"
-
-    @property
-    def states(self) -> Path:
-        """Its states, one line per change."""
-        return self.folder / "states.txt"
-
-    @property
-    def output(self) -> Path:
-        """What the job printed."""
-        return self.folder / "output.txt"
+    order = _Below("order.json")  # the runs that the job is to do
+    script = _Below("job.sbatch")
+    job_id = _Below("job_id.txt")  # the id that the queueing system gave it
+    states = _Below("states.txt")  # one line per change
+    output = _Below("output.txt")  # what the job printed
 
     def result(self, index: int) -> Path:
         """How one run of the job ended, as the job reports it."""
@@ -156,25 +128,14 @@ class ConfigurationPaths:
 
     folder: Path
 
+    notebook = _Below("run_configuration.ipynb")  # executed
+    failure = _Below("failure.txt")  # why the notebook stopped early
+    compiled = _Below("compiled")  # what compilers keep for the next run; no evidence
+
     @property
     def study(self) -> "StudyPaths":
         """Its study."""
         return StudyPaths(self.folder.parent.parent)
-
-    @property
-    def notebook(self) -> Path:
-        """The executed notebook of the configuration."""
-        return self.folder / "run_configuration.ipynb"
-
-    @property
-    def failure(self) -> Path:
-        """Why the notebook stopped early."""
-        return self.folder / "failure.txt"
-
-    @property
-    def compiled(self) -> Path:
-        """What compilers keep for the next run; no evidence."""
-        return self.folder / "compiled"
 
     def run(self, repetition: int) -> RunPaths:
         """Return the paths of one repetition; the first is 1."""
@@ -212,6 +173,25 @@ class StudyPaths:
 
     folder: Path
 
+    plan_file = _Below("plan.json")  # what was to be measured, and what could not be
+    configurations = _Below("configurations")  # a folder for each that was ever measured, also if no longer planned
+    lock = _Below("driver.lock")  # held by whoever drives this study where a queue starts its runs
+    progress_page = _Below("progress.html")  # what is known so far, while the study is measured and watched
+    ingestion_lock = _Below("ingestion.lock")  # held by whoever ingests logs into this study
+    dataset = _Below("dataset")  # the tables, as Parquet and CSV
+    dataset_inputs = _Below("dataset.inputs")  # a digest of what the tables were made from
+    paper = _Below("paper")  # figures, tables and numbers for a paper, as LaTeX
+    like_dlperf = _Below("result")  # the results of ingested logs as DLPerf would have written them
+    report = _Below("report")  # the pages; they need nothing outside this folder
+    report_page = _Below("report/index.html")  # the page a person opens first
+    report_lock = _Below("report.lock")  # held by whoever builds the report
+    report_inputs = _Below("report.inputs")  # a digest of what the report was made from
+    report_unfinished = _Below("report.unfinished")  # a report while it is built, and the rest of one that failed
+    report_previous = _Below("report.previous")  # the last report while a new one takes its place
+    # In the folder that the studies of all self-tests share:
+    selftest_results = _Below("results.json")  # the results of all self-tests
+    selftest_unfinished = _Below("unfinished")  # exists while a self-test has measured a part of its studies
+
     @classmethod
     def of(cls, study: str) -> "StudyPaths":
         """Return the paths of a study, by its name; those of the self-test share a folder."""
@@ -219,9 +199,24 @@ class StudyPaths:
         return cls(folder / SELFTEST / study if is_selftest(study) and study != SELFTEST else folder / study)
 
     @property
-    def plan_file(self) -> Path:
-        """The plan: what was to be measured, and what could not be."""
-        return self.folder / "plan.json"
+    def tables(self) -> Path:
+        """The tables of the report, as HTML and LaTeX."""
+        return self._report_folder / "tables"
+
+    @property
+    def figures(self) -> Path:
+        """The figures of the report, as SVG and PDF."""
+        return self._report_folder / "figures"
+
+    @property
+    def _report_folder(self) -> Path:
+        return Path(os.environ.get(REPORT_VARIABLE) or self.folder)
+
+    @property
+    def last_measurement(self) -> "StudyPaths":
+        """The paths of the last measurement of the study of which these may be an earlier one."""
+        folder = self.folder
+        return StudyPaths(folder.parent.parent) if folder.parent.name == EARLIER and folder.name.isdecimal() else self
 
     def program(self, digest: str) -> Path:
         """The files of a user's program, and how it is declared, by the digest of both."""
@@ -230,16 +225,6 @@ class StudyPaths:
     def parts(self, digest: str) -> Path:
         """The user's parts as runs got them, packed, by the digest of the files."""
         return self.folder / "parts" / f"{digest[:16]}.tar.gz"
-
-    @property
-    def selftest_results(self) -> Path:
-        """The results of all self-tests, in the folder that their studies share."""
-        return self.folder / "results.json"
-
-    @property
-    def selftest_unfinished(self) -> Path:
-        """Exists while a self-test has measured a part of its studies, so that it can be continued."""
-        return self.folder / "unfinished"
 
     def next_earlier(self) -> Path:
         """The next free folder for what was measured before: kept, never counted."""
@@ -258,22 +243,6 @@ class StudyPaths:
         every = map(StudyPaths, _numbered(self.folder / EARLIER))
         return [paths for paths in every if paths.plan_file.exists() and paths.configurations.exists()]
 
-    @property
-    def last_measurement(self) -> "StudyPaths":
-        """The paths of the last measurement of the study of which these may be an earlier one."""
-        folder = self.folder
-        return StudyPaths(folder.parent.parent) if folder.parent.name == EARLIER and folder.name.isdecimal() else self
-
-    @property
-    def lock(self) -> Path:
-        """Held by whoever drives this study where a queue starts its runs."""
-        return self.folder / "driver.lock"
-
-    @property
-    def configurations(self) -> Path:
-        """One folder per configuration that was ever measured, also those no longer planned."""
-        return self.folder / "configurations"
-
     def configuration(self, identity: str) -> ConfigurationPaths:
         """Return the paths of one configuration."""
         return ConfigurationPaths(self.configurations / identity)
@@ -281,80 +250,6 @@ class StudyPaths:
     def begun_runs(self) -> dict[str, list[RunPaths]]:
         """Return the runs that have a folder, in order of repetition, by the identity of their configuration."""
         return {folder.name: [*ConfigurationPaths(folder).runs()] for folder in self.configurations.glob("*")}
-
-    @property
-    def dataset(self) -> Path:
-        """The tables, as Parquet and CSV."""
-        return self.folder / "dataset"
-
-    @property
-    def dataset_inputs(self) -> Path:
-        """A digest of what the tables were made from."""
-        return self.folder / "dataset.inputs"
-
-    @property
-    def paper(self) -> Path:
-        """Figures, tables and numbers for a paper, as LaTeX."""
-        return self.folder / "paper"
-
-    @property
-    def like_dlperf(self) -> Path:
-        """The results of ingested logs as DLPerf would have written them."""
-        return self.folder / "result"
-
-    @property
-    def tables(self) -> Path:
-        """The tables of the report, as HTML and LaTeX."""
-        return self._report_folder / "tables"
-
-    @property
-    def figures(self) -> Path:
-        """The figures of the report, as SVG and PDF."""
-        return self._report_folder / "figures"
-
-    @property
-    def _report_folder(self) -> Path:
-        return Path(os.environ.get(REPORT_VARIABLE) or self.folder)
-
-    @property
-    def report(self) -> Path:
-        """The pages; they need nothing outside this folder."""
-        return self.folder / "report"
-
-    @property
-    def ingestion_lock(self) -> Path:
-        """Held by whoever ingests logs into this study."""
-        return self.folder / "ingestion.lock"
-
-    @property
-    def progress_page(self) -> Path:
-        """What is known so far, while the study is measured and watched."""
-        return self.folder / "progress.html"
-
-    @property
-    def report_lock(self) -> Path:
-        """Held by whoever builds the report."""
-        return self.folder / "report.lock"
-
-    @property
-    def report_inputs(self) -> Path:
-        """A digest of what the report was made from."""
-        return self.folder / "report.inputs"
-
-    @property
-    def report_unfinished(self) -> Path:
-        """Pages, tables and figures while they are built, and what is left of a report that failed."""
-        return self.folder / "report.unfinished"
-
-    @property
-    def report_previous(self) -> Path:
-        """The last pages, tables and figures while new ones take their places."""
-        return self.folder / "report.previous"
-
-    @property
-    def report_page(self) -> Path:
-        """The page a person opens first."""
-        return self.report / "index.html"
 
 
 def _numbered(folder: Path) -> list[Path]:
