@@ -84,12 +84,12 @@ def imports_parts_of_folders(roots: Sequence[str]) -> bool:
 def roots_without_folders(roots: Sequence[str]) -> tuple[str, ...]:
     """Return the modules that these import, and themselves, but for the user's folders: those travel with a run."""
     folders = parts_folders()
-    names = sorted(module_digests(roots))
-    return tuple(name for name in names if not _is_in(folders, _file(name, (PACKAGE_FOLDER, *folders))))
-
-
-def _is_in(folders: Sequence[Path], file: Path | None) -> bool:
-    return file is not None and any(file.is_relative_to(folder) for folder in folders)
+    names = []
+    for name in sorted(module_digests(roots)):
+        file = _file(name, (PACKAGE_FOLDER, *folders))
+        if file is None or not any(file.is_relative_to(folder) for folder in folders):
+            names.append(name)
+    return tuple(names)
 
 
 def check_roots(launcher: str) -> tuple[str, ...]:
@@ -119,8 +119,10 @@ def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
         return
     driver_code, driver_files, comma_separated, driver_folder = environment[DRIVER_CODE_VARIABLE].split(" ", 3)
     roots = comma_separated.split(",")
+    # Parts of the user, in folders or in installed packages, may be among what these modules import.
+    has_parts_elsewhere = bool(parts_folders()) or any(name.partition(".")[0] != PACKAGE for name in roots)
     # Every rank asks. To compare all files takes a tenth of the time in which the imports of some are followed.
-    if not _has_parts_elsewhere(roots) and driver_files == files_digest():
+    if not has_parts_elsewhere and driver_files == files_digest():
         return
     if driver_code == code_digest(roots):
         return
@@ -130,11 +132,6 @@ def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
         f"other measuring code: the driver runs that in {driver_folder}, this process that in {PACKAGE_FOLDER} "
         f"on {socket.gethostname()}; install one checkout in both, or start the study in the checkout installed"
     )
-
-
-def _has_parts_elsewhere(roots: Sequence[str]) -> bool:
-    """Return whether parts of the user, in folders or in installed packages, may be among what these modules import."""
-    return bool(parts_folders()) or any(name.partition(".")[0] != PACKAGE for name in roots)
 
 
 @cache
@@ -220,16 +217,11 @@ def _names(tree: ast.Module, package: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            module = _imported_from(node, package)
+            parents = package.split(".")
+            # One dot is the package of the module it is in.
+            package_of_dots = parents[: len(parents) - node.level + 1] if node.level else []
+            module = ".".join([*package_of_dots, *filter(None, [node.module])])
             yield module
             yield from (f"{module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from _MODULE_IN_TEXT.findall(node.value)
-
-
-def _imported_from(node: ast.ImportFrom, package: str) -> str:
-    """Return the name of the module from which a statement imports; one dot is the package of the module it is in."""
-    if not node.level:
-        return str(node.module)
-    parents = package.split(".")
-    return ".".join([*parents[: len(parents) - node.level + 1], *filter(None, [node.module])])

@@ -50,30 +50,21 @@ def replace_in_file(path: Path, texts: Sequence[str], replacement: str, beginnin
     if not (texts or beginnings) or not status.st_size:
         return
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        spans = sorted(
-            {*_texts_in(content, texts), *_words_in(content, beginnings)}, key=lambda span: (span[0], -span[1])
-        )
-        if not spans:
+        found: set[tuple[int, int]] = set()
+        for literal in map(os.fsencode, texts):
+            found |= {(begin, begin + len(literal)) for begin in _positions(content, literal)}
+        # One pattern for all beginnings would take minutes.
+        for beginning, rest in beginnings.items():
+            pattern = re.compile((rf"(?<!\w){re.escape(beginning)}(?:{rest})").encode())
+            for begin in _positions(content, beginning.encode()):
+                if match := pattern.match(content, begin):
+                    found.add(match.span())
+        if not found:
             return
+        spans = sorted(found, key=lambda span: (span[0], -span[1]))
         with naming(path), replacing(path) as unfinished, open(unfinished, "wb") as changed:
             _write_replaced(content, spans, replacement.encode(), changed)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def _texts_in(content: mmap.mmap, texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where each text begins and ends."""
-    for literal in map(os.fsencode, texts):
-        for begin in _positions(content, literal):
-            yield begin, begin + len(literal)
-
-
-def _words_in(content: mmap.mmap, beginnings: Mapping[str, str]) -> Iterator[tuple[int, int]]:
-    """Yield where words of these beginnings begin and end. One pattern for all would take minutes."""
-    for beginning, rest in beginnings.items():
-        pattern = re.compile((rf"(?<!\w){re.escape(beginning)}(?:{rest})").encode())
-        for begin in _positions(content, beginning.encode()):
-            if match := pattern.match(content, begin):
-                yield match.span()
 
 
 def _positions(content: mmap.mmap, text: bytes) -> Iterator[int]:

@@ -114,7 +114,9 @@ def _locations(
     package: str, kind: str, error: type[DlperfStudyError], folders: tuple[Path, ...]
 ) -> Mapping[str, PartLocation]:
     for folder in folders:
-        _require_rooms(folder, error)
+        for entry in sorted(folder.iterdir() if folder.is_dir() else ()):
+            if entry.is_dir() and entry.name not in (*ROOMS, "__pycache__") and not entry.name.startswith("."):
+                raise error(unknown_name(f"{folder} has a folder", entry.name, "folders of parts", ROOMS))
     by_name: dict[str, PartLocation] = {}
     for name, location in _all_locations(package, folders):
         if name in by_name:
@@ -136,21 +138,18 @@ def import_part(location: PartLocation, error: type[DlperfStudyError]) -> Module
 
 @cache
 def _all_locations(package: str, folders: tuple[Path, ...]) -> tuple[tuple[str, PartLocation], ...]:
-    return tuple(_each_location(package, folders))
-
-
-def _each_location(package: str, folders: tuple[Path, ...]) -> Iterator[tuple[str, PartLocation]]:
-    """Yield name and location of each part: those of the package, then of the folders, then of installed packages."""
+    """Return name and location of each part: those of the package, then of the folders, then of installed packages."""
+    found = []
     for name in _names_in(_package_folder(package)):
-        yield name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)
-    room = room_of(package)
-    if not room:
-        return
-    for folder in folders:
-        for name in _names_in(folder / room):
-            yield name, PartLocation(f"{package}.{name}", str(folder / room / f"{name}.py"), is_built_in=False)
-    for point in entry_points(group=f"dlperf_study.{room}"):
-        yield point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)
+        found.append((name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)))
+    if room := room_of(package):
+        for folder in folders:
+            for name in _names_in(folder / room):
+                source = str(folder / room / f"{name}.py")
+                found.append((name, PartLocation(f"{package}.{name}", source, is_built_in=False)))
+        for point in entry_points(group=f"dlperf_study.{room}"):
+            found.append((point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)))
+    return tuple(found)
 
 
 def room_of(package: str) -> str:
@@ -184,12 +183,6 @@ def _folders_of_package(name: str) -> tuple[Path, ...]:
 def _has_rooms(folder: Path) -> bool:
     """Return whether a folder has parts: one of this name may hold anything else."""
     return any((folder / room).is_dir() for room in ROOMS)
-
-
-def _require_rooms(folder: Path, error: type[DlperfStudyError]) -> None:
-    for entry in sorted(folder.iterdir() if folder.is_dir() else ()):
-        if entry.is_dir() and entry.name not in (*ROOMS, "__pycache__") and not entry.name.startswith("."):
-            raise error(unknown_name(f"{folder} has a folder", entry.name, "folders of parts", ROOMS))
 
 
 def _names_in(folder: Path) -> list[str]:

@@ -30,12 +30,10 @@ def workspace() -> Path:
     current = Path.cwd()
     if CHECKOUT and current.is_relative_to(CHECKOUT):
         return CHECKOUT
-    marked_folders = filter(_is_marked, (current, *current.parents))
-    return next(marked_folders, CHECKOUT or current)
-
-
-def _is_marked(folder: Path) -> bool:
-    return any((folder / mark).exists() for mark in WORKSPACE_MARKS)
+    for folder in (current, *current.parents):
+        if any((folder / mark).exists() for mark in WORKSPACE_MARKS):
+            return folder
+    return CHECKOUT or current
 
 
 def folders_of(kind: str) -> list[Path]:

@@ -32,14 +32,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     for interruption in INTERRUPTIONS:
         # Another signal may have arrived together with this one: Python reports an error, with a traceback, if it has
         # no function to call for it.
-        signal.signal(interruption, _do_nothing)
+        signal.signal(interruption, lambda number, frame: None)
         # A process that is started inherits what the system ignores, but no function.
         ctypes.CDLL(None).signal(ctypes.c_int(interruption), ctypes.c_void_p(signal.SIG_IGN))
     raise KeyboardInterrupt
-
-
-def _do_nothing(number: int, frame: FrameType | None) -> None:
-    pass
 
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36

@@ -88,18 +88,14 @@ def mend_streams() -> None:
     for descriptor, (name, mode) in enumerate(_STREAMS):
         stream = getattr(sys, name)
         if stream is None:
-            _occupy(descriptor)
+            try:
+                os.fstat(descriptor)
+            except OSError:
+                # For the processes that inherit it.
+                _redirect_to_null(descriptor)
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (it stays open)
         elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
-
-
-def _occupy(descriptor: int) -> None:
-    """Give a file descriptor that is closed the null device, for the processes that inherit it."""
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        _redirect_to_null(descriptor)
 
 
 def silence(stream: TextIO) -> None:
