@@ -1,7 +1,7 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -13,29 +13,13 @@ from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
 from dlperf_study.dataset.tables import GrowingFrame
 from dlperf_study.dataset.target_precision import looks_of, looks_that_ended_measuring
+from dlperf_study.metrics import comparison
 from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, summarised, values_of
-from dlperf_study.metrics.comparison import (
-    PARTS,
-    RATIOS,
-    Throughputs,
-    Verdict,
-    differences,
-    explaining_part,
-    of_itself,
-    rounds_of,
-    samples_of,
-    step_samples,
-    throughput_ratio,
-    verdicts,
-    widest_equality,
-)
+from dlperf_study.metrics.comparison import RATIOS, Throughputs, Verdict
 from dlperf_study.metrics.outcome import completed_of, counted_of, disturbed_configurations
-from dlperf_study.metrics.pipeline_bubble import Bubble, bubbles
+from dlperf_study.metrics.pipeline_bubble import bubbles
 from dlperf_study.metrics.scaling import scaling_columns
-from dlperf_study.metrics.statistics import (
-    Estimate,
-    interval_columns,
-)
+from dlperf_study.metrics.statistics import Estimate, interval_columns
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.parameter import TOKENS
 from dlperf_study.study.plan import Entry, Plan
@@ -60,16 +44,20 @@ def configurations_table(
     throughputs, rate = throughputs_of(runs, plan), rate_column(counted, plan)
     looks = looks_of(throughputs)
     measurements = Measurements(completed_of(runs), counted, looks)
-    kinds_of_device = _kinds_of_device(runs)
+    kinds_of_device = runs.dropna(subset=["device"]).groupby("identity")["device"].unique()
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
     decided = _verdicts(plan, speedups, relative_throughputs, disturbed_configurations(runs))
     parts = StepParts(plan, counted, uneven, looks)
-    bubble_of = bubbles(plan.entries, counted, rounds_of(counted, plan), looks)
+    bubble_of = bubbles(plan.entries, counted, comparison.rounds_of(counted, plan), looks)
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
-        row = _planned_columns(entry) | measurements.columns(identity)
-        row["device"] = kinds_of_device.get(identity, plan.device or None)
+        row = {"identity": identity, **entry.parameters, "world_size": entry.configuration.world_size}
+        row["global_batch"] = entry.configuration.global_batch
+        row |= values_of(Source.ENTRY, entry) | measurements.columns(identity)
+        kinds = kinds_of_device.get(identity, [plan.device or None])
+        # None for one that ran on both CPUs and GPUs.
+        row["device"] = kinds[0] if len(kinds) == 1 else None
         if speedup := speedups.logarithms.get(identity):
             baseline, devices = entries[entry.baseline_identity].configuration, entry.configuration.world_size
             row |= _denominator_columns("baseline", measurements.summary(entry.baseline_identity, rate))
@@ -78,26 +66,18 @@ def configurations_table(
         if relative_throughput := relative_throughputs.logarithms.get(identity):
             verdict = decided["reference"].get(identity)
             row |= _denominator_columns("reference", measurements.summary(str(entry.reference_identity), rate))
-            row |= _ratio_columns({"relative_throughput": relative_throughput})
+            row["relative_throughput"] = relative_throughput.factor
+            row |= interval_columns("relative_throughput", relative_throughput.factor_interval())
             row |= _verdict_columns("reference", verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
         if bubble := bubble_of.get(identity):
             row |= bubble.columns
         table.add(row | separate.get(identity, {}))
-    return table.frame, [*speedups.diagnostics, *relative_throughputs.diagnostics, *_without_interval(bubble_of)]
-
-
-def _without_interval(bubble_of: Mapping[str, Bubble]) -> Iterator[Diagnostic]:
-    """Yield why bubbles of pipelines have no interval."""
+    diagnostics = [*speedups.diagnostics, *relative_throughputs.diagnostics]
     for identity, bubble in bubble_of.items():
         if bubble.no_interval:
-            yield Diagnostic("bubble_share", bubble.no_interval, Severity.NOTE, identity)
-
-
-def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
-    """Return whether each configuration ran on CPUs or on GPUs, by identity; None for one that ran on both."""
-    kinds = runs.dropna(subset=["device"]).groupby("identity")["device"].unique()
-    return {identity: levels[0] if len(levels) == 1 else None for identity, levels in kinds.items()}
+            diagnostics.append(Diagnostic("bubble_share", bubble.no_interval, Severity.NOTE, identity))
+    return table.frame, diagnostics
 
 
 def rate_column(rows: pd.DataFrame, plan: Plan) -> str:
@@ -116,7 +96,7 @@ def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     """Return the throughputs of the completed runs, in samples/s, or in tokens/s if no run has others, by identity."""
     counted = counted_of(runs)
     rates = counted[rate_column(counted, plan)]
-    samples = samples_of(rates, counted["identity"], rounds_of(counted, plan))
+    samples = comparison.samples_of(rates, counted["identity"], comparison.rounds_of(counted, plan))
     looks = looks_that_ended_measuring(plan, samples)
     return {identity: replace(sample, looks=looks) for identity, sample in samples.items()}
 
@@ -174,14 +154,9 @@ class Measurements:
 
     def values(self, identity: str, name: str) -> Floats:
         """Return the values of a metric that the runs of a configuration measured."""
-        values = self._runs_of(identity, name)
+        values = self._values[self._positions[identity], self._columns[name]]
         measured: Floats = values[~np.isnan(values)]
         return measured
-
-    def _runs_of(self, identity: str, name: str) -> Floats:
-        """Return the values of a metric that the runs of a configuration measured, NaN for a run that did not."""
-        values: Floats = self._values[self._positions[identity], self._columns[name]]
-        return values
 
 
 def _estimate_columns(metric: Metric, estimate: Estimate) -> dict[str, float]:
@@ -224,7 +199,7 @@ def _ratios(plan: Plan, entries: Iterable[Entry], role: Denominator, throughputs
         if identity not in throughputs or entry.denominator(role) is None:
             continue
         try:
-            ratios[identity] = throughput_ratio(entry, role, throughputs)
+            ratios[identity] = comparison.throughput_ratio(entry, role, throughputs)
         except BaselineError as error:
             diagnostics.append(Diagnostic(RATIOS[role], str(error), Severity.ERROR, identity))
     return _Ratios(ratios, diagnostics)
@@ -251,19 +226,8 @@ def _verdicts(
             compared[pairs[role][identity]] = ratios[role][identity]
             if identity in disturbed or denominator_identity in disturbed:
                 without_outcome.add(pairs[role][identity])
-    decided = verdicts(compared, widest_equality(plan), without_outcome)
+    decided = comparison.verdicts(compared, comparison.widest_equality(plan), without_outcome)
     return {role: {identity: decided[pair] for identity, pair in of_role.items()} for role, of_role in pairs.items()}
-
-
-def _planned_columns(entry: Entry) -> dict[str, Any]:
-    configuration = entry.configuration
-    return {
-        "identity": configuration.identity,
-        **entry.parameters,
-        "world_size": configuration.world_size,
-        "global_batch": configuration.global_batch,
-        **values_of(Source.ENTRY, entry),
-    }
 
 
 def _denominator_columns(role: Denominator, rate: Mapping[str, float]) -> dict[str, Any]:
@@ -281,20 +245,12 @@ def _verdict_columns(role: Denominator, verdict: Verdict | None) -> dict[str, An
     }
 
 
-def _ratio_columns(log_ratios: Mapping[str, Estimate]) -> dict[str, Any]:
-    """Return ratios with their intervals, from their logarithms by column."""
-    columns: dict[str, Any] = {}
-    for name, log_ratio in log_ratios.items():
-        columns |= {name: log_ratio.factor, **interval_columns(name, log_ratio.factor_interval())}
-    return columns
-
-
 class StepParts:
     """How much longer the parts of a step take than those of the reference."""
 
     def __init__(self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None], looks: int) -> None:
-        rounds = rounds_of(completed, plan)
-        self._seconds = step_samples(completed, rounds, looks)
+        rounds = comparison.rounds_of(completed, plan)
+        self._seconds = comparison.step_samples(completed, rounds, looks)
         self._runs = completed["identity"].value_counts().to_dict()
         self._entries = plan.by_identity
         self._uneven = uneven
@@ -316,16 +272,16 @@ class StepParts:
         identity = entry.configuration.identity
         if not self.is_same_work(entry):
             return {}
-        parts = differences(self._seconds, identity, str(entry.reference_identity))
-        return dict.fromkeys(parts, of_itself(self._runs[identity])) if entry.is_reference else parts
+        parts = comparison.differences(self._seconds, identity, str(entry.reference_identity))
+        return dict.fromkeys(parts, comparison.of_itself(self._runs[identity])) if entry.is_reference else parts
 
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
         """Return the differences with their intervals, and which of them explains the verdict."""
         identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
         parts = self.differences(entry)
         is_uneven = identity in self._uneven or reference_identity in self._uneven
-        columns: dict[str, Any] = {"difference_lies_in": explaining_part(decided, parts, is_uneven)}
-        for part in filter(parts.__contains__, PARTS):
+        columns: dict[str, Any] = {"difference_lies_in": comparison.explaining_part(decided, parts, is_uneven)}
+        for part in filter(parts.__contains__, comparison.PARTS):
             difference = parts[part]
             name = part.replace("_seconds", "_difference_seconds")
             columns |= {name: difference.mean, **interval_columns(name, difference.interval())}

@@ -16,21 +16,16 @@ from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
 from dlperf_study.core.paths import ConfigurationPaths, StudyPaths, is_building_report
 from dlperf_study.core.progress import Progress, Say, say_nothing
 from dlperf_study.core.user_commands import command_line
+from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table, rate_column, throughputs_of
-from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current, record_dataset
+from dlperf_study.dataset.inputs import dataset_digest, is_dataset_current
 from dlperf_study.dataset.outliers import outliers
-from dlperf_study.dataset.run_table import (
-    ConfigurationToRead,
-    read_measured_runs,
-    run_row,
-    steadiness_of,
-    step_rows,
-)
+from dlperf_study.dataset.run_table import ConfigurationToRead, read_measured_runs, run_row, steadiness_of, step_rows
 from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_diagnostics, with_problems
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
 from dlperf_study.dataset.target_precision import looks_of, precision_diagnostics
-from dlperf_study.dataset.uncounted_runs import UncountedRuns, read_largest_batches, read_nccl_reports
+from dlperf_study.dataset.uncounted_runs import read_largest_batches, read_nccl_reports
 from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
@@ -210,7 +205,8 @@ def collect(paths: StudyPaths, say: Say = say_nothing) -> Dataset:
         dataset = _dataset(plan, paths, _evidence(plan, paths, steps, say))
     for table in TABLES_IN_MEMORY:
         tables.write(table, getattr(dataset, table), paths.dataset)
-    record_dataset(paths, inputs)
+    # The digest was taken before the evidence was read: what came later was perhaps not read.
+    write_atomically(paths.dataset_inputs, inputs)
     return dataset
 
 
@@ -232,7 +228,11 @@ def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable, say: Sa
     tolerance = steadiness_tolerance(plan.precision)
     configurations = [ConfigurationToRead(name, paths.configuration(name), tolerance) for name in plan.by_identity]
     runs = tables.GrowingFrame(TableName.RUNS)
-    diagnostics = list(chain.from_iterable(map(_misnamed_runs, configurations)))
+    diagnostics = []
+    for configuration in configurations:
+        for folder in configuration.paths.misnamed_runs():
+            message = f"{folder}: not counted: the name of a run's folder is its repetition, an integer from 1"
+            diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, configuration.identity))
     progress = Progress("reading the runs", "configuration", len(configurations), say)
     for run in read_measured_runs(configurations, progress):
         diagnostics += run.diagnostics
@@ -243,17 +243,14 @@ def _evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable, say: Sa
     return _Evidence(runs.frame, diagnostics)
 
 
-def _misnamed_runs(configuration: ConfigurationToRead) -> Iterator[Diagnostic]:
-    for folder in configuration.paths.misnamed_runs():
-        message = f"{folder}: not counted: the name of a run's folder is its repetition, an integer from 1"
-        yield Diagnostic("evidence", message, Severity.ERROR, configuration.identity)
-
-
 def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
     runs, round_diagnostics = leave_out_of_rounds(evidence.runs)
     batches = read_largest_batches(plan, paths)
     uncounted = (batches, read_nccl_reports(plan, paths))
-    separate = _columns_of_uncounted_runs(plan, uncounted)
+    separate: dict[str, dict[str, Any]] = {identity: {} for identity in plan.by_identity}
+    for runs_of_kind in uncounted:
+        for identity, columns in separate.items():
+            columns.update(runs_of_kind.columns.get(identity, {}))
     configurations, ratio_diagnostics = configurations_table(plan, runs, separate, evidence.uneven)
     throughputs, rate = throughputs_of(runs, plan), rate_column(configurations, plan)
     doubtful = list(doubtful_speedups(configurations, plan.scaling))
@@ -274,15 +271,6 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
     table = diagnostics_table(diagnostics)
     serious = serious_diagnostics(configurations, runs, table)
     return Dataset(plan, paths.dataset, runs, with_problems(configurations, serious), table)
-
-
-def _columns_of_uncounted_runs(plan: Plan, uncounted: Iterable[UncountedRuns]) -> dict[str, dict[str, Any]]:
-    """Return the columns that runs which are never counted give each configuration, by identity."""
-    columns: dict[str, dict[str, Any]] = {identity: {} for identity in plan.by_identity}
-    for runs_of_kind in uncounted:
-        for identity in columns:
-            columns[identity] |= runs_of_kind.columns.get(identity, {})
-    return columns
 
 
 def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:

@@ -16,8 +16,8 @@ from dlperf_study.core.wording import closest
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset, up_to_date
 from dlperf_study.metrics.comparison import Throughputs
+from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.study.configuration import PARAMETERS
-from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.plan import Entry
 
@@ -35,8 +35,7 @@ class Measurement:
     @property
     def begun(self) -> str:
         """When its first completed run began, to the minute, in UTC; ``date unknown`` for logs without times."""
-        runs = self.dataset.runs
-        times = runs.loc[runs["outcome"] == Outcome.COMPLETED, "started"].dropna()
+        times = completed_of(self.dataset.runs)["started"].dropna()
         return str(times.min())[:16].replace("T", " ") if len(times) else "date unknown"
 
     @property
@@ -170,15 +169,10 @@ def _identifying_values(entry: Entry, row: Any) -> IdentifyingValues:
     values = entry.configuration.as_dict() | dict.fromkeys(entry.unstated)
     identifying = {name: values[name] for name in _IDENTIFYING} | entry.configuration.own_settings
     identifying["global_batch"] = None if row is None else int(row.global_batch)
-    return identifying | {"tokens_per_sample": _tokens_per_sample(row)}
-
-
-def _tokens_per_sample(row: Any) -> int | None:
-    """Return how many tokens the samples of a configuration have; None if they are not counted as both."""
-    if row is None or pd.isna(row.token_throughput) or pd.isna(row.throughput):
-        return None
-    tokens: int = round(row.token_throughput / row.throughput)
-    return tokens
+    identifying["tokens_per_sample"] = None
+    if row is not None and pd.notna(row.token_throughput) and pd.notna(row.throughput):
+        identifying["tokens_per_sample"] = round(row.token_throughput / row.throughput)
+    return identifying
 
 
 def _differences(before: IdentifyingValues, after: IdentifyingValues) -> dict[str, tuple[Scalar | None, ...]]:
@@ -202,12 +196,9 @@ def _renamed(measurement: Measurement, identities: Mapping[str, str], study: str
             )
         )
     frames = {}
-    for name in ("runs", "configurations", "diagnostics"):
-        frames[name] = _replace_identities(getattr(dataset, name), identities)
+    for table in ("runs", "configurations", "diagnostics"):
+        frame = getattr(dataset, table)
+        columns = [column for column in _IDENTITIES if column in frame]
+        # Rows about a whole study have no identity.
+        frames[table] = frame.assign(**{column: frame[column].map(identities.get) for column in columns})
     return replace(measurement, dataset=replace(dataset, plan=replace(dataset.plan, entries=tuple(entries)), **frames))
-
-
-def _replace_identities(frame: pd.DataFrame, identities: Mapping[str, str]) -> pd.DataFrame:
-    """Return a table with other identities; rows about a whole study have none."""
-    columns = [column for column in _IDENTITIES if column in frame]
-    return frame.assign(**{column: frame[column].map(identities.get) for column in columns})

@@ -31,11 +31,6 @@ def is_dataset_current(paths: StudyPaths) -> bool:
     return all(part.exists() for part in parts) and paths.dataset_inputs.read_bytes() == dataset_digest(paths).encode()
 
 
-def record_dataset(paths: StudyPaths, digest: str) -> None:
-    """Keep the digest that was taken before the evidence was read: what came later was perhaps not read."""
-    write_atomically(paths.dataset_inputs, digest)
-
-
 def report_digest(paths: StudyPaths) -> str:
     """Return a digest of all that the pages of a study depend on.
 
@@ -71,7 +66,10 @@ def _digest(paths: StudyPaths, states_of_files: Iterable[bytes]) -> str:
 def states_below(*folders: Path) -> Iterator[bytes]:
     """Yield the states of the files of folders, in order."""
     for folder in folders:
-        yield from states(_files_below(folder))
+        for parent, inner_folders, files in os.walk(folder):
+            # Without what Python compiles, and the copies that JupyterLab keeps.
+            inner_folders[:] = sorted(set(inner_folders) - {"__pycache__", ".ipynb_checkpoints"})
+            yield from states(os.path.join(parent, name) for name in sorted(files))
 
 
 def states(files: Iterable[str]) -> Iterator[bytes]:
@@ -84,11 +82,3 @@ def states(files: Iterable[str]) -> Iterator[bytes]:
         except OSError:
             state = f"{path} is missing\n"
         yield state.encode(errors="surrogateescape")
-
-
-def _files_below(folder: Path) -> Iterator[str]:
-    """Yield the files of a folder in order, without those that Python compiles and the copies that JupyterLab keeps."""
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(set(folders) - {"__pycache__", ".ipynb_checkpoints"})
-        for name in sorted(files):
-            yield os.path.join(parent, name)

@@ -7,26 +7,18 @@ import pandas as pd
 
 from dlperf_study.core.errors import BaselineError, EvidenceError
 from dlperf_study.dataset.history import Measurement, earlier_dates, share_identities
+from dlperf_study.metrics import comparison
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.comparison import (
-    EQUAL,
-    FASTER,
-    NOT_DISTINGUISHABLE,
-    SLOWER,
-    Verdict,
-    throughput_ratio,
-    verdicts,
-    widest_equality,
-)
+from dlperf_study.metrics.comparison import Verdict
 from dlperf_study.metrics.drift import DateChange, date_changes
+from dlperf_study.metrics.outcome import completed_of
 from dlperf_study.metrics.statistics import Estimate
-from dlperf_study.study.job import Outcome
 
 #: A speedup is higher or lower, also if its configuration is as fast as before: its baseline may have changed.
 HIGHER, LOWER = "higher", "lower"
-WORDS_OF_SPEEDUPS = {FASTER: HIGHER, SLOWER: LOWER}
+WORDS_OF_SPEEDUPS = {comparison.FASTER: HIGHER, comparison.SLOWER: LOWER}
 #: Regressions first, and last what nothing can be said of.
-ORDER = (SLOWER, LOWER, FASTER, HIGHER, NOT_DISTINGUISHABLE, EQUAL, None)
+ORDER = (comparison.SLOWER, LOWER, comparison.FASTER, HIGHER, comparison.NOT_DISTINGUISHABLE, comparison.EQUAL, None)
 #: What is recorded of a run and may explain a change.
 CONDITIONS = (
     *("cluster", "launcher", "host", "device", "device_name", "link", "cpu_model", "cores", "memory_bytes"),
@@ -105,7 +97,7 @@ def compare_measurements(
         raise EvidenceError(f"the rates of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
     throughputs = _changes(_log_rates, before, after, earlier)
     speedups = _changes(_log_speedups, before, after, earlier, _without_common_baseline)
-    widest = max(widest_equality(before.dataset.plan), widest_equality(after.dataset.plan))
+    widest = max(comparison.widest_equality(before.dataset.plan), comparison.widest_equality(after.dataset.plan))
     changes_of_throughput, changes_of_speedup = _ordered(throughputs, speedups, widest)
     return MeasurementComparison(
         before,
@@ -126,16 +118,15 @@ def _other_networks(before: Measurement, after: Measurement) -> tuple[str, ...]:
 
 def _without_common_baseline(before: Measurement, after: Measurement) -> set[str]:
     """Return the identities whose speedups are over different baselines, or of networks of different sizes."""
-    baselines = [
-        {entry.configuration.identity: entry.baseline_identity for entry in date.dataset.plan.entries}
-        for date in (before, after)
-    ]
     networks = _other_networks(before, after)
-    return {
-        identity
-        for identity, baseline in baselines[0].items()
-        if identity in networks or baseline in networks or baseline != baselines[1].get(identity)
-    }
+    later_entries = after.dataset.plan.by_identity
+    not_common = set()
+    for identity, entry in before.dataset.plan.by_identity.items():
+        later = later_entries.get(identity)
+        has_same_baseline = later is not None and later.baseline_identity == entry.baseline_identity
+        if identity in networks or entry.baseline_identity in networks or not has_same_baseline:
+            not_common.add(identity)
+    return not_common
 
 
 def _changes(
@@ -164,7 +155,7 @@ def _ordered(
     for kind, (changes, _) in enumerate(kinds):
         for identity, change in changes.items():
             departures[f"{kind} {identity}"] = change.departure or Estimate(0.0)
-    decided = verdicts(departures, widest)
+    decided = comparison.verdicts(departures, widest)
     for kind, (changes, renamed) in enumerate(kinds):
         rows = []
         for identity, change in changes.items():
@@ -187,7 +178,7 @@ def _log_speedups(measurement: Measurement) -> dict[str, Estimate]:
         if identity in measurement.throughputs and not entry.is_baseline:
             try:
                 # The baseline of a selection may not be selected.
-                speedups[identity] = throughput_ratio(entry, "baseline", measurement.dataset.throughputs)
+                speedups[identity] = comparison.throughput_ratio(entry, "baseline", measurement.dataset.throughputs)
             except BaselineError:
                 # The report of that measurement says so.
                 continue
@@ -213,6 +204,6 @@ def _condition_changes(before: Measurement, after: Measurement) -> tuple[Conditi
 
 def _levels(measurement: Measurement, other: Measurement, column: str) -> tuple[str, ...]:
     """Return the values of a column of the completed runs of the configurations that the other has too."""
-    runs = measurement.dataset.runs
-    in_both = (runs["outcome"] == Outcome.COMPLETED) & runs["identity"].isin(list(other.throughputs))
-    return tuple(map(str, runs.loc[in_both, column].dropna().unique()))
+    completed = completed_of(measurement.dataset.runs)
+    in_both = completed["identity"].isin(list(other.throughputs))
+    return tuple(map(str, completed.loc[in_both, column].dropna().unique()))

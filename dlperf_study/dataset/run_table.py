@@ -3,9 +3,10 @@
 Runs are read by several processes where there are many; of each is kept what the tables need.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -124,13 +125,19 @@ def read_measured_runs(configurations: Sequence[ConfigurationToRead], progress: 
     for configuration, runs in zip(configurations, _runs_of_each(configurations), strict=True):
         for run in runs:
             reason = duplicates.copied(run.processes) if run.processes else ""
-            yield _measured_copy(configuration, run, reason) if reason else run
+            if reason:
+                yield _rows_of(copied_run(read_run(run.paths), reason), configuration, run.paths)
+            else:
+                yield run
         progress.end()
 
 
 def _runs_of_each(configurations: Sequence[ConfigurationToRead]) -> Iterator[list[MeasuredRun]]:
     processes = processes_for(len(configurations))
-    if processes < 2 or _fewer_than(WORTH_A_POOL_RUNS, configurations):
+    runs = chain.from_iterable(configuration.paths.runs() for configuration in configurations)
+    # No more runs are counted than that.
+    has_many_runs = next(islice(runs, WORTH_A_POOL_RUNS - 1, None), None) is not None
+    if processes < 2 or not has_many_runs:
         yield from map(_runs_of, configurations)
         return
     try:
@@ -139,32 +146,18 @@ def _runs_of_each(configurations: Sequence[ConfigurationToRead]) -> Iterator[lis
         raise EvidenceError(f"a process that reads runs ended early; {WHY_BROKEN}") from error
 
 
-def _fewer_than(runs: int, configurations: Iterable[ConfigurationToRead]) -> bool:
-    """Return whether there are fewer runs; counts no further than that."""
-    for configuration in configurations:
-        runs -= sum(1 for _ in configuration.paths.runs())
-        if runs <= 0:
-            return False
-    return True
-
-
 def _runs_of(configuration: ConfigurationToRead) -> list[MeasuredRun]:
-    return [_measured_run(configuration, paths) for paths in configuration.paths.runs()]
-
-
-def _measured_run(configuration: ConfigurationToRead, paths: RunPaths) -> MeasuredRun:
-    """Read one run of a configuration; of an unreadable one there is a diagnostic."""
-    try:
-        return _rows_of(read_run(paths), configuration, paths)
-    except EvidenceError as error:
-        reason = str(error) if paths.run_file.exists() else "interrupted, it has no run.json"
-        message = f"not counted: {reason}"
-        diagnostic = Diagnostic("evidence", message, Severity.ERROR, configuration.identity, paths.repetition)
-        return MeasuredRun(paths, [diagnostic])
-
-
-def _measured_copy(configuration: ConfigurationToRead, run: MeasuredRun, reason: str) -> MeasuredRun:
-    return _rows_of(copied_run(read_run(run.paths), reason), configuration, run.paths)
+    """Read the runs of a configuration; of an unreadable one there is a diagnostic."""
+    runs = []
+    for paths in configuration.paths.runs():
+        try:
+            runs.append(_rows_of(read_run(paths), configuration, paths))
+        except EvidenceError as error:
+            reason = str(error) if paths.run_file.exists() else "interrupted, it has no run.json"
+            message = f"not counted: {reason}"
+            diagnostic = Diagnostic("evidence", message, Severity.ERROR, configuration.identity, paths.repetition)
+            runs.append(MeasuredRun(paths, [diagnostic]))
+    return runs
 
 
 def _rows_of(run: Run, configuration: ConfigurationToRead, paths: RunPaths) -> MeasuredRun:

@@ -87,20 +87,6 @@ def _settings(rows: Sequence[Row]) -> dict[str, pd.Series]:
     return {name: pd.Series([row.get(name) for row in rows]).convert_dtypes() for name in names}
 
 
-def rows_of(table: TableName, values: Mapping[str, NDArray[Any] | RepeatedText]) -> pa.Table:
-    """Return rows of a table that grows, from one array per column; NaN stands for a missing value."""
-    arrays = {}
-    for column in columns_of(table):
-        column_values = values[column.name]
-        if isinstance(column_values, tuple):
-            codes, strings = column_values
-            array = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(strings, pa.string()))
-        else:
-            array = pa.array(column_values, from_pandas=True)
-        arrays[column.name] = array
-    return pa.table(arrays)
-
-
 def step_rows(
     identity: str,
     repetition: int,
@@ -111,8 +97,11 @@ def step_rows(
     seconds: NDArray[Any],
     loss: NDArray[Any],
 ) -> pa.Table:
-    """Return steps of one run as rows of the table of steps, given one array per column; all are of one size."""
-    columns: dict[str, NDArray[Any] | RepeatedText] = {
+    """Return steps of one run as rows of the table of steps, given one array per column; all are of one size.
+
+    NaN stands for a missing value.
+    """
+    values: dict[str, NDArray[Any] | RepeatedText] = {
         "identity": (np.zeros(step.size, np.int32), [identity]),
         "repetition": np.full(step.size, repetition),
         "rank": rank,
@@ -121,7 +110,16 @@ def step_rows(
         "seconds": seconds,
         "loss": loss,
     }
-    return rows_of(TableName.STEPS, columns)
+    arrays = {}
+    for column in columns_of(TableName.STEPS):
+        column_values = values[column.name]
+        if isinstance(column_values, tuple):
+            codes, strings = column_values
+            array = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(strings, pa.string()))
+        else:
+            array = pa.array(column_values, from_pandas=True)
+        arrays[column.name] = array
+    return pa.table(arrays)
 
 
 def joined(table: TableName, pieces: Sequence[pa.Table]) -> pa.Table:
@@ -150,7 +148,7 @@ class GrowingTable:
         self._flushed = False
 
     def add(self, piece: pa.Table) -> None:
-        """Add rows, as ``rows_of`` makes them."""
+        """Add rows, as ``step_rows`` makes them."""
         self._pieces.append(piece)
         self._rows += len(piece)
         if self._rows >= ROWS_AT_ONCE:

@@ -6,8 +6,8 @@ They are never part of a throughput.
 from dataclasses import dataclass, field
 from typing import Any
 
-from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
-from dlperf_study.core.paths import RunPaths, StudyPaths
+from dlperf_study.core.errors import Diagnostic, EvidenceError
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.nccl_report import link_contradictions, read_nccl_report
 from dlperf_study.evidence.run import Run, read_run
 from dlperf_study.metrics.columns import Source, values_of
@@ -35,22 +35,20 @@ def read_nccl_reports(plan: Plan, paths: StudyPaths) -> UncountedRuns:
     for entry in plan.entries:
         configuration = entry.configuration
         run_paths = paths.configuration(configuration.identity).nccl_report(configuration.reported.identity)
-        if run_paths.folder.exists():
-            _read_report(configuration.identity, run_paths, reports)
+        if not run_paths.folder.exists():
+            continue
+        try:
+            run = read_run(run_paths)
+            report = read_nccl_report(run_paths)
+        except EvidenceError as error:
+            diagnostic = Diagnostic("nccl_transports", str(error), identity=configuration.identity)
+            reports.diagnostics.append(diagnostic)
+            continue
+        reports.columns[configuration.identity] = values_of(Source.NCCL_REPORT, report)
+        for message in link_contradictions(report, run.facts["cluster"]["link"], run.configuration.nodes):
+            diagnostic = Diagnostic("nccl_transports", message, identity=configuration.identity)
+            reports.diagnostics.append(diagnostic)
     return reports
-
-
-def _read_report(identity: str, paths: RunPaths, reports: UncountedRuns) -> None:
-    """Add the columns of one report, or the diagnostic why there are none."""
-    try:
-        run = read_run(paths)
-        report = read_nccl_report(paths)
-    except EvidenceError as error:
-        reports.diagnostics.append(Diagnostic("nccl_transports", str(error), Severity.WARNING, identity))
-        return
-    reports.columns[identity] = values_of(Source.NCCL_REPORT, report)
-    for message in link_contradictions(report, run.facts["cluster"]["link"], run.configuration.nodes):
-        reports.diagnostics.append(Diagnostic("nccl_transports", message, identity=identity))
 
 
 def read_largest_batches(plan: Plan, paths: StudyPaths) -> UncountedRuns:

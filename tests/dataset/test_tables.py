@@ -19,17 +19,14 @@ PIECE = 4
 
 
 def piece(identity: str, windows: tuple[str, ...]) -> pa.Table:
-    return tables.rows_of(
-        TableName.STEPS,
-        {
-            "identity": (np.zeros(PIECE, np.int32), [identity]),
-            "repetition": np.full(PIECE, 1),
-            "rank": np.full(PIECE, -1),
-            "window": (np.arange(PIECE) % len(windows), windows),
-            "step": np.arange(PIECE),
-            "seconds": np.arange(1.0, PIECE + 1),
-            "loss": np.array([0.5, np.nan, 0.25, np.nan]),
-        },
+    return tables.step_rows(
+        identity,
+        1,
+        rank=np.full(PIECE, -1),
+        window=(np.arange(PIECE) % len(windows), windows),
+        step=np.arange(PIECE),
+        seconds=np.arange(1.0, PIECE + 1),
+        loss=np.array([0.5, np.nan, 0.25, np.nan]),
     )
 
 

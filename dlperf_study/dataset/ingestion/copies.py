@@ -73,10 +73,12 @@ class DuplicateLogs:
 
     def checked(self, run: PrintedRun, identity: str) -> PrintedRun:
         """Return a run of a configuration, refused if a log of it is a copy, or has the numbers of an earlier log."""
-        if reason := self._misplaced_reason(run):
-            # Another copy in the same configuration is no better.
-            self._add(run, identity)
-            return run.refused(reason)
+        for log in run.logs:
+            if log in self._copies:
+                # Another copy in the same configuration is no better.
+                self._add(run, identity)
+                wrong = "one of the two is in the wrong place, and neither counts"
+                return run.refused(f"{log} {self._copies[log]}, of another configuration: {wrong}")
         if run.refusal:
             return run
         for fingerprint, log in run.fingerprints.items():
@@ -88,14 +90,6 @@ class DuplicateLogs:
                 return run.refused(f"duplicate run: prints the same numbers as {earlier_log}")
         self._add(run, identity)
         return run
-
-    def _misplaced_reason(self, run: PrintedRun) -> str:
-        """Return which log of a run is also in another configuration; empty if none is."""
-        for log in run.logs:
-            if log in self._copies:
-                wrong = "one of the two is in the wrong place, and neither counts"
-                return f"{log} {self._copies[log]}, of another configuration: {wrong}"
-        return ""
 
     def _add(self, run: PrintedRun, identity: str) -> None:
         for fingerprint, log in run.fingerprints.items():

@@ -136,7 +136,11 @@ def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
     if rates.steady.startup > max(1, LONG_STARTUP * rates.rate.size):
         startup = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
         yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")
-    yield from _left_out_diagnostics(rates)
+    with_all, without = rates.steady.rate_of_all, rates.steady.window.wall_rate
+    if abs(without / with_all - 1) > LEFT_OUT_TOLERANCE:
+        lines = int(np.count_nonzero(~rates.steady.window.kept)) - rates.steady.startup
+        numbers = f"{without:.6g} {rates.unit} without {counted(lines, 'line')}, {with_all:.6g} with them"
+        yield Diagnostic("throughput", f"{numbers}: {reasons}")
     if rates.wall and rates.wall.misfit and BY_CLOCK not in subjects:
         yield Diagnostic(BY_CLOCK, f"no rate by the clock: {rates.wall.misfit}", Severity.NOTE)
     if rates.counts_tokens:
@@ -145,15 +149,6 @@ def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
         return
     if rates.fixed:
         yield from _fixed_window_diagnostics(rates.fixed)
-
-
-def _left_out_diagnostics(rates: Rates) -> Iterator[Diagnostic]:
-    """Yield both throughputs if leaving lines out after the start-up changes the throughput by more than 1 %."""
-    with_all, without = rates.steady.rate_of_all, rates.steady.window.wall_rate
-    if abs(without / with_all - 1) > LEFT_OUT_TOLERANCE:
-        lines = int(np.count_nonzero(~rates.steady.window.kept)) - rates.steady.startup
-        numbers = f"{without:.6g} {rates.unit} without {counted(lines, 'line')}, {with_all:.6g} with them"
-        yield Diagnostic("throughput", f"{numbers}: {'; '.join(rates.steady.window.reasons)}")
 
 
 def _fixed_window_diagnostics(window: RateWindow) -> Iterator[Diagnostic]:

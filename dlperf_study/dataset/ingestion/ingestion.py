@@ -70,7 +70,11 @@ def ingest(
         message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}; {remedy}"
         ingested.diagnostics.append(Diagnostic("logs", message))
     ingested.diagnostics.extend(_misspelt_precisions(study))
-    _write(plan, ingested, _global_batches(study), paths)
+    # It may not be the batch of a device × devices.
+    global_batches = {}
+    for metadata in study.configurations:
+        global_batches[metadata.configuration(study.name).identity] = {"global_batch": metadata.global_batch}
+    _write(plan, ingested, global_batches, paths)
     return plan
 
 
@@ -192,14 +196,6 @@ def _read_configurations(
             if run.rates and not run.refusal:
                 for rows in step_rows(entry, task.metadata, run):
                     ingested.steps.add(rows)
-
-
-def _global_batches(study: StudyMetadata) -> dict[str, dict[str, Any]]:
-    """Return the column of the global batch by identity: it may not be the batch of a device × devices."""
-    batches = {}
-    for metadata in study.configurations:
-        batches[metadata.configuration(study.name).identity] = {"global_batch": metadata.global_batch}
-    return batches
 
 
 def _write(

@@ -77,16 +77,22 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
     rate = rate if samples == 1 else rate * samples
     step = _steps_until_line(series, elements(series.step, usable))
     devices = extras.devices_per_process or 1
-    fixed_steps = logs[0].format.dlperf_steps
     steady = _part_that_counts(series, usable, step, rate)
+    fixed_steps = logs[0].format.dlperf_steps
+    wall, fixed_clock_rate = None, np.nan
     # The batch is in samples.
-    has_samples = unit == _SAMPLES
-    times, epochs = (elements(column, usable) for column in (series.time_seconds, series.epoch))
-    samples_of_step = 1 if series.metric.name == SAMPLE_SECONDS.name else global_batch
-    wall = wall_rate(step, times, steady, samples_of_step, _interrupted(series, epochs)) if has_samples else None
+    if unit == _SAMPLES:
+        times = elements(series.time_seconds, usable)
+        # If steps start over with each epoch, it is not known how many are between two of them.
+        starts_over = not series.metric.restarts_each_epoch and (np.diff(series.step) <= 0).any()
+        epochs = elements(series.epoch, usable) if starts_over else None
+        samples_of_step = 1 if series.metric.name == SAMPLE_SECONDS.name else global_batch
+        wall = wall_rate(step, times, steady, samples_of_step, epochs)
+        if fixed_steps:
+            fixed_clock_rate = rate_between(step, times, fixed_steps[0], fixed_steps[1] - 1, global_batch)
     return Rates(
         unit=unit,
-        tokens=1 if not has_samples else extras.tokens_per_sample or float("nan"),
+        tokens=1 if unit == _TOKENS else extras.tokens_per_sample or float("nan"),
         printed=series.metric.printed,
         rule=series.rule + (f"; a rank drives {devices} devices" if devices > 1 else ""),
         step=step,
@@ -96,22 +102,8 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
         wall=wall,
         fixed=fixed_window(step, rate, *fixed_steps) if fixed_steps else None,
         fixed_steps=fixed_steps,
-        fixed_clock_rate=_fixed_clock_rate(step, times, fixed_steps, global_batch) if has_samples else np.nan,
+        fixed_clock_rate=fixed_clock_rate,
     )
-
-
-def _fixed_clock_rate(step: Integers, times: Floats, fixed_steps: tuple[int, int] | None, global_batch: int) -> float:
-    """Return the rate by the times of the first and the last line that DLPerf took; NaN where it read no such logs."""
-    if fixed_steps is None:
-        return np.nan
-    first_step, end = fixed_steps
-    return rate_between(step, times, first_step, end - 1, global_batch)
-
-
-def _interrupted(series: JobSeries, epochs: Integers) -> Integers | None:
-    """Return the epochs if steps start over with each, so that how many are between two of them is not known."""
-    starts_over = not series.metric.restarts_each_epoch and (np.diff(series.step) <= 0).any()
-    return epochs if starts_over else None
 
 
 def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> SteadyPart:

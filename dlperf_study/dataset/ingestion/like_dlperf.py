@@ -18,6 +18,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.ingested import NO_EXTRACTOR
+from dlperf_study.metrics.parameters import varying
 from dlperf_study.readers.formats import all_formats
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import Outcome
@@ -104,7 +105,11 @@ def defects(runs: pd.DataFrame) -> Iterator[str]:
     for (batch, model), group in runs.groupby(KEY[:2], sort=False):
         if BASELINE_CASE not in set(group.loc[group["counted"], "case"]):
             yield f"{model}, batch {batch}: no run of {BASELINE_CASE}, so every speedup would be 1.0; here it is null"
-    yield from _overwritten_results(runs)
+    for (batch, model, case), group in runs.groupby(KEY, sort=False):
+        if group["kind"].nunique() > 1:
+            names = ", ".join(varying(group, NOT_IN_KEY))
+            overwritten = f"runs that differ in {names} have one key and overwrite each other"
+            yield f"{model}, batch {batch}, {case}: {overwritten}; here each kind has a file"
     large = runs.loc[runs["nodes"] > _MOST_NODES, "case"].unique()
     if large.size:
         yield f"the name of {', '.join(large)} makes its extractors crash: they read one digit of the nodes"
@@ -115,14 +120,6 @@ def defects(runs: pd.DataFrame) -> Iterator[str]:
     if len(several_ranks):
         cases = ", ".join(several_ranks["case"].unique())
         yield f"{cases}: several ranks print into one log, and its slice of lines takes the first, cold steps"
-
-
-def _overwritten_results(runs: pd.DataFrame) -> Iterator[str]:
-    for (batch, model, case), group in runs.groupby(KEY, sort=False):
-        if group["kind"].nunique() > 1:
-            names = [name for name in NOT_IN_KEY if group[name].nunique(dropna=False) > 1]
-            overwritten = f"runs that differ in {', '.join(names)} have one key and overwrite each other"
-            yield f"{model}, batch {batch}, {case}: {overwritten}; here each kind has a file"
 
 
 def _runs_not_counted(runs: pd.DataFrame) -> Iterator[str]:

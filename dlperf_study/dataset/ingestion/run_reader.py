@@ -82,7 +82,13 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
 
 def read_printed_run(task: RunToRead) -> PrintedRun:
     """Read the logs of a run; what is wrong with them is in the result."""
-    logs, unreadable = _read_logs(task)
+    logs, unreadable = [], []
+    for source in task.sources:
+        try:
+            logs.append(read_log(source, task.metadata.extras.format, task.run.part))
+        except LogError as error:
+            reason = "" if is_tracker_file(source.name) else no_text_reason(source)
+            unreadable.append(f"{source}: {reason}" if reason else str(error))
     if not logs:
         return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
     refusals, diagnostics = _check_logs(task, logs, unreadable)
@@ -104,18 +110,6 @@ def read_printed_run(task: RunToRead) -> PrintedRun:
         diagnostics=(*diagnostics, *rate_diagnostics),
         fingerprints=_fingerprints(logs),
     )
-
-
-def _read_logs(task: RunToRead) -> tuple[list[ParsedLog], list[str]]:
-    """Return the logs that could be read, and why others could not."""
-    logs, unreadable = [], []
-    for source in task.sources:
-        try:
-            logs.append(read_log(source, task.metadata.extras.format, task.run.part))
-        except LogError as error:
-            reason = "" if is_tracker_file(source.name) else no_text_reason(source)
-            unreadable.append(f"{source}: {reason}" if reason else str(error))
-    return logs, unreadable
 
 
 def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None, tuple[Diagnostic, ...], list[str]]:
@@ -174,25 +168,21 @@ def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[Pr
     expected = steps_planned or max(last_steps, default=0)
     why_expected = f"{expected} were requested" if steps_planned else f"a different repetition has {expected}"
     usual_logs = Counter(len(run.logs) for run in runs).most_common(1)[0][0] if runs else 0
-    mixed_formats = _mixed_formats(runs)
+    formats = {run.format: run for run in runs if run.format}
+    mixed_formats = ""
+    if len(formats) > 1:
+        examples = ", ".join(f"{name} ({run.logs[0]})" for name, run in sorted(formats.items()))
+        mixed_formats = f"this configuration has logs of several programs, {examples}: state which format to read"
     checked = []
     for run in runs:
-        run = run.refused(mixed_formats) if mixed_formats else run
+        if mixed_formats:
+            run = run.refused(f"mixed folder: {mixed_formats}")
         run = _check_last_step(run, expected, why_expected)
         if len(runs) > 1 and len(run.logs) != usual_logs:
             message = f"has {counted(len(run.logs), 'log')}, other repetitions have {usual_logs}: is one missing?"
             run = replace(run, diagnostics=(*run.diagnostics, Diagnostic("logs", message)))
         checked.append(run)
     return checked
-
-
-def _mixed_formats(runs: Sequence[PrintedRun]) -> str:
-    """Return why no run counts if their logs have several formats; else an empty string."""
-    formats = {run.format: run for run in runs if run.format}
-    if len(formats) < 2:
-        return ""
-    examples = ", ".join(f"{name} ({run.logs[0]})" for name, run in sorted(formats.items()))
-    return f"mixed folder: this configuration has logs of several programs, {examples}: state which format to read"
 
 
 def _check_last_step(run: PrintedRun, expected: int, why_expected: str) -> PrintedRun:

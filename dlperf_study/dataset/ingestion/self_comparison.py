@@ -50,7 +50,11 @@ def self_contradictions(logs: Sequence[ParsedLog], metadata: LogMetadata, rates:
     What start-up and stalls explain is no contradiction.
     """
     used = _Statement(rates.steady.window.wall_rate, f"what is used, {rates.printed}", _of_all(rates.rate))
-    second_rates = [*_by_clock(logs, metadata, rates), *_by_other_numbers(logs, metadata, rates)]
+    second_rates = list(_by_other_numbers(logs, metadata, rates))
+    # The rate between the times of ordinary lines, where it differs and steps are known to be updates.
+    if logs[0].format.counts_updates and rates.wall and np.isfinite(rates.wall.ordinary):
+        origin = f"the times of ordinary lines, with {metadata.global_batch} samples a step"
+        second_rates.insert(0, _Statement(rates.wall.ordinary, origin, rates.wall.ordinary, BY_CLOCK))
     worst = max(second_rates, key=used.factor_to, default=used)
     factor = used.factor_to(worst)
     if factor > _NOTICED:
@@ -61,13 +65,6 @@ def self_contradictions(logs: Sequence[ParsedLog], metadata: LogMetadata, rates:
 
 def _of_all(rates: Floats) -> float:
     return float(rates.size / (1 / rates).sum())
-
-
-def _by_clock(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: Rates) -> Iterator[_Statement]:
-    """Yield the rate between the times of ordinary lines, where it differs and steps are known to be updates."""
-    if logs[0].format.counts_updates and rates.wall and np.isfinite(rates.wall.ordinary):
-        origin = f"the times of ordinary lines, with {metadata.global_batch} samples a step"
-        yield _Statement(rates.wall.ordinary, origin, rates.wall.ordinary, BY_CLOCK)
 
 
 def _by_other_numbers(logs: Sequence[ParsedLog], metadata: LogMetadata, rates: Rates) -> Iterator[_Statement]:
