@@ -1,13 +1,15 @@
 """Write the tables of ``docs/prediction.md``: ``python -m tools.prediction_page``."""
 
+import math
 import statistics
 from collections.abc import Iterator, Mapping
 
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.generated import between_markers
-from dlperf_study.prediction.back_test import by_laboratory, errors_of, held_by_intervals, largest_left_out
+from dlperf_study.prediction.back_test import largest_left_out
 from dlperf_study.prediction.curves import Unit, published_curves
 from dlperf_study.prediction.intervals import Case, is_tested
+from tools.back_test import by_laboratory, errors_of, held_by_intervals
 
 DOCS_PAGE = PROJECT / "docs" / "prediction.md"
 
@@ -45,7 +47,7 @@ def laboratory_table(cases_by_group: Mapping[str, list[Case]]) -> Iterator[str]:
     yield "|---|---|--:|--:|--:|--:|--:|--:|"
     for name, cases in cases_by_group.items():
         for laboratory, of_laboratory in by_laboratory(cases).items():
-            errors = [case.relative_error for case in of_laboratory]
+            errors = [abs(math.expm1(case.log_error)) for case in of_laboratory]
             held = held_by_intervals(of_laboratory)
             cells = [name, laboratory, str(len(errors)), _percent(statistics.median(errors)), _percent(max(errors))]
             if held.cases:

@@ -139,14 +139,14 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
     for identity, position in zip(rows["identity"], curve_numbers(rows, factors), strict=True):
         by_series.setdefault(position, []).append(dataset.configuration_rows[identity])
     for series in by_series.values():
-        label = _BETWEEN_LEVELS.join(_named_level(name, getattr(series[0], name)) for name in factors)
+        levels = []
+        for name in factors:
+            value = getattr(series[0], name)
+            levels.append(value if isinstance(value, str) else f"{column_named(name).label} {level(value)}")
+        label = _BETWEEN_LEVELS.join(levels)
         about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
         curves += _curves(about, [(row, _Size.of(row, _log_rate(dataset, row))) for row in series])
     return curves
-
-
-def _named_level(name: str, value: object) -> str:
-    return str(value) if isinstance(value, str) else f"{column_named(name).label} {level(value)}"
 
 
 def _log_rate(dataset: Dataset, row: Any) -> Estimate:

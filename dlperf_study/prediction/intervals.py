@@ -67,11 +67,6 @@ class Case:
         return math.log(predicted_rate(self.curve, self.target.units)) - self.target.log_rate.mean
 
     @property
-    def relative_error(self) -> float:
-        """The size of predicted / measured − 1."""
-        return abs(math.expm1(self.log_error))
-
-    @property
     def score(self) -> float:
         """The size of this logarithm, in units of the width of the curve."""
         return abs(self.log_error) / relative_width(self.curve)

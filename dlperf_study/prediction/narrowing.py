@@ -67,22 +67,15 @@ def _further(curve: Curve, units: int) -> Iterator[tuple[str, Curve]]:
     nearest = min(_REACH * last, (last + units) // 2) if units <= _REACH * last else _REACH * last
     for further in sorted({nearest} - {last, units}):
         if last < further < units:
-            yield counted(further, curve.unit), _with_size(curve, further)
+            predicted = predicted_log_rate(curve, further)
+            estimate = Estimate(predicted.mean, curve.last.log_rate.error, curve.last.log_rate.freedom)
+            point = CurvePoint(further, further * curve.devices_per_unit, estimate)
+            yield counted(further, curve.unit), replace(curve, points=(*curve.points, point))
     for point in dict.fromkeys((curve.points[0], curve.last)):
-        if point.log_rate.error is not None and point.log_rate.freedom < MANY:
-            yield f"{MORE_RUNS} more runs on {counted(point.units, curve.unit)}", _with_runs(curve, point)
-
-
-def _with_size(curve: Curve, units: int) -> Curve:
-    rate = predicted_log_rate(curve, units)
-    estimate = Estimate(rate.mean, curve.last.log_rate.error, curve.last.log_rate.freedom)
-    point = CurvePoint(units, units * curve.devices_per_unit, estimate)
-    return replace(curve, points=(*curve.points, point))
-
-
-def _with_runs(curve: Curve, point: CurvePoint) -> Curve:
-    estimate = point.log_rate
-    runs = estimate.freedom + 1
-    error = (estimate.error or 0.0) * math.sqrt(runs / (runs + MORE_RUNS))
-    with_runs = replace(point, log_rate=Estimate(estimate.mean, error, estimate.freedom + MORE_RUNS))
-    return replace(curve, points=tuple(with_runs if each == point else each for each in curve.points))
+        estimate = point.log_rate
+        if estimate.error is not None and estimate.freedom < MANY:
+            runs = estimate.freedom + 1
+            error = estimate.error * math.sqrt(runs / (runs + MORE_RUNS))
+            with_runs = replace(point, log_rate=Estimate(estimate.mean, error, estimate.freedom + MORE_RUNS))
+            points = tuple(with_runs if each == point else each for each in curve.points)
+            yield f"{MORE_RUNS} more runs on {counted(point.units, curve.unit)}", replace(curve, points=points)

@@ -51,7 +51,10 @@ def predicted_log_rate(curve: Curve, units: int, relative_to: CurvePoint | None 
     for point in dict.fromkeys([*measured, *reference]):
         if point.log_rate.error is None:
             return Estimate(mean)
-        slope = (_log_ratio(*_with_rate(curve, units, reference, point, _SMALL)) - mean) / _SMALL
+        faster = replace(point, log_rate=Estimate(point.log_rate.mean + _SMALL))
+        points = tuple(faster if each == point else each for each in curve.points)
+        faster_reference = [faster if each == point else each for each in reference]
+        slope = (_log_ratio(replace(curve, points=points), units, faster_reference) - mean) / _SMALL
         variance += (slope * point.log_rate.error) ** 2
         freedom = min(freedom, point.log_rate.freedom)
     return Estimate(mean, math.sqrt(variance), freedom)
@@ -59,12 +62,3 @@ def predicted_log_rate(curve: Curve, units: int, relative_to: CurvePoint | None 
 
 def _log_ratio(curve: Curve, units: int, reference: Sequence[CurvePoint]) -> float:
     return math.log(predicted_rate(curve, units)) - sum(point.log_rate.mean for point in reference)
-
-
-def _with_rate(
-    curve: Curve, units: int, reference: Sequence[CurvePoint], changed: CurvePoint, change: float
-) -> tuple[Curve, int, list[CurvePoint]]:
-    """Return the arguments of ``_log_ratio`` with the logarithm of one rate changed."""
-    faster = replace(changed, log_rate=Estimate(changed.log_rate.mean + change))
-    points = tuple(faster if point == changed else point for point in curve.points)
-    return replace(curve, points=points), units, [faster if point == changed else point for point in reference]

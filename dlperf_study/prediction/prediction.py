@@ -80,16 +80,10 @@ def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
         return Refusal(curve, reason)
     reference = curve.all_points[0]
     largest = largest_tested(curve)
-    wanted = sorted(set(sizes)) or _doublings(curve.last.units, largest)
+    wanted = sorted(set(sizes)) or [2 * curve.last.units]
+    while not sizes and 2 * wanted[-1] <= largest:
+        wanted.append(2 * wanted[-1])
     return Prediction(curve, reference, tuple(_size(curve, reference, units) for units in wanted), largest)
-
-
-def _doublings(units: int, largest: int) -> list[int]:
-    """Return twice a size, and each further doubling that has an interval."""
-    sizes = [2 * units]
-    while 2 * sizes[-1] <= largest:
-        sizes.append(2 * sizes[-1])
-    return sizes
 
 
 def _size(curve: Curve, reference: CurvePoint, units: int) -> PredictedSize:
