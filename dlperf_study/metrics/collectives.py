@@ -6,7 +6,7 @@ from typing import cast
 from dlperf_study.evidence.lines import EXCHANGE, CollectiveLine, exchange_of, size_of_collectives
 from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.run import Run
-from dlperf_study.metrics.metric import COMMUNICATION, MAYBE_INT, RC, Gap, Metric, Summary
+from dlperf_study.metrics.metric import COMMUNICATION, RC, Dtype, Gap, Metric, Summary
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, CollectiveKind
 
 #: How many bytes each link carries for each byte of a collective's size, among n ranks (nccl-tests, PERFORMANCE.md).
@@ -54,9 +54,9 @@ def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None
     return run.slowest(EXCHANGE) if window is None and size == collective_bytes(run) else window
 
 
-def group_seconds(run: Run, group: str) -> float | None:
-    """Return the seconds of the collectives of a group alone, by the slowest rank; None where there are none."""
-    window = window_alone(run, group=group)
+def seconds_alone(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> float | None:
+    """Return the seconds of the collectives of a kind or a group alone, by the slowest rank; None without any."""
+    window = window_alone(run, kind, group)
     return window.mean_seconds if window else None
 
 
@@ -77,41 +77,50 @@ def _no_such(gap: Gap) -> str:
     return "no step has such collectives, or they were not measured alone"
 
 
-def _kind_seconds(run: Run, kind: CollectiveKind) -> float | None:
-    """Return the seconds of the collectives of a kind alone, by the slowest rank; None where there are none."""
-    window = window_alone(run, kind)
-    return window.mean_seconds if window else None
-
-
-def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
-    label = kind.replace("_", "-")
-    formula, _ = BUS_FACTORS[kind]
-    size = Metric(
-        f"{kind}_bytes",
-        f"{label.capitalize()} bytes",
-        f"bytes of the {label} collectives of a step on the rank with most, as observed in the first one",
+def _size(
+    name: str, label: str, definition: str, kind: CollectiveKind | None = None, group: str | None = None
+) -> Metric:
+    """Return the metric of the bytes of the collectives of a kind or a group."""
+    return Metric(
+        name,
+        label,
+        definition,
         RC,
         unit="bytes",
-        dtype=MAYBE_INT,
-        value=lambda run: collective_bytes(run, kind),
+        dtype=Dtype.OPTIONAL_INTEGER,
+        value=lambda run: collective_bytes(run, kind, group),
         summary=Summary.FACT,
         missing=(_no_such,),
         pages=(COMMUNICATION,),
     )
-    seconds = Metric(
-        f"{kind}_alone_seconds",
-        f"{label.capitalize()} alone",
-        f"seconds of the {label} collectives of a step, done alone by the slowest rank",
+
+
+def _seconds(
+    name: str, label: str, definition: str, kind: CollectiveKind | None = None, group: str | None = None
+) -> Metric:
+    """Return the metric of how long the collectives of a kind or a group take alone."""
+    return Metric(
+        name,
+        label,
+        definition,
         RC,
         unit="s",
-        value=lambda run: _kind_seconds(run, kind),
+        value=lambda run: seconds_alone(run, kind, group),
         summary=Summary.POSITIVE_MEAN,
         missing=(_no_such,),
         pages=(COMMUNICATION,),
     )
+
+
+def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
+    label = kind.replace("_", "-")
+    title = label.capitalize()
+    formula, _ = BUS_FACTORS[kind]
+    observed = f"bytes of the {label} collectives of a step on the rank with most, as observed in the first one"
+    alone = f"seconds of the {label} collectives of a step, done alone by the slowest rank"
     rate = Metric(
         f"{kind}_bandwidth",
-        f"{label.capitalize()} bus bandwidth",
+        f"{title} bus bandwidth",
         f"bytes of the {label} collectives of a step / seconds of these alone × {formula}",
         RC,
         unit="bytes/s",
@@ -120,34 +129,15 @@ def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
         missing=(_no_such,),
         pages=(COMMUNICATION,),
     )
-    return size, seconds, rate
+    size = _size(f"{kind}_bytes", f"{title} bytes", observed, kind=kind)
+    return size, _seconds(f"{kind}_alone_seconds", f"{title} alone", alone, kind=kind), rate
 
 
 def _metrics_of_group(group: str, meaning: str) -> tuple[Metric, Metric]:
-    size = Metric(
-        f"{group}_exchange_bytes",
-        f"Bytes over {group}",
-        f"bytes of the collectives of a step among {meaning}",
-        RC,
-        unit="bytes",
-        dtype=MAYBE_INT,
-        value=lambda run: collective_bytes(run, group=group),
-        summary=Summary.FACT,
-        missing=(_no_such,),
-        pages=(COMMUNICATION,),
-    )
-    seconds = Metric(
-        f"{group}_exchange_seconds",
-        f"Exchange over {group}",
-        f"seconds of the collectives of a step among {meaning}, done alone by the slowest rank",
-        RC,
-        unit="s",
-        value=lambda run: group_seconds(run, group),
-        summary=Summary.POSITIVE_MEAN,
-        missing=(_no_such,),
-        pages=(COMMUNICATION,),
-    )
-    return size, seconds
+    sent = f"bytes of the collectives of a step among {meaning}"
+    alone = f"seconds of the collectives of a step among {meaning}, done alone by the slowest rank"
+    size = _size(f"{group}_exchange_bytes", f"Bytes over {group}", sent, group=group)
+    return size, _seconds(f"{group}_exchange_seconds", f"Exchange over {group}", alone, group=group)
 
 
 #: The dimensions of a layout that strategies of several kinds of collectives use.

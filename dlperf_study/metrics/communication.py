@@ -12,25 +12,8 @@ from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.evidence.lines import EXCHANGE
 from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.run import Run
-from dlperf_study.metrics import exchange_gaps
-from dlperf_study.metrics.computation import (
-    ERRORS,
-    NO_PARTS,
-    computation_error,
-    computation_seconds,
-    divided_model,
-    excess_of_slowest,
-    exchange_kind,
-    half_means,
-    half_medians,
-    halves_of_computation,
-    input_seconds,
-    mean_error,
-    rank_waiting_seconds,
-    ranks_wait,
-    run_trained_alone,
-    trained_alone,
-)
+from dlperf_study.metrics import computation, exchange_gaps
+from dlperf_study.metrics.collectives import BUS_FACTORS
 from dlperf_study.metrics.metric import (
     COMMUNICATION,
     RC,
@@ -49,6 +32,8 @@ from dlperf_study.study.study import COMPARISON, PUBLISHED
 LEAST_EXCHANGE_ERROR = 0.01
 #: Below it, waiting for jitter of a configuration is not reported.
 MIN_JITTER_SECONDS = 0.002
+#: How many bytes each link carries in an all-reduce for each byte that is reduced.
+_, _bus_factor = BUS_FACTORS[ALL_REDUCE]
 #: Possible explanations of a step that waits longer than the exchange takes.
 WAITING = "waiting for a slower rank counts as communication here, and can explain that"
 OVERHEAD = "not explained by a slower rank; hooks, copies or contention may"
@@ -65,14 +50,14 @@ class ExchangeCost:
 @once_per_run
 def exposed_seconds(run: Run) -> float | None:
     """Return step − computation − input per step; negative when the step was faster than these two."""
-    computation, waiting = computation_seconds(run), input_seconds(run)
-    if computation is None:
+    seconds_without_exchange, waiting = computation.computation_seconds(run), computation.input_seconds(run)
+    if seconds_without_exchange is None:
         return None
-    if exchange_kind(run) == NO_EXCHANGE:
+    if computation.exchange_kind(run) == NO_EXCHANGE:
         # The computation is what the step is without the wait, up to rounding.
         return 0.0
     # Of a program that does not measure the wait, it is part of both.
-    return makespan_seconds(run) / slowest_training(run).steps - computation - (waiting or 0.0)
+    return makespan_seconds(run) / slowest_training(run).steps - seconds_without_exchange - (waiting or 0.0)
 
 
 def exposed_share(run: Run) -> float | None:
@@ -84,7 +69,7 @@ def exposed_share(run: Run) -> float | None:
 @once_per_run
 def exposed_error_seconds(run: Run) -> float:
     """Return the standard error of step − computation − input within a run."""
-    return math.hypot(mean_error(slowest_training(run).work_seconds), computation_error(run))
+    return math.hypot(computation.mean_error(slowest_training(run).work_seconds), computation.computation_error(run))
 
 
 @once_per_run
@@ -95,15 +80,15 @@ def jitter_seconds(run: Run) -> float | None:
     by chance below 0. 0 where ranks don't wait for each other. None where they wait inside their computation, as with a
     sharded classifier, and where computation was not measured.
     """
-    if not ranks_wait(run):
+    if not computation.ranks_wait(run):
         return 0.0
-    halves = halves_of_computation(run, lambda window: window.step_seconds)
+    halves = computation.halves_of_computation(run, lambda window: window.step_seconds)
     if not halves or run.configuration.classifier == "sharded":
         return None
-    mean = half_means(halves).mean()
+    mean = computation.half_means(halves).mean()
     of_steps = [np.stack(half).max(axis=0).mean() for half in zip(*halves, strict=True)]
     # The same slowest rank as of the computation: what is exposed without jitter holds nothing of how it was chosen.
-    return float(np.mean(of_steps) - mean) - excess_of_slowest(half_medians(halves), run)
+    return float(np.mean(of_steps) - mean) - computation.excess_of_slowest(computation.half_medians(halves), run)
 
 
 def overlap(run: Run) -> float | None:
@@ -129,14 +114,9 @@ def bus_bandwidth(run: Run) -> float | None:
     None for any other exchange and for one device. Formula: nccl-tests, doc/PERFORMANCE.md.
     """
     devices, exchange = run.configuration.world_size, run.slowest(EXCHANGE)
-    if exchange_kind(run) != ALL_REDUCE or devices < 2 or exchange is None or exchange.bytes is None:
+    if computation.exchange_kind(run) != ALL_REDUCE or devices < 2 or exchange is None or exchange.bytes is None:
         return None
-    return exchange.bytes / exchange.mean_seconds * bus_factor(devices)
-
-
-def bus_factor(devices: int) -> float:
-    """Return how many bytes each link carries in an all-reduce for each byte that is reduced (nccl-tests)."""
-    return 2 * (devices - 1) / devices
+    return exchange.bytes / exchange.mean_seconds * _bus_factor(devices)
 
 
 @once_per_run
@@ -145,7 +125,7 @@ def exchange_cost(run: Run) -> ExchangeCost | None:
 
     Weighted least squares of the slowest rank's mean times, each with the weight 1 / error².
     """
-    is_of_one_kind = run.ranks and exchange_kind(run) != COLLECTIVES
+    is_of_one_kind = run.ranks and computation.exchange_kind(run) != COLLECTIVES
     names = [name for name in run.ranks[0].windows if name.startswith(EXCHANGE)] if is_of_one_kind else []
     windows = [window for name in names if (window := run.slowest(name)) and window.bytes]
     if len(windows) < 3:
@@ -162,13 +142,13 @@ def link_bandwidth(run: Run) -> float | None:
     cost = exchange_cost(run)
     if bus_bandwidth(run) is None or cost is None or cost.seconds_per_byte <= 0:
         return None
-    return bus_factor(run.configuration.world_size) / cost.seconds_per_byte
+    return _bus_factor(run.configuration.world_size) / cost.seconds_per_byte
 
 
 def fitted_cost(sizes: Floats, windows: Sequence[Window]) -> ExchangeCost:
     """Return the weighted least-squares line through the mean times of exchanges; ``sizes`` in bytes."""
     seconds = np.array([window.mean_seconds for window in windows])
-    errors = np.array([mean_error(window.step_seconds) for window in windows])
+    errors = np.array([computation.mean_error(window.step_seconds) for window in windows])
     weights = 1 / np.maximum(errors, LEAST_EXCHANGE_ERROR * seconds)
     terms = np.stack([np.ones_like(sizes), sizes], axis=1)
     (latency, per_byte), *_ = np.linalg.lstsq(terms * weights[:, None], seconds * weights, rcond=None)
@@ -182,7 +162,7 @@ def exchange_seconds(run: Run) -> float | None:
 
 
 def _jitter_of_exchange(run: Run) -> float | None:
-    return None if exchange_kind(run) == NO_EXCHANGE else jitter_seconds(run)
+    return None if computation.exchange_kind(run) == NO_EXCHANGE else jitter_seconds(run)
 
 
 def _exchange_latency(run: Run) -> float | None:
@@ -193,27 +173,22 @@ def _exchange_latency(run: Run) -> float | None:
 def negative_communication(run: Run) -> Iterator[Diagnostic]:
     """The step was faster than its computation alone, by more than the spread of the steps explains."""
     exposed = exposed_seconds(run)
-    if exposed is not None and exposed < -ERRORS * exposed_error_seconds(run):
+    if exposed is not None and exposed < -computation.ERRORS * exposed_error_seconds(run):
         message = f"the step takes {-exposed:.3g} s less than its computation alone"
         yield Diagnostic("exposed_seconds", f"{message}. The machine may have been slower in the windows around it")
 
 
-def negative_overlap(run: Run) -> Iterator[Diagnostic]:
-    """The step waits longer for the exchange than the exchange takes alone."""
-    overlapped, exchange = overlap(run), run.slowest(EXCHANGE)
-    if overlapped is None or exchange is None:
+def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
+    """The step waits longer for the exchange than it takes alone, or the overlap is not given, and why."""
+    exposed, exchange, overlapped = exposed_seconds(run), run.slowest(EXCHANGE), overlap(run)
+    if exposed is None or exchange is None:
         return
-    if overlapped < -ERRORS * exposed_error_seconds(run) / exchange.mean_seconds:
-        message = f"the step waits {1 - overlapped:.2f} times as long for the exchange as it takes alone"
-        waits_for_ranks = rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
-        yield Diagnostic("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
-
-
-def meaningless_overlap(run: Run) -> Iterator[Diagnostic]:
-    """Computation and exchange share cores, or ranks wait for each other in both: neither tells what is hidden."""
-    if exposed_seconds(run) is None or not run.windows(EXCHANGE):
-        return
-    if reason := shared_cores(run):
+    if overlapped is not None:
+        if overlapped < -computation.ERRORS * exposed_error_seconds(run) / exchange.mean_seconds:
+            message = f"the step waits {1 - overlapped:.2f} times as long for the exchange as it takes alone"
+            waits_for_ranks = computation.rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
+            yield Diagnostic("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
+    elif reason := shared_cores(run):
         message = f"{exchange_gaps.NOT_GIVEN}{reason}, so what is hidden slows the computation"
         yield Diagnostic("overlap", message, Severity.NOTE)
     elif jitter_seconds(run) is None:
@@ -221,15 +196,10 @@ def meaningless_overlap(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("overlap", message, Severity.NOTE)
 
 
-def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
-    """The overlap is below 0, or not given although exchange and computation were measured."""
-    yield from negative_overlap(run)
-    yield from meaningless_overlap(run)
-
-
 def unmeasured_exchange(run: Run) -> Iterator[Diagnostic]:
     """The window of the exchange alone was requested and not measured."""
-    if run.steps_requested.exchange_steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(EXCHANGE):
+    is_requested = run.steps_requested.exchange_steps and computation.exchange_kind(run) != NO_EXCHANGE
+    if is_requested and not run.windows(EXCHANGE):
         yield Diagnostic("exchange_seconds", "the exchange-only window was requested and is missing", Severity.ERROR)
 
 
@@ -239,10 +209,11 @@ def nothing_to_exchange(gap: Gap) -> str:
 
 
 def _not_exchanged_in_run(row: Any) -> str:
-    return "nothing to exchange" if row.exchange == NO_EXCHANGE else run_trained_alone(row)
+    return "nothing to exchange" if row.exchange == NO_EXCHANGE else computation.run_trained_alone(row)
 
 
-_NO_EXCHANGE = (nothing_to_exchange, trained_alone, not_measured_by_program, exchange_gaps.no_exchange_alone)
+_NOT_MEASURED = (nothing_to_exchange, computation.trained_alone, not_measured_by_program)
+_NO_EXCHANGE = (*_NOT_MEASURED, exchange_gaps.no_exchange_alone)
 _NO_BUS_BANDWIDTH = (*_NO_EXCHANGE, exchange_gaps.other_exchange)
 METRICS = (
     Metric(
@@ -253,7 +224,7 @@ METRICS = (
         unit="s",
         value=exposed_seconds,
         summary=Summary.MEAN,
-        missing=(nothing_to_exchange, *NO_PARTS),
+        missing=(nothing_to_exchange, *computation.NO_PARTS),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION, COMPARISON),
@@ -268,7 +239,7 @@ METRICS = (
         value=exposed_share,
         summary=Summary.SHARE,
         limits=(-math.inf, 1.0),
-        missing=(nothing_to_exchange, *NO_PARTS),
+        missing=(nothing_to_exchange, *computation.NO_PARTS),
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION, PUBLISHED),
     ),
@@ -283,7 +254,7 @@ METRICS = (
         value=_jitter_of_exchange,
         summary=Summary.MEAN,
         smallest=MIN_JITTER_SECONDS,
-        missing=(nothing_to_exchange, exchange_gaps.is_small, exchange_gaps.no_jitter, *NO_PARTS),
+        missing=(nothing_to_exchange, exchange_gaps.is_small, exchange_gaps.no_jitter, *computation.NO_PARTS),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
         pages=(COMMUNICATION,),
@@ -296,7 +267,7 @@ METRICS = (
         unit="s",
         value=exchange_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(nothing_to_exchange, trained_alone),
+        missing=(nothing_to_exchange, computation.trained_alone),
         missing_of_run=_not_exchanged_in_run,
         part_of="step_seconds",
         pages=(COMMUNICATION,),
@@ -343,8 +314,8 @@ METRICS = (
         missing=(
             exchange_gaps.no_overlap,
             nothing_to_exchange,
-            trained_alone,
-            divided_model,
+            computation.trained_alone,
+            computation.divided_model,
             not_measured_by_program,
             "the exchange alone was not measured",
         ),

@@ -8,7 +8,7 @@ from itertools import permutations
 import pandas as pd
 
 from dlperf_study.core.errors import BaselineError, Diagnostic, Severity
-from dlperf_study.metrics.metric import MAYBE_INT, STRING, C, Metric, Shown, no_ratio_to
+from dlperf_study.metrics.metric import C, Dtype, Metric, Shown, no_ratio_to
 from dlperf_study.metrics.no_interval import NoInterval
 from dlperf_study.metrics.statistics import (
     MINIMUM_RUNS,
@@ -226,7 +226,7 @@ def verdict_metric(name: str, label: str, role: Denominator) -> Metric:
         "runs: so many comparisons need more. Background load: fewer than three runs were without. Missing "
         "without an interval"
     )
-    return Metric(name, label, definition, C, dtype=STRING, compared_with=role, shown=Shown.VERDICT)
+    return Metric(name, label, definition, C, dtype=Dtype.STRING, compared_with=role, shown=Shown.VERDICT)
 
 
 def equal_within_metric(name: str, label: str, role: Denominator) -> Metric:
@@ -238,7 +238,7 @@ def equal_within_metric(name: str, label: str, role: Denominator) -> Metric:
 def rounds_missing_metric(name: str, label: str) -> Metric:
     """Return the metric of how many more rounds an outcome needs."""
     definition = "rounds that are missing for an outcome: *faster*, *slower* or *equal*"
-    return Metric(f"{name}_rounds_missing", f"{label}, rounds missing", definition, C, dtype=MAYBE_INT)
+    return Metric(f"{name}_rounds_missing", f"{label}, rounds missing", definition, C, dtype=Dtype.OPTIONAL_INTEGER)
 
 
 def _difference(part: str, label: str, meaning: str) -> Metric:
@@ -301,7 +301,7 @@ METRICS = (
         "its difference excludes 0 and those of its excesses over the other differences too; several parts, if "
         "more than one difference excludes 0; else undecided; missing unless faster or slower",
         C,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         missing=(lambda gap: gap.difference_obstacle(needs_verdict=True),),
         compared_with="reference",
         shown=Shown.PLAIN,

@@ -16,14 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dlperf_study.core.arrays import Floats
-from dlperf_study.metrics.statistics import (
-    Bounded,
-    Estimate,
-    Interval,
-    are_equal,
-    bounded,
-)
+from dlperf_study.metrics.statistics import Bounded, Estimate, Interval, are_equal, bounded
 
 #: A round in which fewer than this share of the configurations took part, as one of those added, is left
 #: out; then every configuration that missed one of the others is.
@@ -133,7 +126,12 @@ def date_change(before: Estimate, latest: Estimate, earlier: Sequence[Estimate])
     log_ratio = latest.minus(before)
     if len(earlier) < MINIMUM_DATES:
         return DateChange(log_ratio, None)
-    return DateChange(log_ratio, _departure(np.array([date.mean for date in earlier]), latest))
+    dates = np.array([date.mean for date in earlier])
+    difference = latest.mean - float(dates.mean())
+    if are_equal(dates):
+        return DateChange(log_ratio, Estimate(difference))
+    spread = max(float(dates.std(ddof=1)), latest.error or 0.0)
+    return DateChange(log_ratio, Estimate(difference, spread * math.sqrt(1 + 1 / dates.size), dates.size - 1))
 
 
 def date_changes(
@@ -146,11 +144,3 @@ def date_changes(
             of_dates = [date[identity] for date in earlier if identity in date]
             changes[identity] = date_change(before[identity], latest[identity], of_dates)
     return changes
-
-
-def _departure(dates: Floats, latest: Estimate) -> Estimate:
-    difference = latest.mean - float(dates.mean())
-    if are_equal(dates):
-        return Estimate(difference)
-    spread = max(float(dates.std(ddof=1)), latest.error or 0.0)
-    return Estimate(difference, spread * math.sqrt(1 + 1 / dates.size), dates.size - 1)

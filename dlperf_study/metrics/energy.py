@@ -10,18 +10,7 @@ from dlperf_study.evidence.lines import TRAINING, GpuFacts, GpuSample, NodeSampl
 from dlperf_study.evidence.rank_log import NANO
 from dlperf_study.evidence.run import Run
 from dlperf_study.evidence.telemetry import NodeTelemetry
-from dlperf_study.metrics.metric import (
-    DEVICE_PAGES,
-    MAYBE_INT,
-    RC,
-    STRING,
-    Gap,
-    Metric,
-    R,
-    Summary,
-    once_per_run,
-    only_in_tokens,
-)
+from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Dtype, Gap, Metric, R, Summary, once_per_run, only_in_tokens
 from dlperf_study.metrics.throughput import throughput
 
 #: Fewer samples of a window say too little of its power.
@@ -193,7 +182,7 @@ METRICS = (
         "Energy of",
         "what the energy counters cover: GPU boards or CPU packages",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=lambda run: None if mean_power(run) is None else energy_of(run),
     ),
     Metric(
@@ -201,7 +190,7 @@ METRICS = (
         "Why no energy",
         "why the energy of the run is not reported",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=lambda run: energy_obstacle(run) or None,
     ),
     Metric(
@@ -209,7 +198,7 @@ METRICS = (
         "Samples",
         "samples of the training window, about one a second; of the node with fewest",
         R,
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=fewest_samples,
         pages=DEVICE_PAGES,
         subject="telemetry",

@@ -7,21 +7,7 @@ from typing import Any
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.core.wording import counted
 from dlperf_study.evidence.run import Run
-from dlperf_study.metrics.metric import (
-    COMMUNICATION,
-    FLOAT,
-    MAYBE_FLAG,
-    MAYBE_INT,
-    RATE_PAGES,
-    RCP,
-    RP,
-    STRING,
-    STUDY,
-    Metric,
-    R,
-    Source,
-    recorded,
-)
+from dlperf_study.metrics.metric import COMMUNICATION, RATE_PAGES, RCP, RP, STUDY, Dtype, Metric, R, Source, recorded
 
 #: Environment variables of the locale: they do not change a library.
 _LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")
@@ -40,10 +26,6 @@ def _of_cluster(name: str) -> Callable[[Run], Any]:
 
 def _of_hardware(name: str) -> Callable[[Run], Any]:
     return lambda run: run.facts["environment"]["hardware"].get(name)
-
-
-def _of_git(name: str) -> Callable[[Run], Any]:
-    return lambda run: run.facts["environment"]["git"].get(name)
 
 
 def _of_rank(name: str) -> Callable[[Run], Any]:
@@ -126,7 +108,7 @@ METRICS = (
         "Exchange",
         "how gradients travel: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=_of_rank("exchange"),
         pages=(COMMUNICATION,),
     ),
@@ -148,19 +130,24 @@ METRICS = (
         same_within=STUDY,
     ),
     Metric(
-        "host", "Host", "names of the hosts of the ranks", R, dtype=STRING, value=lambda run: ", ".join(hosts_of(run))
+        "host",
+        "Host",
+        "names of the hosts of the ranks",
+        R,
+        dtype=Dtype.STRING,
+        value=lambda run: ", ".join(hosts_of(run)),
     ),
     recorded(
         "launcher", "Launcher", "how processes were started: local, ssh, slurm or kubernetes", _of_cluster("launcher")
     ),
     recorded("addresses", "Addresses", "of each node: its address and network interface", _addresses),
-    Metric("library", "Library", "framework library of the ranks", R, dtype=STRING, value=_of_rank("library")),
+    Metric("library", "Library", "framework library of the ranks", R, dtype=Dtype.STRING, value=_of_rank("library")),
     Metric(
         "library_version",
         "Library version",
         "its version",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=_of_rank("library_version"),
         same_within="framework",
     ),
@@ -169,7 +156,7 @@ METRICS = (
         "Exchange library",
         "what exchanges gradients: NCCL with its version, or gloo, which has none; missing where neither does",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=_of_rank("exchange_library"),
         same_within="framework",
     ),
@@ -201,7 +188,7 @@ METRICS = (
         "clock of the first core just before the run, as the kernel has it",
         _of_hardware("cpu_mhz"),
         unit="MHz",
-        dtype=FLOAT,
+        dtype=Dtype.FLOAT,
     ),
     recorded(
         "cpu_cache_bytes",
@@ -209,7 +196,7 @@ METRICS = (
         "largest cache that the first core uses, alone or with others",
         _of_hardware("cpu_cache_bytes"),
         unit="bytes",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         same_within=STUDY,
     ),
     Metric(
@@ -217,7 +204,7 @@ METRICS = (
         "Cores",
         "logical cores the run could use on its host",
         R,
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=_of_hardware("cores"),
         source=Source.RUN,
         pages=RATE_PAGES,
@@ -239,7 +226,7 @@ METRICS = (
         "memory of the host",
         _of_hardware("memory_bytes"),
         unit="bytes",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         same_within=STUDY,
     ),
     recorded(
@@ -277,8 +264,8 @@ METRICS = (
         "git_dirty",
         "Uncommitted",
         "files of the checkout, changed or new, were in no commit",
-        _of_git("dirty"),
-        dtype=MAYBE_FLAG,
+        lambda run: run.facts["environment"]["git"].get("dirty"),
+        dtype=Dtype.OPTIONAL_FLAG,
         same_within=STUDY,
     ),
 )

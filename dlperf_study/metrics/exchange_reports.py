@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dlperf_study.evidence.nccl_report import NcclReport
-from dlperf_study.metrics.metric import COMMUNICATION, MAYBE_INT, STRING, C, Dtype, Metric, Shown, Source
+from dlperf_study.metrics.metric import COMMUNICATION, C, Dtype, Metric, Shown, Source
 
 #: How many orders of ranks are named; the unnamed are counted.
 NAMED_RINGS = 2
@@ -30,7 +30,7 @@ def _reported(
     label: str,
     definition: str,
     value: Callable[[NcclReport], Any],
-    dtype: Dtype = STRING,
+    dtype: Dtype = Dtype.STRING,
     pages: tuple[str, ...] = (),
 ) -> Metric:
     """Return the metric of what NCCL's report says."""
@@ -66,7 +66,7 @@ METRICS = (
         "Channels",
         "rings that NCCL uses at once, of ranks in some order",
         lambda report: report.channels or None,
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
     ),
     _reported("nccl_rings", "Rings", "different orders of the ranks in these rings", _rings),
     _reported(
@@ -74,6 +74,6 @@ METRICS = (
         "Trees",
         "trees that NCCL uses for small messages",
         lambda report: report.trees or None,
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
     ),
 )

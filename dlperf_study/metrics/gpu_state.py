@@ -11,17 +11,7 @@ from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.evidence.lines import GpuSample
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.energy import NodeWindow, fewest_samples, gpus_before, training_windows
-from dlperf_study.metrics.metric import (
-    DEVICE_PAGES,
-    MAYBE_INT,
-    RC,
-    STRING,
-    Metric,
-    R,
-    Summary,
-    if_complete,
-    once_per_run,
-)
+from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Dtype, Metric, R, Summary, if_complete, once_per_run
 
 #: NVML's reasons why a clock is not higher that are limits of power or temperature, by bit.
 POWER_CAP = "power cap"
@@ -193,14 +183,14 @@ def low_clocks(run: Run) -> Iterator[Diagnostic]:
     for window in training_windows(run):
         for facts, (uuid, samples) in zip(window.telemetry.facts["gpus"], window.of_gpus(), strict=True):
             highest = facts.get("largest_sm_clock_mhz", 0)
-            clocks = [each["sm_clock_mhz"] for each in samples if _is_busy(each) and not each.get("clock_limits", 0)]
+            clocks = []
+            for sample in samples:
+                is_busy = "sm_clock_mhz" in sample and sample.get("utilisation", 0.0) > MOSTLY_BUSY
+                if is_busy and not sample.get("clock_limits", 0):
+                    clocks.append(sample["sm_clock_mhz"])
             if clocks and max(clocks) < LOW_CLOCK * highest:
                 message = f"the clock of {uuid} was at most {max(clocks)} MHz of {highest} while it was busy"
                 yield Diagnostic("sm_clock", f"{message}, and it reports no limit: nvidia-smi -q -d CLOCK")
-
-
-def _is_busy(state: GpuSample) -> bool:
-    return "sm_clock_mhz" in state and state.get("utilisation", 0.0) > MOSTLY_BUSY
 
 
 _NOT_REPORTED = ("its GPUs do not report it, or were not sampled in the training window",)
@@ -213,7 +203,7 @@ METRICS = (
         "what libraries keep for later",
         RC,
         unit="bytes",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest("memory_used_bytes"),
         summary=Summary.LARGEST,
         missing=("not every sample of its training window has it, or there is none",),
@@ -224,7 +214,7 @@ METRICS = (
         "most memory of one host in use, of the samples of the training window: of all processes, page cache left out",
         RC,
         unit="bytes",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=peak_host_bytes,
         summary=Summary.LARGEST,
         missing=("not every node was sampled in its training window",),
@@ -235,7 +225,7 @@ METRICS = (
         "highest of all GPUs and samples of the training window, by NVML",
         RC,
         unit="°C",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest("temperature_celsius"),
         summary=Summary.LARGEST,
         missing=_NOT_REPORTED,
@@ -293,7 +283,7 @@ METRICS = (
         "Clock limits",
         "what kept it lower, with the share of the samples",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=lambda run: limits_text(largest_limits(run) or {}) or None,
     ),
     Metric(
@@ -302,7 +292,7 @@ METRICS = (
         "how many processes that are not of the run used its GPUs in the training window, by NVML; missing "
         "where process ids can't be told apart, as in a container",
         R,
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=number_of_foreign_processes,
         pages=DEVICE_PAGES,
         diagnose=foreign_processes_during,

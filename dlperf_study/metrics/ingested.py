@@ -11,19 +11,7 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, median
-from dlperf_study.metrics.metric import (
-    MAYBE_INT,
-    RC,
-    STRING,
-    C,
-    Gap,
-    Metric,
-    R,
-    Shown,
-    Summary,
-    no_ratio_to,
-    only_in_tokens,
-)
+from dlperf_study.metrics.metric import RC, C, Dtype, Gap, Metric, R, Shown, Summary, no_ratio_to, only_in_tokens
 from dlperf_study.metrics.rate_series import SteadyPart
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS
 
@@ -64,14 +52,18 @@ def wall_rate(
     """
     lines = np.flatnonzero(np.isfinite(times) & (np.arange(times.size) >= steady.startup))
     if lines.size < MINIMUM_STEPS or not np.isfinite(steady.window.wall_rate):
-        return WallRate(np.nan, _too_few_times(times))
+        if not np.isfinite(times).any():
+            return WallRate(np.nan, "its lines have no times")
+        return WallRate(np.nan, f"fewer than {MINIMUM_STEPS} of its lines have a time after the start-up")
     distances, seconds = np.diff(steps[lines]), _between(times[lines])
     both_usual = steady.window.kept[lines[:-1]] & steady.window.kept[lines[1:]]
     if epochs is not None:
         both_usual &= epochs[lines[:-1]] == epochs[lines[1:]]
     resolution = _resolution(seconds)
     if (seconds_of_run := min(seconds.sum(), seconds[both_usual].sum())) < RESOLUTIONS * resolution:
-        return WallRate(np.nan, _too_coarse(seconds_of_run, resolution))
+        between = f"{max(seconds_of_run, 0):.3g} s between ordinary lines"
+        needed = f"a resolution of {resolution:g} s needs {RESOLUTIONS * resolution:g} s"
+        return WallRate(np.nan, f"the times of its lines are too coarse: {between}, where {needed}")
     if (seconds < 0).any():
         return _misfitting("times go backwards")
     usual = global_batch * _usual_rate(distances[both_usual], seconds[both_usual])
@@ -83,19 +75,6 @@ def wall_rate(
 
 def _misfitting(misfit: str, ordinary: float = np.nan) -> WallRate:
     return WallRate(np.nan, misfit, misfit, ordinary)
-
-
-def _too_few_times(times: Floats) -> str:
-    if not np.isfinite(times).any():
-        return "its lines have no times"
-    return f"fewer than {MINIMUM_STEPS} of its lines have a time after the start-up"
-
-
-def _too_coarse(seconds: float, resolution: float) -> str:
-    return (
-        f"the times of its lines are too coarse: {max(seconds, 0):.3g} s between ordinary lines, where a resolution of "
-        f"{resolution:g} s needs {RESOLUTIONS * resolution:g} s"
-    )
 
 
 def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int, global_batch: int) -> float:
@@ -156,7 +135,7 @@ def no_wall_rate_of_run(row: Any) -> str:
 
 
 METRICS = (
-    Metric("log_format", "Format", "of ingested logs: the format they are in", R, dtype=STRING),
+    Metric("log_format", "Format", "of ingested logs: the format they are in", R, dtype=Dtype.STRING),
     Metric(
         "baseline_token_throughput",
         "Baseline token throughput",
@@ -178,10 +157,18 @@ METRICS = (
         shown=Shown.DENOMINATOR,
     ),
     Metric(
-        "printed_rate", "Printed as", "of ingested logs: unit and scope of the number that is read", R, dtype=STRING
+        "printed_rate",
+        "Printed as",
+        "of ingested logs: unit and scope of the number that is read",
+        R,
+        dtype=Dtype.STRING,
     ),
     Metric(
-        "merge_rule", "Merged by", "of ingested logs: how what ranks printed became the job's rate", R, dtype=STRING
+        "merge_rule",
+        "Merged by",
+        "of ingested logs: how what ranks printed became the job's rate",
+        R,
+        dtype=Dtype.STRING,
     ),
     Metric(
         "printed_lines",
@@ -189,7 +176,7 @@ METRICS = (
         "of ingested logs: number of rates of the whole job",
         R,
         unit="lines",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
     ),
     Metric(
         "steady_lines",
@@ -197,11 +184,15 @@ METRICS = (
         "of ingested logs: how many of these rates count",
         R,
         unit="lines",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         explained_by="steady_window",
     ),
     Metric(
-        "steady_window", "Left out", "of ingested logs: which of these rates do not count, and why", R, dtype=STRING
+        "steady_window",
+        "Left out",
+        "of ingested logs: which of these rates do not count, and why",
+        R,
+        dtype=Dtype.STRING,
     ),
     Metric(
         "behaviour",
@@ -210,7 +201,7 @@ METRICS = (
         "slow-down, it is not; or no steady state, it is too short or not steady; missing where there are too few "
         "lines to tell",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         explained_by="rate_levels",
     ),
     Metric(
@@ -219,7 +210,7 @@ METRICS = (
         "of ingested logs with several levels, without slow and fast lines and the start-up: the rate of each and "
         "its steps",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
     ),
     Metric(
         "wall_throughput",
@@ -236,10 +227,14 @@ METRICS = (
         "No throughput by the clock because",
         "of ingested logs: why the times of lines give no rate; empty where they do",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
     ),
     Metric(
-        "fixed_window", "Fixed window", "of ingested logs: the steps that DLPerf took of such logs", R, dtype=STRING
+        "fixed_window",
+        "Fixed window",
+        "of ingested logs: the steps that DLPerf took of such logs",
+        R,
+        dtype=Dtype.STRING,
     ),
     Metric(
         "fixed_window_throughput",

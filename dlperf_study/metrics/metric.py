@@ -58,8 +58,6 @@ RP, RCP = (TableName.RUNS, *P), (*RC, *P)
 ALL = DATASET_TABLES
 S = (TableName.STEPS,)
 D = (TableName.DIAGNOSTICS,)
-STRING, INT, MAYBE_INT, FLOAT = Dtype.STRING, Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.FLOAT
-FLAG, MAYBE_FLAG = Dtype.FLAG, Dtype.OPTIONAL_FLAG
 
 
 class Source(Enum):
@@ -255,11 +253,12 @@ class Metric:
         """Itself, and the columns of its interval, which configurations have."""
         has_interval = self.summary in WITH_INTERVAL
         interval = self.interval or ("of the mean over runs" if has_interval else "")
-        bounds = (("low", "lower"), ("high", "upper")) if interval else ()
-        return (self, *(self._bound(short, f"{end} bound of the 95 % interval {interval}") for short, end in bounds))
-
-    def _bound(self, short: str, definition: str) -> "Metric":
-        return Metric(f"{self.name}_{short}", f"{self.label}, {short}", definition, C, unit=self.unit, dtype=self.dtype)
+        columns = [self]
+        for short, end in (("low", "lower"), ("high", "upper")) if interval else ():
+            definition = f"{end} bound of the 95 % interval {interval}"
+            name, label = f"{self.name}_{short}", f"{self.label}, {short}"
+            columns.append(Metric(name, label, definition, C, unit=self.unit, dtype=self.dtype))
+        return tuple(columns)
 
     def dtype_in(self, table: TableName) -> Dtype:
         """Return its type in a table; strings repeat on every step, and publications leave numbers out."""
@@ -278,7 +277,7 @@ def recorded(
     *,
     tables: tuple[TableName, ...] = R,
     unit: str = "",
-    dtype: Dtype = STRING,
+    dtype: Dtype = Dtype.STRING,
     same_within: str = "",
 ) -> Metric:
     """Return the metric of what the record of any run has, whether it completed or not."""

@@ -9,19 +9,7 @@ import pandas as pd
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.evidence.run import Run
 from dlperf_study.evidence.run_agreement import CLOCKS_APART
-from dlperf_study.metrics.metric import (
-    FLOAT,
-    INT,
-    MAYBE_FLAG,
-    MAYBE_INT,
-    RATE_PAGES,
-    STRING,
-    Metric,
-    R,
-    Shown,
-    Source,
-    recorded,
-)
+from dlperf_study.metrics.metric import RATE_PAGES, Dtype, Metric, R, Shown, Source, recorded
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.study.job import ROUNDS, Outcome
 
@@ -129,7 +117,7 @@ METRICS = (
         "Outcome",
         "how the run ended; completed only if every rank's log is complete",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=lambda run: str(run.outcome),
         source=Source.RUN,
         diagnose_any=failed,
@@ -139,7 +127,7 @@ METRICS = (
         "Reason",
         "why it ended so",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=lambda run: run.reason,
         source=Source.RUN,
         shown=Shown.SENTENCE,
@@ -150,7 +138,7 @@ METRICS = (
         "when the run started",
         R,
         unit="UTC",
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=lambda run: run.facts["started"],
         source=Source.RUN,
         diagnose=other_clock,
@@ -161,7 +149,7 @@ METRICS = (
         "life of the training processes",
         lambda run: run.facts["seconds"],
         unit="s",
-        dtype=FLOAT,
+        dtype=Dtype.FLOAT,
     ),
     recorded("order", "Order", "order of the study's runs: rounds, blocks, or by hand", lambda run: run.facts["order"]),
     Metric(
@@ -169,7 +157,7 @@ METRICS = (
         "Round",
         "runs of one round were measured in turn, each configuration once; missing unless measured in its round",
         R,
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: run.facts["round"],
         source=Source.RUN,
         diagnose=out_of_round,
@@ -179,17 +167,21 @@ METRICS = (
         "Position",
         "place of the run in its round, from 1",
         lambda run: run.facts["position"],
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
     ),
     recorded(
         "ranks_expected",
         "Ranks expected",
         "rank logs that a complete run leaves",
         lambda run: run.facts["ranks_expected"],
-        dtype=INT,
+        dtype=Dtype.INTEGER,
     ),
     recorded(
-        "ranks_seen", "Ranks seen", "rank logs that are complete", lambda run: len(run.facts["ranks_seen"]), dtype=INT
+        "ranks_seen",
+        "Ranks seen",
+        "rank logs that are complete",
+        lambda run: len(run.facts["ranks_seen"]),
+        dtype=Dtype.INTEGER,
     ),
     recorded(
         "fingerprint",
@@ -215,7 +207,7 @@ METRICS = (
         "Disturbed",
         f"whether the background load is above {BACKGROUND_CORES:g} cores: then statistics leave the run out",
         R,
-        dtype=MAYBE_FLAG,
+        dtype=Dtype.OPTIONAL_FLAG,
         value=is_disturbed,
         source=Source.RUN,
     ),
@@ -225,6 +217,6 @@ METRICS = (
         "how long the run waited for a quiet machine",
         lambda run: run.facts["load"]["waited_seconds"],
         unit="s",
-        dtype=FLOAT,
+        dtype=Dtype.FLOAT,
     ),
 )

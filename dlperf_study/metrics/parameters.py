@@ -5,35 +5,15 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dlperf_study.evidence.rank_agreement import PROGRAM
-from dlperf_study.metrics.metric import (
-    ALL,
-    FLAG,
-    FLOAT,
-    INT,
-    MAYBE_FLAG,
-    MAYBE_INT,
-    RATE_PAGES,
-    RC,
-    RCP,
-    RS,
-    STRING,
-    C,
-    D,
-    Dtype,
-    Metric,
-    P,
-    Shown,
-    Source,
-    recorded,
-)
+from dlperf_study.metrics.metric import ALL, RATE_PAGES, RC, RCP, RS, C, D, Dtype, Metric, P, Shown, Source, recorded
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.plan import Entry
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_DTYPES = {str: STRING, int: MAYBE_INT, float: FLOAT, bool: MAYBE_FLAG}
-_DTYPES_ALWAYS_KNOWN = _DTYPES | {int: INT, bool: FLAG}
+_DTYPES = {str: Dtype.STRING, int: Dtype.OPTIONAL_INTEGER, float: Dtype.FLOAT, bool: Dtype.OPTIONAL_FLAG}
+_DTYPES_ALWAYS_KNOWN = _DTYPES | {int: Dtype.INTEGER, bool: Dtype.FLAG}
 
 _PARAMETERS = [
     Metric(
@@ -49,7 +29,7 @@ _PARAMETERS = [
 
 
 def _planned(
-    name: str, label: str, definition: str, value: Callable[[Entry], Any], unit: str = "", dtype: Dtype = STRING
+    name: str, label: str, definition: str, value: Callable[[Entry], Any], unit: str = "", dtype: Dtype = Dtype.STRING
 ) -> Metric:
     """Return the metric of what the plan says of a configuration."""
     return Metric(name, label, definition, C, unit, dtype, value, Source.ENTRY)
@@ -78,7 +58,7 @@ METRICS = (
         "which of the configuration's runs",
         lambda run: run.repetition,
         tables=(*RS, *D, *P),
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
     ),
     *_PARAMETERS,
     recorded(
@@ -87,7 +67,7 @@ METRICS = (
         "nodes × devices per node; one training process each",
         lambda run: run.configuration.world_size,
         tables=RCP,
-        dtype=INT,
+        dtype=Dtype.INTEGER,
     ),
     recorded(
         "global_batch",
@@ -96,7 +76,7 @@ METRICS = (
         lambda run: run.configuration.global_batch,
         tables=RCP,
         unit="samples",
-        dtype=INT,
+        dtype=Dtype.INTEGER,
     ),
     _planned(
         "unsupported_reason",
@@ -111,7 +91,11 @@ METRICS = (
         lambda entry: entry.baseline_identity,
     ),
     _planned(
-        "is_baseline", "Is baseline", "it is its own declared baseline", lambda entry: entry.is_baseline, dtype=FLAG
+        "is_baseline",
+        "Is baseline",
+        "it is its own declared baseline",
+        lambda entry: entry.is_baseline,
+        dtype=Dtype.FLAG,
     ),
     _planned(
         "reference_identity",
@@ -120,7 +104,11 @@ METRICS = (
         lambda entry: entry.reference_identity,
     ),
     _planned(
-        "is_reference", "Is reference", "it is its own declared reference", lambda entry: entry.is_reference, dtype=FLAG
+        "is_reference",
+        "Is reference",
+        "it is its own declared reference",
+        lambda entry: entry.is_reference,
+        dtype=Dtype.FLAG,
     ),
     _planned(
         "runs_planned",
@@ -128,7 +116,7 @@ METRICS = (
         "repeats; 0 if unsupported",
         lambda entry: 0 if entry.unsupported else entry.configuration.repeats,
         unit="runs",
-        dtype=INT,
+        dtype=Dtype.INTEGER,
     ),
     Metric(
         "runs_completed",
@@ -136,7 +124,7 @@ METRICS = (
         "runs whose outcome is completed",
         C,
         unit="runs",
-        dtype=INT,
+        dtype=Dtype.INTEGER,
         shown=Shown.PLAIN,
     ),
     Metric(
@@ -145,7 +133,7 @@ METRICS = (
         "completed runs that the numbers are of: those without background load or, if fewer than three have none, all",
         C,
         unit="runs",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         shown=Shown.PLAIN,
     ),
     Metric(
@@ -153,17 +141,17 @@ METRICS = (
         "Problem",
         "what makes a number of this configuration doubtful: errors among the diagnostics; missing without any",
         C,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         subject=PROGRAM,
         pages=RATE_PAGES,
     ),
-    Metric("subject", "Subject", "what the diagnostic is about: a column, a file or a window", D, dtype=STRING),
+    Metric("subject", "Subject", "what the diagnostic is about: a column, a file or a window", D, dtype=Dtype.STRING),
     Metric(
         "severity",
         "Severity",
         "error: the number is missing or wrong; warning: read with care; note: worth knowing",
         D,
-        dtype=STRING,
+        dtype=Dtype.STRING,
     ),
-    Metric("message", "Diagnostic", "what was measured, and what may explain it", D, dtype=STRING),
+    Metric("message", "Diagnostic", "what was measured, and what may explain it", D, dtype=Dtype.STRING),
 )

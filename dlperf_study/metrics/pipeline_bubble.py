@@ -9,7 +9,6 @@ model training on GPU clusters using Megatron-LM" (SC'21), section 2.2.
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from dlperf_study.core.arrays import Floats
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.metric import COMMUNICATION, C, Gap, Metric, Source
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate, interval_columns
-from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Entry
 
 #: A slope needs so many numbers of micro-batches: with two, nothing says whether the steps are on a line.
@@ -145,16 +143,12 @@ def _pipelines(entries: Iterable[Entry], measured: Container[str]) -> list[dict[
     for entry in entries:
         configuration = entry.configuration
         if configuration.pipeline_parallel > 1 and configuration.identity in measured:
-            pipelines[_but_micro_batches(configuration)][configuration.micro_batches] = configuration.identity
+            values = dict(configuration.identifying_values())
+            for name in ("micro_batches", "batch_per_device"):
+                values.pop(name, None)
+            size = configuration.batch_per_device / configuration.micro_batches
+            pipelines[size, *sorted(values.items())][configuration.micro_batches] = configuration.identity
     return list(pipelines.values())
-
-
-def _but_micro_batches(configuration: Configuration) -> Hashable:
-    """Return what configurations have in common that differ in their number of micro-batches alone."""
-    values = configuration.identifying_values()
-    values = {name: value for name, value in values.items() if name not in ("micro_batches", "batch_per_device")}
-    size = configuration.batch_per_device / configuration.micro_batches
-    return size, *sorted(values.items())
 
 
 def _even_share_of(entry: Entry) -> float | None:
@@ -166,11 +160,8 @@ def _even_share_of(entry: Entry) -> float | None:
 
 
 def _no_pipeline(gap: Gap) -> str:
-    return "" if _has_pipeline(gap.row) else "its devices are no stages of a pipeline"
-
-
-def _has_pipeline(row: Any) -> bool:
-    return bool(row.pipeline_parallel > 1) if pd.notna(row.pipeline_parallel) else False
+    stages = gap.row.pipeline_parallel
+    return "" if pd.notna(stages) and stages > 1 else "its devices are no stages of a pipeline"
 
 
 METRICS = (

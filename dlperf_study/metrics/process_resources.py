@@ -10,9 +10,9 @@ from dlperf_study.evidence.lines import TRAINING
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import (
-    MAYBE_INT,
     RC,
     C,
+    Dtype,
     Gap,
     Metric,
     R,
@@ -55,21 +55,12 @@ def _peak(kind: str, label: str, meaning: str, missing: str) -> Metric:
         definition,
         RC,
         unit="bytes",
-        dtype=MAYBE_INT,
-        value=peak(f"{kind}_bytes"),
+        dtype=Dtype.OPTIONAL_INTEGER,
+        # None where a rank has not recorded it, for that may be the most.
+        value=_largest(lambda log: log.end.get("peak_memory", {}), f"{kind}_bytes"),
         summary=Summary.LARGEST,
         missing=(not_measured_by_program, missing),
     )
-
-
-def peak(kind: str) -> Callable[[Run], int | None]:
-    """Return the formula of a peak: None where a rank has not recorded it, for that may be the most."""
-    return _largest(lambda log: log.end.get("peak_memory", {}), kind)
-
-
-def held(kind: str) -> Callable[[Run], int | None]:
-    """Return the formula of what the rank with most holds; None where a rank does not say it."""
-    return _largest(lambda log: log.facts.get("held_bytes", {}), kind)
 
 
 def _largest(sizes_of: Callable[[RankLog], object], kind: str) -> Callable[[Run], int | None]:
@@ -139,7 +130,7 @@ def _tried(
     return Metric(
         *(name, label, definition, C),
         unit=unit,
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=value,
         source=Source.BATCH_SEARCH,
         missing=(_no_search,),
@@ -168,8 +159,8 @@ _HELD = tuple(
         f"bytes of {meaning} on the rank with most, after the update of the first step; without copies and buffers",
         RC,
         unit="bytes",
-        dtype=MAYBE_INT,
-        value=held(kind),
+        dtype=Dtype.OPTIONAL_INTEGER,
+        value=_largest(lambda log: log.facts.get("held_bytes", {}), kind),
         summary=Summary.LARGEST,
         missing=(not_measured_by_program, _not_observed),
     )

@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.metrics.metric import INT, STRING, Metric, P
+from dlperf_study.metrics.metric import Dtype, Metric, P
 
 
 def _string(name: str, label: str, definition: str) -> Metric:
-    return Metric(name, label, definition, P, dtype=STRING)
+    return Metric(name, label, definition, P, dtype=Dtype.STRING)
 
 
 #: Where a number is printed. A cell of a table may hold several; each has a row of its own.
@@ -41,7 +41,9 @@ NUMBER = (
     _string("scope", "Scope", "what the number is of: job (all devices) or rank (one worker)"),
     _string("role", "Role", "result, or working: run lists, profiles, sums, and what repeats a result"),
     _string("estimator", "Estimator", "median, mean, run (of one repetition), one value, or not stated"),
-    Metric("runs", "Runs", "published repetitions of this cell's number; 0 where none is printed", P, dtype=INT),
+    Metric(
+        "runs", "Runs", "published repetitions of this cell's number; 0 where none is printed", P, dtype=Dtype.INTEGER
+    ),
     _string("runs_of", "Run of", "cell of the table that summarises the run; missing where no table does"),
     _string("baseline", "Baseline cell", "cell of the number that a speedup or an efficiency is relative to"),
     _string("series", "Line", "what may be compared by devices: same source, table, program and configuration"),
@@ -59,7 +61,7 @@ WHO = (
         "samples that a worker of ElasticDL fetches at once",
         P,
         unit="samples",
-        dtype=INT,
+        dtype=Dtype.INTEGER,
     ),
     _string("instance", "Instance", "machine of a cloud, by its name there"),
     _string("hardware", "Hardware", "machines as the source describes them"),
@@ -74,7 +76,7 @@ COUNTERPARTS = (
     _string("our_strategy", "Our strategy", "strategy of ours that exchanges gradients the same way"),
     _string("our_recompute", "Our recomputation", "recomputation with which ours asks the same question"),
     *(
-        Metric(f"our_{name}", f"Our {words}", f"{words} with which ours asks the same question", P, dtype=INT)
+        Metric(f"our_{name}", f"Our {words}", f"{words} with which ours asks the same question", P, dtype=Dtype.INTEGER)
         for name, words in (
             ("nodes", "nodes"),
             ("devices_per_node", "devices per node"),

@@ -10,12 +10,7 @@ import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted, rounded
-from dlperf_study.metrics.comparison import (
-    RATIO_INTERVAL,
-    equal_within_metric,
-    rounds_missing_metric,
-    verdict_metric,
-)
+from dlperf_study.metrics import comparison
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Metric, Shown, no_ratio_to
 from dlperf_study.metrics.parameters import settings_of, varying
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample, interval_columns, log_ratio, significant
@@ -201,7 +196,10 @@ def _curve_steps(
 
 
 def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate: str) -> Iterator[Diagnostic]:
-    gain, change = step.gain, _change_text(step, rate)
+    fewer, more, gain = step.fewer, step.more, step.gain
+    unit = "samples/s" if rate == "throughput" else "tokens/s"
+    rates = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
+    change = f"from {fewer.devices} to {more.devices} devices it goes from {rates}"
     if is_unexplained and step.log_ratio.mean > 0:
         yield Diagnostic("speedup", f"above linear: {change}. {_explanations(ABOVE_LINEAR)}", identity=identity)
     elif step.log_ratio.error is None and gain > 1 + LARGEST_EXCESS_WITHOUT_INTERVAL:
@@ -211,14 +209,6 @@ def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool, rate
         yield Diagnostic("speedup", message, Severity.NOTE, identity=identity)
     elif is_unexplained:
         yield Diagnostic(rate, f"falls: {change}. {_explanations(FALLING)}", identity=identity)
-
-
-def _change_text(step: CurveStep, rate: str) -> str:
-    """Return how the rate changes from one number of devices to the next."""
-    fewer, more = step.fewer, step.more
-    unit = "samples/s" if rate == "throughput" else "tokens/s"
-    rates = f"{rounded(fewer.throughput)} to {rounded(more.throughput)} {unit}"
-    return f"from {fewer.devices} to {more.devices} devices it goes from {rates}"
 
 
 def _explanations(explanations: tuple[str, ...]) -> str:
@@ -243,7 +233,7 @@ METRICS = (
         "throughput / throughput of the declared baseline",
         C,
         unit="×",
-        interval=RATIO_INTERVAL,
+        interval=comparison.RATIO_INTERVAL,
         missing=(no_ratio_to("baseline"),),
         compared_with="baseline",
         of_itself="1",
@@ -255,14 +245,14 @@ METRICS = (
         "Efficiency",
         "speedup × baseline devices / devices",
         C,
-        interval=RATIO_INTERVAL,
+        interval=comparison.RATIO_INTERVAL,
         missing=(no_ratio_to("baseline"),),
         compared_with="baseline",
         of_itself="1",
         neutral=1.0,
         pages=RATIO_PAGES,
     ),
-    verdict_metric("baseline_verdict", "Against baseline", "baseline"),
-    equal_within_metric("speedup", "Speedup", "baseline"),
-    rounds_missing_metric("speedup", "Speedup"),
+    comparison.verdict_metric("baseline_verdict", "Against baseline", "baseline"),
+    comparison.equal_within_metric("speedup", "Speedup", "baseline"),
+    comparison.rounds_missing_metric("speedup", "Speedup"),
 )

@@ -11,11 +11,9 @@ from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import (
     COMMUNICATION,
-    INT,
-    MAYBE_INT,
     RATE_PAGES,
     RC,
-    STRING,
+    Dtype,
     Metric,
     R,
     S,
@@ -177,7 +175,7 @@ METRICS = (
         "steps of the warm-up, the same number on every rank",
         R,
         unit="steps",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=_steps_warmed_up,
     ),
     Metric(
@@ -186,7 +184,7 @@ METRICS = (
         "steady: its last steps were alike on all ranks; limit: the time for it was over before; steps: only "
         "the warm-up steps were requested",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=_warmup_end,
     ),
     Metric(
@@ -195,7 +193,7 @@ METRICS = (
         "steps of the training window, as many on every rank",
         R,
         unit="steps",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: slowest_training(run).steps,
     ),
     Metric(
@@ -207,16 +205,22 @@ METRICS = (
         value=warmup_slowdown,
     ),
     Metric("final_loss", "Final loss", "loss of the last measured step, mean over ranks", R, value=final_loss),
-    Metric("rank", "Rank", "which training process; −1: the whole job, of ingested logs", S, dtype=INT),
+    Metric("rank", "Rank", "which training process; −1: the whole job, of ingested logs", S, dtype=Dtype.INTEGER),
     Metric(
         "window",
         "Window",
         "warmup, computation_before, training, computation_after, exchange_<bytes> or exchange; of ingested "
         "logs, training counts, warmup comes before it, and left_out is within",
         S,
-        dtype=STRING,
+        dtype=Dtype.STRING,
     ),
-    Metric("step", "Step", "number of the step in its window, from 0; of ingested logs, since the start", S, dtype=INT),
+    Metric(
+        "step",
+        "Step",
+        "number of the step in its window, from 0; of ingested logs, since the start",
+        S,
+        dtype=Dtype.INTEGER,
+    ),
     Metric("seconds", "Step time", "duration of the step on this rank; of ingested logs, as printed", S, unit="s"),
     Metric("loss", "Loss", "loss of the step on this rank; missing for an exchange or where not printed", S),
 )

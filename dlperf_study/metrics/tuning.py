@@ -5,7 +5,7 @@ from typing import Any
 
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.evidence.run import Run
-from dlperf_study.metrics.metric import MAYBE_INT, RATE_PAGES, RC, STRING, Metric, R, Summary
+from dlperf_study.metrics.metric import RATE_PAGES, RC, Dtype, Metric, R, Summary
 from dlperf_study.metrics.throughput import slowest_training
 from dlperf_study.study.configuration import PARAMETERS
 
@@ -53,7 +53,7 @@ METRICS = (
         "number format of the first convolution or matrix product of a training step before all windows, as "
         "observed; float32 that reads 10 bits of the mantissa is tf32",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=lambda run: run.ranks[0].facts.get("computed_in"),
     ),
     Metric(
@@ -69,7 +69,7 @@ METRICS = (
         "measured steps that updated nothing, because a gradient was not finite; missing without loss scaling",
         R,
         unit="steps",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: slowest_training(run).skipped_steps,
         pages=RATE_PAGES,
         diagnose=skipped_steps,
@@ -80,7 +80,7 @@ METRICS = (
         "nchw or nhwc: memory format of the output of the first convolution of a training step before all "
         "windows; missing if its sizes leave it open; what a compiler orders anew is not seen",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=_observed("memory_format"),
     ),
     Metric(
@@ -88,7 +88,7 @@ METRICS = (
         "Observed cuDNN autotuning",
         "enabled or disabled, as the library says after this step; missing on CPUs",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=_observed("cudnn_autotune"),
     ),
     Metric(
@@ -96,7 +96,7 @@ METRICS = (
         "Observed parameter update",
         "fused, foreach or for_loop, as the optimizer says after this step; missing if it can't be asked",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=_observed("fused_optimizer"),
     ),
 )

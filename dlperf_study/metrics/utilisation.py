@@ -9,11 +9,10 @@ from dlperf_study.metrics.communication import nothing_to_exchange
 from dlperf_study.metrics.metric import (
     AUDIT,
     COMMUNICATION,
-    MAYBE_INT,
     RC,
     RCP,
     SCALING,
-    STRING,
+    Dtype,
     Gap,
     Metric,
     R,
@@ -92,11 +91,9 @@ def exchanged_gradients(run: Run) -> int | None:
 
 def _gradients_of_part(gap: Gap) -> str:
     degrees = gap.runs["tensor_parallel"].fillna(1) * gap.runs["pipeline_parallel"].fillna(1)
-    return (
-        "the model is divided: what is exchanged is in the bytes of each kind of collectives"
-        if (degrees > 1).all()
-        else ""
-    )
+    if (degrees > 1).all():
+        return "the model is divided: what is exchanged is in the bytes of each kind of collectives"
+    return ""
 
 
 def _nothing_again(gap: Gap) -> str:
@@ -142,7 +139,7 @@ METRICS = (
         "Parameters",
         "trainable parameters on rank 0; with a sharded classifier, its shard",
         RCP,
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: run.ranks[0].facts.get("parameters"),
         summary=Summary.FACT,
         same_within="identity",
@@ -153,7 +150,7 @@ METRICS = (
         "bytes of gradients rank 0 exchanges in a step",
         RC,
         unit="bytes",
-        dtype=MAYBE_INT,
+        dtype=Dtype.OPTIONAL_INTEGER,
         value=exchanged_gradients,
         summary=Summary.FACT,
         missing=(nothing_to_exchange, _gradients_of_part),
@@ -195,7 +192,7 @@ METRICS = (
         "Peak from",
         "the cluster file, or the data sheet of the device",
         R,
-        dtype=STRING,
+        dtype=Dtype.STRING,
         value=lambda run: device_peak(run)[1],
     ),
     Metric(

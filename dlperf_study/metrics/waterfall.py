@@ -84,7 +84,11 @@ class StepSamples:
         measured = {INPUT: runs["input_seconds"], BUBBLE: bubble_seconds}
         for causes in _OF_OTHERS:
             levels.append(_parts_of_step(runs["step_seconds"], {name: measured[name] for name in causes}))
-        return cls(tuple(_samples(level, runs["identity"], rounds, looks) for level in levels))
+        samples = []
+        for parts in levels:
+            by_name = {name: samples_of(seconds, runs["identity"], rounds, looks) for name, seconds in parts.items()}
+            samples.append(by_name)
+        return cls(tuple(samples))
 
     def waterfall(self, identity: str, baseline: str, work: float) -> Waterfall | None:
         """Return the waterfall of a configuration; None where its step or that of its baseline is not known.
@@ -92,10 +96,18 @@ class StepSamples:
         With the most causes that are known of both. ``work``: how many times the work of a device of the baseline a
         device has in a step.
         """
-        for parts in self.levels:
-            if identity in parts[STEP] and baseline in parts[STEP]:
-                return _waterfall(parts, identity, baseline, work)
-        return None
+        known = [parts for parts in self.levels if identity in parts[STEP] and baseline in parts[STEP]]
+        if not known:
+            return None
+        parts = known[0]
+        causes = {}
+        for cause in filter(parts.__contains__, CAUSES):
+            sample, of_baseline = parts[cause][identity], parts[cause][baseline]
+            if cause not in _IF_ANY or sample.values.any() or of_baseline.values.any():
+                causes[cause] = sample.minus(_scaled(of_baseline, work))
+        measured, ideal = parts[STEP][identity], _scaled(parts[STEP][baseline], work)
+        # Of the rounds that both have, as the differences are.
+        return Waterfall(_common(ideal, measured), causes, _common(measured, ideal))
 
 
 def _parts_of_whole(runs: pd.DataFrame) -> dict[str, pd.Series]:
@@ -121,23 +133,6 @@ def _parts_of_step(step: pd.Series, measured: Mapping[str, pd.Series]) -> dict[s
     parts = pd.DataFrame({STEP: step, **measured}).astype(float).dropna()
     together = parts[STEP] - parts[list(measured)].sum(axis="columns")
     return {STEP: parts[STEP], TOGETHER: together, **{name: parts[name] for name in measured}}
-
-
-def _samples(
-    parts: Mapping[str, pd.Series], identities: pd.Series, rounds: pd.Series | None, looks: int
-) -> dict[str, Samples]:
-    return {name: samples_of(seconds, identities, rounds, looks) for name, seconds in parts.items()}
-
-
-def _waterfall(parts: Mapping[str, Samples], identity: str, baseline: str, work: float) -> Waterfall:
-    causes = {}
-    for cause in filter(parts.__contains__, CAUSES):
-        sample, of_baseline = parts[cause][identity], parts[cause][baseline]
-        if cause not in _IF_ANY or sample.values.any() or of_baseline.values.any():
-            causes[cause] = sample.minus(_scaled(of_baseline, work))
-    measured, ideal = parts[STEP][identity], _scaled(parts[STEP][baseline], work)
-    # Of the rounds that both have, as the differences are.
-    return Waterfall(_common(ideal, measured), causes, _common(measured, ideal))
 
 
 def contradicts(seconds: float, by_throughput: Bounded) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.metrics.collectives import collective_bandwidth, collective_bytes, group_seconds
+from dlperf_study.metrics.collectives import collective_bandwidth, collective_bytes, seconds_alone
 
 LINES = [
     {"kind": "all_reduce", "group": "tensor", "ranks": 4, "calls": 3, "bytes": 300},
@@ -34,14 +34,14 @@ def test_a_link_carries_what_each_group_makes_it_carry():
 
 
 def test_the_collectives_of_the_only_kind_or_group_are_all():
-    assert group_seconds(run(LINES), "data") == 4
-    assert group_seconds(run(LINES), "tensor") == 3
-    assert group_seconds(run(LINES), "shard") is None
-    assert group_seconds(run(LINES[:2], "exchange"), "tensor") == 8
+    assert seconds_alone(run(LINES), group="data") == 4
+    assert seconds_alone(run(LINES), group="tensor") == 3
+    assert seconds_alone(run(LINES), group="shard") is None
+    assert seconds_alone(run(LINES[:2], "exchange"), group="tensor") == 8
     assert collective_bandwidth(run(LINES[2:], "exchange"), "all_reduce") == pytest.approx(1000 / 8)
 
 
 def test_logs_of_before_have_no_groups():
     lines = [{name: value for name, value in line.items() if name != "group"} for line in LINES]
-    assert group_seconds(run(lines), "tensor") is None
+    assert seconds_alone(run(lines), group="tensor") is None
     assert collective_bytes(run(lines), "all_gather") == 80

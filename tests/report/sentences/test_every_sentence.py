@@ -10,7 +10,7 @@ import pytest
 from dlperf_study.api.explorer import printed_rows
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.metric import FLOAT, STRING
+from dlperf_study.metrics.metric import Dtype
 from dlperf_study.report import sentences
 from dlperf_study.report.macros import macros
 from dlperf_study.report.methods import methods
@@ -35,8 +35,8 @@ def without(dataset: Dataset, endings: tuple[str, ...]) -> Dataset:
     for name in ("runs", "configurations"):
         table = getattr(dataset, name).copy()
         for column in table:
-            if column.endswith(endings) and COLUMNS[column].dtype in (FLOAT, STRING):
-                table[column] = np.nan if COLUMNS[column].dtype is FLOAT else None
+            if column.endswith(endings) and COLUMNS[column].dtype in (Dtype.FLOAT, Dtype.STRING):
+                table[column] = np.nan if COLUMNS[column].dtype is Dtype.FLOAT else None
         # In one block: pandas warns of tables that were assembled column by column.
         tables[name] = table.copy()
     return replace(dataset, **tables)
