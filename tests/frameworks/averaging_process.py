@@ -3,24 +3,20 @@
 Started by the job of a trainer without servers.
 """
 
-import json
-import os
 import sys
-from pathlib import Path
 
 import numpy as np
 import paddle
+from rank_script import file_of_run, requested
 
 from dlperf_study.programs.data_sources._base import Consumer
 from dlperf_study.programs.data_sources.synthetic_device import FixedBatch
 from dlperf_study.programs.frameworks import _training
-from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.programs.frameworks._paddle_servers import StaticProgram
-from dlperf_study.study.configuration import Configuration
 
 
 def main(steps: int, ranks: int) -> None:
-    configuration = Configuration.from_mapping(json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text()))
+    configuration = requested()
     program = StaticProgram(configuration)
     parameters = sorted((p for p in program.main.all_parameters() if p.trainable), key=lambda p: p.name)
     gradients = [program.main.global_block().var(f"{parameter.name}@GRAD") for parameter in parameters]
@@ -37,7 +33,7 @@ def main(steps: int, ranks: int) -> None:
         for parameter, *values in zip(parameters, *of_ranks, strict=True):
             update(parameter.name, np.mean(values, axis=0))
         rows.append(joined(program.parameter_values()))
-    np.save(Path(os.environ[RUN_VARIABLE]) / "parameters.npy", np.stack(rows))
+    np.save(file_of_run("parameters.npy"), np.stack(rows))
 
 
 def remove_updates(program: paddle.static.Program) -> None:

@@ -1,15 +1,11 @@
 """Trains steps of a divided model with a defect, and tells its losses. Started by a framework's own job."""
 
-import json
 import os
 import sys
-from pathlib import Path
 
-from dlperf_study.programs import frameworks
+from rank_script import begin, tell
+
 from dlperf_study.programs.frameworks import _torch_matrices, torch_pipeline
-from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
-from dlperf_study.programs.worker.feed import Feed
-from dlperf_study.study.configuration import Configuration
 
 
 def untie() -> None:
@@ -36,10 +32,7 @@ DEFECTS = {"untied": untie, "repeated": repeat, "separate_ends": separate, "none
 
 
 def main(steps: int) -> None:
-    values = json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text())
-    configuration = Configuration.from_mapping(values)
-    trainer = frameworks.load(configuration.framework).trainer(configuration)
-    feed = Feed(configuration, trainer)
+    trainer, feed = begin()
     losses = []
     for _ in range(steps):
         feed.fetch()
@@ -47,7 +40,7 @@ def main(steps: int) -> None:
         losses.append(None if loss is None else trainer.loss_value(loss))
     feed.close()
     trainer.close()
-    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps({"losses": losses}))
+    tell(trainer.rank, {"losses": losses})
 
 
 if __name__ == "__main__":

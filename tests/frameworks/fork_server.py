@@ -60,6 +60,8 @@ def become(rank: dict[str, Any]) -> None:
     os.environ.update(rank["environment"])
     option, name, *arguments = rank["argv"]
     sys.argv = [name, *arguments]
+    if option != "-m":
+        sys.path.insert(0, os.path.dirname(name))
     run = runpy.run_module if option == "-m" else runpy.run_path
     run(name, run_name="__main__")
 

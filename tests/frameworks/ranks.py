@@ -1,22 +1,16 @@
 """Trains a few steps as one rank, and tells what its parameters were in between. Started by a framework's own job."""
 
-import json
-import os
 import sys
 from pathlib import Path
 
-from dlperf_study.programs import frameworks
-from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Trainer
-from dlperf_study.programs.worker.feed import Feed
+from rank_script import begin, tell
+
+from dlperf_study.programs.frameworks._base import Trainer
 from dlperf_study.programs.worker.windows import exchange_sizes
-from dlperf_study.study.configuration import Configuration
 
 
 def main(steps: int) -> None:
-    values = json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text())
-    configuration = Configuration.from_mapping(values)
-    trainer = frameworks.load(configuration.framework).trainer(configuration)
-    feed = Feed(configuration, trainer)
+    trainer, feed = begin()
     report = {"initial": trainer.parameter_checksum(), "losses": []}
     trainer.barrier()
     for _ in range(steps):
@@ -41,7 +35,7 @@ def main(steps: int) -> None:
     report["continued"] = trainer.parameter_checksum()
     trainer.close()
     report["threads_of_gloo"] = [name for name in names_of_threads() if "gloo" in name]
-    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(report))
+    tell(trainer.rank, report)
 
 
 def names_of_threads() -> list[str]:

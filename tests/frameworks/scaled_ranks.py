@@ -3,19 +3,13 @@
 The published networks would do, but their gradients at a few tiny images overflow for many steps.
 """
 
-import json
-import os
-from pathlib import Path
 from typing import Any
 
+from rank_script import begin, tell
 from torch import nn
 
-from dlperf_study.programs import frameworks
 from dlperf_study.programs.frameworks import _torch, _training
-from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.programs.models._base import Model
-from dlperf_study.programs.worker.feed import Feed
-from dlperf_study.study.configuration import Configuration
 
 STEPS = 12
 
@@ -36,10 +30,8 @@ def build(configuration: Any, rank: int, world_size: int) -> Any:
 
 
 def main() -> None:
-    configuration = Configuration.from_mapping(json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text()))
     Model.builder = lambda self, library: build  # type: ignore[method-assign,assignment]
-    trainer: Any = frameworks.load(configuration.framework).trainer(configuration)
-    feed = Feed(configuration, trainer)
+    trainer, feed = begin()
     report = {"initial": trainer.parameter_checksum()}
     report["computed_in"] = feed.first_step()
     losses = [float(feed.train()) for _ in range(STEPS)]
@@ -54,7 +46,7 @@ def main() -> None:
         feed.compute()
         report["local_skipped_steps"] = trainer.loss_scaling().skipped_steps
     trainer.close()
-    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(report))
+    tell(trainer.rank, report)
 
 
 if __name__ == "__main__":

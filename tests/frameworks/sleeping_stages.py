@@ -1,21 +1,18 @@
 """Times steps of a pipeline whose stages only sleep, which needs no free cores. Started by a framework's own job."""
 
-import json
 import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from rank_script import requested, tell
 
-from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.programs.frameworks._torch_divided import device_mesh
 from dlperf_study.programs.frameworks.torch_ddp import _join
 from dlperf_study.programs.frameworks.torch_pipeline import Pipeline
-from dlperf_study.study.configuration import Configuration
 
 #: What a device sleeps for the forward pass of a micro-batch; for the backward pass twice as long.
 SECONDS = 0.04
@@ -51,8 +48,7 @@ class Stage(torch.nn.Module):
 
 
 def main() -> None:
-    values = json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text())
-    configuration = Configuration.from_mapping(values)
+    configuration = requested()
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     _join(rank, ranks)
     count = ranks * configuration.virtual_stages
@@ -61,10 +57,10 @@ def main() -> None:
     mesh = device_mesh(configuration.layout, torch.device("cpu"))
     results = {}
     for micro_batches in COUNTS:
-        requested = replace(configuration, micro_batches=micro_batches)
-        pipeline = Pipeline(requested, stages, rank, torch.device("cpu"), mesh)
+        changed = replace(configuration, micro_batches=micro_batches)
+        pipeline = Pipeline(changed, stages, rank, torch.device("cpu"), mesh)
         results[micro_batches] = [*timed(pipeline, micro_batches)]
-    (Path(os.environ[RUN_VARIABLE]) / f"told-{rank}.json").write_text(json.dumps(results))
+    tell(rank, results)
     dist.destroy_process_group()
 
 

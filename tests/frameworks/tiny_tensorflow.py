@@ -6,21 +6,15 @@ The published networks would do, but TensorFlow takes seconds to build one. This
 a linear layer, and nothing random.
 """
 
-import json
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import ranks
+from rank_script import begin, file_of_run
 
-from dlperf_study.programs import frameworks
-from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.programs.models._base import Model
 from dlperf_study.programs.models._tensorflow_layers import Layers, Network
 from dlperf_study.programs.worker import __main__ as worker
-from dlperf_study.programs.worker.feed import Feed
-from dlperf_study.study.configuration import Configuration
 
 
 def build(configuration: Any, rank: int, world_size: int) -> Network:
@@ -31,11 +25,9 @@ def build(configuration: Any, rank: int, world_size: int) -> Network:
 
 def train_endlessly() -> None:
     """Train until ended; after the first step a file says that this rank trains."""
-    configuration = Configuration.from_mapping(json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text()))
-    trainer: Any = frameworks.load(configuration.framework).trainer(configuration)
-    feed = Feed(configuration, trainer)
+    trainer, feed = begin()
     feed.train()
-    (Path(os.environ[RUN_VARIABLE]) / f"trains-{trainer.rank}").touch()
+    file_of_run(f"trains-{trainer.rank}").touch()
     while True:
         feed.train()
 
