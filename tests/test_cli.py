@@ -1,6 +1,5 @@
 """The command line: what it says about a user's errors, and with which exit code."""
 
-import json
 import os
 import re
 import subprocess
@@ -24,8 +23,6 @@ def plan(place: Workplace, capsys: pytest.CaptureFixture[str], *command: str) ->
 #: What replaces what in which file; the messages are judged by the tests of the files.
 FILE_ERRORS = {
     "unknown factor": ("study_file", STUDY, "batch_per_device: [4]", "batch_per_devise: [4]"),
-    "no YAML": ("study_file", STUDY, "questions: [scaling]", "questions: [scaling"),
-    "no baseline": ("study_file", STUDY, "devices_per_node: [1, 2]", "devices_per_node: [2]"),
     "unknown launcher": ("cluster_file", CLUSTER, "launcher: local", "launcher: nowhere"),
 }
 
@@ -101,13 +98,6 @@ def test_the_plan_lists_what_can_run_and_what_can_not(place, capsys, snapshot):
     assert not (place.outputs / "tiny").exists()
 
 
-def test_the_plan_for_programs_says_what_is_done(place, capsys):
-    assert main(["plan", str(place.study_file), "--cluster", str(place.cluster_file), "--json"]) == 0
-    content = json.loads(capsys.readouterr().out)
-    assert content["not_counted"] == []
-    assert {(each["repeats"], each["done"]) for each in content["configurations"]} == {(1, 0)}
-
-
 def test_a_study_of_which_nothing_can_run_is_an_error(place, capsys, snapshot):
     place.study_file.write_text(
         STUDY.replace("image_size: [32]", "image_size: [32]\n  nodes: [5]").replace(
@@ -129,34 +119,28 @@ def test_a_plan_reads_no_training_library_and_no_plotting():
     assert {"paddle", "matplotlib", "papermill", "pandas"} & set(done.stdout.split()) == set()
 
 
-@pytest.mark.parametrize("arguments", [["plan"], ["nothing", "quickstart"], ["plan", "quickstart", "--fast"]])
-def test_a_wrong_call_shows_the_usage(arguments, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert "usage: python -m dlperf_study" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
-    ("arguments", "meant"), [(["plan", "quickstart", "--quik"], "--quick"), (["stuudy", "quickstart"], "study")]
+    ("arguments", "printed"),
+    [
+        (["plan"], "usage: python -m dlperf_study"),
+        (["nothing", "quickstart"], "usage: python -m dlperf_study"),
+        (["plan", "quickstart", "--quik"], "did you mean --quick?"),
+        (["stuudy", "quickstart"], "did you mean study?"),
+    ],
 )
-def test_a_misspelt_command_or_option_is_answered_with_the_most_similar(arguments, meant, capsys):
+def test_a_wrong_call_shows_the_usage_and_the_most_similar_word(arguments, printed, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
-    assert f"did you mean {meant}?" in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
 
 
-def test_without_a_command_all_are_listed(capsys):
+def test_without_a_command_and_by_help_all_commands_are_listed(capsys):
     assert main([]) == 2
-    errors = capsys.readouterr().err
-    assert {"study", "plan", "measure", "audit"} <= set(re.findall(r"^    (\w+) ", errors, re.MULTILINE))
-
-
-def test_help_lists_the_commands(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)) >= {"study", "plan", "run", "report"}
+    for printed in capsys.readouterr():
+        assert {"study", "plan", "measure", "audit"} <= set(re.findall(r"^    (\w+) ", printed, re.MULTILINE))
 
 
 def test_from_another_folder(tmp_path):
@@ -165,13 +149,6 @@ def test_from_another_folder(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
     assert (done.returncode, done.stderr) == (0, "")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_audit_of_a_table_says_what_can_not_be_right(tmp_path, capsys, snapshot):
-    table = tmp_path / "table.csv"
-    table.write_text("world_size,throughput,speedup\n1,100.0,1.00\n4,370.0,3.80\n")
-    assert main(["audit", str(table)]) == 0
-    assert capsys.readouterr().out == snapshot
 
 
 def test_a_table_that_can_not_be_read_is_one_line(tmp_path, capsys, snapshot):

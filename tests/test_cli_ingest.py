@@ -91,13 +91,6 @@ def test_two_ingestions_of_one_study_are_not_mixed(folder, paths, capsys):
     assert main(["ingest", str(folder), "--no-report", "--accept"]) == 0
 
 
-def test_refused_runs_are_counted_in_the_output(folder, paths, write_log, capsys, snapshot):
-    for repetition, steps in ((1, 120), (2, 120), (3, 60)):
-        write_log(f"1n1g/r50_b128_fp32_{repetition}.log", steps=steps)
-    assert main(["ingest", str(folder), "--no-report", "--accept"]) == 0
-    assert stable(capsys.readouterr().out) == snapshot
-
-
 def test_an_error_is_one_message(folder, paths, capsys, snapshot):
     assert main(["ingest", str(folder / "nowhere")]) == 1
     assert main(["ingest", str(folder)]) == 1

@@ -15,7 +15,7 @@ import pytest
 
 from dlperf_study.__main__ import main
 from dlperf_study.commands import command_line, measuring
-from dlperf_study.commands.parser import command_parser, completion_script
+from dlperf_study.commands.parser import command_parser
 from dlperf_study.core.errors import HeldError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.machines.supervision.locks import lock
@@ -60,9 +60,12 @@ def test_a_separator_and_a_decimal_sign_are_declared(tmp_path, capsys):
 
 def test_the_plan_as_json(place, capsys):
     content = printed_json(capsys, "plan", str(place.study_file), "--cluster", str(place.cluster_file))
-    identities = {configuration["identity"] for configuration in content["configurations"]}
+    planned = content["configurations"]
+    identities = {configuration["identity"] for configuration in planned}
     assert content["study"] == "tiny"
-    assert {configuration["baseline"] for configuration in content["configurations"]} <= identities
+    assert {configuration["baseline"] for configuration in planned} <= identities
+    assert {(configuration["repeats"], configuration["done"]) for configuration in planned} == {(1, 0)}
+    assert content["not_counted"] == []
 
 
 @pytest.mark.parametrize(
@@ -81,11 +84,6 @@ def test_a_terminal_shows_colour_unless_it_is_declined(table, environment, has_c
     os.close(controller)
     assert (b"\x1b[" in printed) == has_colour
     assert b"3.7, printed 3.90" in printed
-
-
-def test_no_colour_goes_into_a_file(table, capsys):
-    main(["audit", str(table)])
-    assert "\x1b[" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -107,17 +105,13 @@ def test_no_colour_goes_into_a_file(table, capsys):
         (["measure", "--over", "width", "=", "1,2", "--", "x", "'{wi'"], {"{width}"}),
     ],
 )
-def test_a_shell_completes_what_is_typed(typed, completed, tmp_path):
+def test_a_shell_completes_what_is_typed(typed, completed, tmp_path, capsys):
+    assert main(["completion", "bash"]) == 0
     words = " ".join(["dlperf-study", *typed])
-    lines = [completion_script(command_parser(), "bash"), f"COMP_WORDS=({words})", f"COMP_CWORD={len(typed)}"]
+    lines = [capsys.readouterr().out, f"COMP_WORDS=({words})", f"COMP_CWORD={len(typed)}"]
     script = "\n".join([*lines, "_dlperf_study", 'echo "${COMPREPLY[@]}"'])
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert {*done.stdout.split()} == completed
-
-
-def test_the_script_for_a_shell_is_printed(capsys):
-    assert main(["completion", "bash"]) == 0
-    assert capsys.readouterr().out == completion_script(command_parser(), "bash") + "\n"
 
 
 def test_an_interrupted_command_ends_as_a_shell_expects(monkeypatch, capsys):
@@ -190,16 +184,6 @@ def test_a_command_waits_for_a_lock_and_says_who_holds_it(capsys, monkeypatch, t
     assert capsys.readouterr().err.count(f"waiting: process {os.getpid()} is reading") == 1
     # What a command prints before it meets the lock is not printed at every look at the lock.
     assert len(tries) == 2
-
-
-def test_without_wait_a_held_lock_is_an_error(tmp_path):
-    options = command_parser().parse_args(["report", "quickstart"])
-
-    def command(options: object) -> int:
-        raise HeldError("held", "wait", tmp_path)
-
-    with pytest.raises(HeldError, match="held"):
-        command_line._until_free(command, options)
 
 
 def test_a_folder_of_outputs_is_a_name_and_is_listed(place, capsys):

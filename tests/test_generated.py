@@ -7,7 +7,6 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from dlperf_study.core.paths import PROJECT
 from dlperf_study.core.resources import PARAMS
 from dlperf_study.generated import GENERATED, parameter_table, run_notebook
 from dlperf_study.study.configuration import PARAMETERS, Configuration
@@ -52,7 +51,3 @@ def test_the_documentation_gives_default_values_meaning_and_note():
         "| `ratio` | `5` | more than 0 to 50 % | a share; rare |",
         "| `name` | must be given | see meaning | what it is called |",
     ]
-
-
-def test_the_project_has_the_files():
-    assert all(path.is_relative_to(PROJECT) and path.is_file() for path in GENERATED)

@@ -68,14 +68,6 @@ def assert_served(root: Path, folder: str, targets: list[str]) -> None:
         assert opened(root, path)["type"] in ("file", "notebook"), target
 
 
-def test_the_links_of_the_index_lead_to_files_that_are_served():
-    cells = json.loads((PROJECT / "notebooks" / "index.ipynb").read_text())["cells"]
-    text = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    targets = re.findall(r"\]\(([^)]+)\)", text)
-    assert len(targets) > 15
-    assert_served(PROJECT, "notebooks", targets)
-
-
 def test_the_list_of_studies_leads_to_their_reports(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))

@@ -2,14 +2,12 @@
 
 import ast
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.study import QUESTIONS
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
@@ -42,10 +40,6 @@ def parameters(path: Path) -> dict[str, object]:
 def _target(line: ast.stmt) -> str:
     target = line.targets[0] if isinstance(line, ast.Assign) else line.target
     return target.id
-
-
-def test_the_reports_notebooks_are_there():
-    assert set(STUDY_NOTEBOOKS) <= {path.stem for path in NOTEBOOKS}
 
 
 def test_the_questions_are_the_notebooks_with_a_page_in_its_order():
@@ -127,10 +121,3 @@ def test_the_docs_say_what_every_notebook_does():
 @pytest.mark.parametrize("name", STUDY_NOTEBOOKS)
 def test_a_study_notebook_takes_a_study(name):
     assert parameters(PROJECT / "notebooks" / f"{name}.ipynb") == {"study": "quickstart"}
-
-
-def test_the_run_notebook_takes_a_configuration():
-    given = parameters(PROJECT / "notebooks" / "run_configuration.ipynb")
-    types = {field.name: field.type for field in fields(Configuration)}
-    assert sorted(given) == sorted(types)
-    assert [name for name, value in given.items() if type(value) is not types[name]] == []

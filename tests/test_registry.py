@@ -56,7 +56,3 @@ def test_every_part_of_every_registry_can_be_loaded(registry):
     for name in registry.names():
         part = registry.load(name)
         assert getattr(part, "name", name) == name
-
-
-def test_launchers_are_these_and_those_that_were_added():
-    assert {"kubernetes", "local", "slurm", "ssh"} <= set(launchers.names())

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from dlperf_study.core.paths import PROJECT
 
 TESTS = """
@@ -26,11 +24,6 @@ def test_expected_to_fail():
 """
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> "subprocess.CompletedProcess[str]":
-    return run_tests(tmp_path, "0")
-
-
 def run_tests(folder: Path, required: str) -> "subprocess.CompletedProcess[str]":
     (folder / "test_some.py").write_text(TESTS)
     (folder / "pytest.ini").touch()
@@ -39,7 +32,8 @@ def run_tests(folder: Path, required: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
 
 
-def test_what_is_skipped_is_listed_with_what_enables_it(run):
+def test_what_is_skipped_is_listed_with_what_enables_it(tmp_path):
+    run = run_tests(tmp_path, "0")
     assert run.returncode == 0
     assert "(enable: install no-such-program)" in run.stdout
     assert "2 skipped, 1 xfailed" in run.stdout

@@ -205,14 +205,17 @@ def test_horovod_for_tensorflow_takes_the_same_options_and_is_built_for_tensorfl
     assert install_horovod_tensorflow.key(options) != install_horovod_tensorflow.key({})
 
 
-@pytest.mark.parametrize("option", ["HOROVOD_GPU_OPERATIONS", "HOROVOD_NCCL_HOME", "HOROVOD_CUDA_HOME", "CXX"])
-def test_each_option_of_a_build_has_a_wheel_of_its_own(option):
-    assert key(build_options({option: "/x"})) != key(build_options({}))
-
-
-@pytest.mark.parametrize("setting", ["HOROVOD_CYCLE_TIME", "HOROVOD_TIMELINE", "HOROVOD_FUSION_THRESHOLD", "PATH"])
-def test_what_horovod_reads_when_it_runs_needs_no_other_wheel(setting):
-    assert key(build_options({setting: "1"})) == key(build_options({}))
+@pytest.mark.parametrize(
+    ("variable", "is_of_build"),
+    [
+        *dict.fromkeys(("HOROVOD_GPU_OPERATIONS", "HOROVOD_NCCL_HOME", "HOROVOD_CUDA_HOME", "CXX"), True).items(),
+        *dict.fromkeys(("HOROVOD_CYCLE_TIME", "HOROVOD_TIMELINE", "HOROVOD_FUSION_THRESHOLD", "PATH"), False).items(),
+    ],
+)
+def test_each_option_of_a_build_has_a_wheel_of_its_own_and_what_horovod_reads_when_it_runs_has_none(
+    variable, is_of_build
+):
+    assert (key(build_options({variable: "1"})) != key(build_options({}))) is is_of_build
 
 
 @pytest.mark.needs("torch")
@@ -235,27 +238,18 @@ def test_the_compiler_adds_what_the_headers_of_torch_need(tmp_path):
     assert subprocess.run([compiler_for_torch(tmp_path, "g++"), *flags]).returncode == 0
 
 
-def all_reduce(processes: int, told: int) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-m", "tools.all_reduce", str(told)]
+@pytest.mark.timeout(120)
+@pytest.mark.needs("torch", "horovod")
+@pytest.mark.parametrize(
+    ("processes", "printed"), [(2, "2 processes on cpu"), (1, "2 processes were started")], ids=["both", "one alone"]
+)
+def test_the_check_of_horovod_adds_over_processes_and_fails_if_one_is_alone(processes, printed):
+    program = [sys.executable, "-m", "tools.all_reduce", "2"]
     command = [sys.executable, "-m", "horovod.runner.launch", "--gloo", "-np", str(processes), *program]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
-
-
-@pytest.mark.timeout(120)
-@pytest.mark.needs("torch", "horovod")
-def test_the_check_of_horovod_adds_over_processes():
-    done = all_reduce(processes=2, told=2)
-    assert done.returncode == 0, done.stderr
-    assert "2 processes on cpu" in done.stdout
-
-
-@pytest.mark.timeout(120)
-@pytest.mark.needs("torch", "horovod")
-def test_the_check_of_horovod_fails_if_a_process_is_alone():
-    done = all_reduce(processes=1, told=2)
-    assert done.returncode != 0
-    assert "2 processes were started" in done.stdout + done.stderr
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
+    assert (done.returncode == 0) is (processes == 2), done.stderr
+    assert printed in done.stdout + done.stderr
 
 
 NOWHERE = "http://127.0.0.1:9/simple"
