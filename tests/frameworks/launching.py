@@ -88,6 +88,20 @@ def tell(
     return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(asked.world_size)]
 
 
+def require_equal_ranks(one: dict[str, Any], two: dict[str, Any], drift_apart: bool = True) -> None:
+    """Require of what ``ranks.py`` tells that two ranks train the same model, and nothing else changes it.
+
+    Steps without exchange let the ranks ``drift_apart``, or train a copy; afterwards both go on alike.
+    """
+    told = (one, two)
+    assert one["initial"] == two["initial"] != one["trained"] == two["trained"], told
+    assert one["maximum"] == two["maximum"] == 1.125, told
+    assert len({one["trained"], one["computed"], two["computed"]}) == (3 if drift_apart else 1), told
+    for rank in told:
+        assert rank["restored"] == rank["exchanged"] == one["trained"], told
+    assert one["trained"] != one["continued"] == two["continued"], told
+
+
 def _with(script: tuple[str, ...], task: Task) -> Task:
     assert task.argv[-2:] == ("-m", "dlperf_study.programs.worker")
     return replace(task, argv=(*task.argv[:-2], *script))

@@ -1,20 +1,12 @@
-"""What one process trains with the whole batch, the logs of ranks that must train the same, and what these divide."""
+"""What one process trains with the whole batch, and what ranks divide that must train the same."""
 
-from collections.abc import Callable
-from functools import cache
-
-import pytest
-
-from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.programs.models._sequences import Sizes
 from dlperf_study.study.configuration import DEFAULTS, Configuration
-from tests.frameworks.launching import configuration, logs_of
+from tests.frameworks.launching import configuration
 
 TOKENS, MASKED, STEPS = 32, 5, 5
 #: How losses of strategies may differ, as a share: by the order of sums.
 TOLERANCE = 1e-5
-
-Logs = Callable[[Configuration], list[RankLog]]
 
 
 def whole(model: str, batch: int) -> Configuration:
@@ -24,12 +16,6 @@ def whole(model: str, batch: int) -> Configuration:
     steps = {"warmup_steps": STEPS, "measured_steps": 1, "exchange_steps": 2}
     names = {"framework": "torch_ddp", "optimizer": "adamw", "data_source": "synthetic_host"}
     return configuration(model=model, batch_per_device=batch, **images | sequences | steps | names)
-
-
-def train_once(factory: pytest.TempPathFactory) -> Logs:
-    """Return what returns the logs of the ranks of a configuration, which are trained once."""
-
-    return cache(lambda requested: logs_of(requested, factory.mktemp(requested.framework)))
 
 
 def divided_parameters(sizes: Sizes, model: str) -> int:

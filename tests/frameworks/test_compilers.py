@@ -65,17 +65,13 @@ def test_what_is_compiled_tells_its_number_format(monkeypatch):
 
 @pytest.mark.needs("torch")
 def test_without_a_compiler_of_c_the_reason_is_the_librarys_own(monkeypatch):
-    monkeypatch.setenv("PATH", "/nonexistent")
-    monkeypatch.setattr("torch._inductor.config.cpp.cxx", (None, "no-such-compiler"))
-    _torch_compiler_search_is_cached_no_more()
-    with pytest.raises(UnsupportedError, match=r"compiler torch_compile: .*no-such-compiler"):
-        require_compiler(configuration(**TORCH), {"torch_compile": _torch.compiler_obstacle})
-
-
-def _torch_compiler_search_is_cached_no_more() -> None:
     from torch._inductor import cpp_builder
 
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr("torch._inductor.config.cpp.cxx", (None, "no-such-compiler"))
     cpp_builder.cpp_compiler_search.cache_clear()
+    with pytest.raises(UnsupportedError, match=r"compiler torch_compile: .*no-such-compiler"):
+        require_compiler(configuration(**TORCH), {"torch_compile": _torch.compiler_obstacle})
 
 
 def test_cinn_is_refused_where_the_wheel_does_not_have_it():

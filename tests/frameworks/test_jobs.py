@@ -8,7 +8,6 @@ import pytest
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.programs import frameworks
 from dlperf_study.programs.frameworks._horovod import GPUS_OF_NODES, show_gpus_of_node
-from dlperf_study.study.job import TaskRole
 from tests.frameworks.launching import asynchronous, configuration
 
 PYTHON = dict.fromkeys(frameworks.names(), "python")
@@ -55,9 +54,3 @@ def test_horovod_shows_a_rank_the_gpus_of_its_own_node():
     alone = {"CUDA_VISIBLE_DEVICES": "4,5"}
     show_gpus_of_node(alone)
     assert alone["CUDA_VISIBLE_DEVICES"] == "4,5"
-
-
-def test_servers_and_trainers_share_one_list_of_ports():
-    job = frameworks.load("paddle_ps").job(asynchronous(2), CPUS)
-    assert job.ports == 1 + 2 + 1
-    assert [task.role for task in job.tasks] == [TaskRole.SERVER, TaskRole.TRAINER, TaskRole.TRAINER]

@@ -68,17 +68,3 @@ def variables_of_paddle(environment: dict[str, str]) -> dict[str, str]:
     kept = ("PADDLE_", "FLAGS_", "NVIDIA_TF32", "OMP_", "MKL_", "OPENBLAS_")
     names = [name for name in environment if name.startswith(kept) and name not in _OF_LAUNCHER | _ADDRESSES]
     return {name: environment[name] for name in names}
-
-
-def test_ranks_of_one_node_meet_at_the_address_of_the_first():
-    environments = [task.environment for task in job("cpu", 2).tasks]
-    endpoints = ["{host_0}:{port_0}", "{host_0}:{port_1}"]
-    assert [each["PADDLE_CURRENT_ENDPOINT"] for each in environments] == endpoints
-    assert {each["PADDLE_TRAINER_ENDPOINTS"] for each in environments} == {",".join(endpoints)}
-    assert {each["PADDLE_MASTER"] for each in environments} == {endpoints[0]}
-
-
-def test_a_single_process_meets_nobody():
-    alone = job("cpu", 1)
-    [task] = alone.tasks
-    assert (alone.ports, _ADDRESSES & task.environment.keys()) == (0, set())

@@ -8,20 +8,15 @@ import pytest
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.run_agreement import contradictory_times
 from tests.command_line import LIMIT_SECONDS
-from tests.frameworks.launching import tell
-from tests.frameworks.one_process import TOLERANCE, Logs, train_once, whole
+from tests.frameworks.conftest import Logs
+from tests.frameworks.launching import require_equal_ranks, tell
+from tests.frameworks.one_process import TOLERANCE, whole
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 #: Bytes of the parameters of the tiny GPT: embeddings, positions, four blocks and the last norm.
 BYTES = 4 * (512 * 64 + 1_024 * 64 + 4 * (12 * 64**2 + 13 * 64) + 2 * 64)
 ZERO = {"framework": "paddle_zero", "strategy": "zero", "zero_stage": 1}
-
-
-@pytest.fixture(scope="module")
-def logs_of(tmp_path_factory: pytest.TempPathFactory) -> Logs:
-    """Return what trains a configuration once, and returns the logs of its ranks."""
-    return train_once(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +66,4 @@ def test_steps_without_exchange_leave_no_trace_in_what_ranks_train(tmp_path):
     """Each rank updates its part by its own gradients, so that they drift apart; afterwards all is as it was."""
     requested = replace(whole("gpt_tiny", 2), devices_per_node=2, data_source="synthetic_device", **ZERO)
     one, two = tell(requested, tmp_path, steps=2)
-    assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
-    assert len({one["trained"], one["computed"], two["computed"]}) == 3
-    assert one["trained"] == one["restored"] == two["restored"] == one["exchanged"]
-    assert one["trained"] != one["continued"] == two["continued"]
+    require_equal_ranks(one, two)

@@ -14,7 +14,7 @@ from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS, wait_for
 from tests.conftest import left_over
 from tests.frameworks import launching
-from tests.frameworks.launching import configuration, launch, logs_of, tell
+from tests.frameworks.launching import configuration, launch, logs_of, require_equal_ranks, tell
 from tests.requirements import HOROVOD_TENSORFLOW, need
 
 pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("tensorflow")]
@@ -36,12 +36,8 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 def test_mirrored_ranks_stay_alike_while_they_exchange_and_only_then(mirrored):
     one, two = mirrored
-    assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
+    require_equal_ranks(one, two)
     assert one["losses"][0] != two["losses"][0]
-    assert (one["maximum"], two["maximum"]) == (1.125, 1.125)
-    assert len({one["trained"], one["computed"], two["computed"]}) == 3
-    assert one["trained"] == one["restored"] == two["restored"] == one["exchanged"]
-    assert one["trained"] != one["continued"] == two["continued"]
 
 
 def test_synchronous_servers_train_bit_for_bit_as_all_reduce_does(tmp_path, mirrored):
@@ -59,12 +55,8 @@ def test_horovod_averages_gradients_and_only_while_ranks_exchange(tmp_path, monk
     monkeypatch.setattr(launching, "CLUSTER", cluster)
     by_horovod = replace(MIRRORED, framework="horovod_tensorflow", optimizer="momentum")
     one, two = tell(by_horovod, tmp_path, steps=3, script=TINY)
-    assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
+    require_equal_ranks(one, two)
     assert one["losses"][0] != two["losses"][0]
-    assert (one["maximum"], two["maximum"]) == (1.125, 1.125)
-    assert len({one["trained"], one["computed"], two["computed"]}) == 3
-    assert one["trained"] == one["restored"] == two["restored"] == one["exchanged"]
-    assert one["trained"] != one["continued"] == two["continued"]
 
 
 def test_asynchronous_trainers_get_the_same_new_parameters_from_the_servers(tmp_path):

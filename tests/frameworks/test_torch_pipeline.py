@@ -16,11 +16,10 @@ from dlperf_study.evidence.run_agreement import (
 )
 from dlperf_study.metrics.pipeline_bubble import Line, even_share
 from dlperf_study.programs import models
-from dlperf_study.programs.frameworks.torch_pipeline import schedule_obstacles, undivided_layers
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS
 from tests.frameworks.launching import tell
-from tests.frameworks.one_process import STEPS, TOKENS, TOLERANCE, Logs, divided_parameters, train_once, whole
+from tests.frameworks.one_process import STEPS, TOKENS, TOLERANCE, divided_parameters, whole
 
 pytestmark = [
     pytest.mark.timeout(LIMIT_SECONDS),
@@ -48,11 +47,6 @@ def divided(model: str, schedule: str, stages: int, ranks: int, tensor: int = 1,
     names |= {"recompute": "full" if (model, schedule) in RECOMPUTED else "none"}
     requested = replace(whole(model, BATCH), **names, **degrees, micro_batches=PARTS, devices_per_node=ranks)
     return replace(requested, batch_per_device=BATCH // requested.layout.replicas, **changes)
-
-
-@pytest.fixture(scope="module")
-def logs_of(tmp_path_factory: pytest.TempPathFactory) -> Logs:
-    return train_once(tmp_path_factory)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -138,21 +132,3 @@ def test_the_measured_bubble_of_sleeping_stages_is_that_of_even_ones(tmp_path, s
     for count in seconds:
         expected = even_share(stages, count, requested.virtual_stages)
         assert line.shares(count) == pytest.approx(expected, abs=0.05)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"pipeline_schedule": "1f1b", "micro_batches": 1}, "micro_batches is 1"),
-        ({"pipeline_schedule": INTERLEAVED, "virtual_stages": 2, "micro_batches": 5}, "2 equal rounds"),
-        ({"pipeline_schedule": INTERLEAVED}, "virtual_stages is 1"),
-        ({"pipeline_schedule": "gpipe", "virtual_stages": 2}, "virtual_stages is 2"),
-        ({"pipeline_parallel": 3, "devices_per_node": 3}, "4 layers"),
-        ({"pipeline_schedule": INTERLEAVED, "virtual_stages": 4}, "8 stages"),
-    ],
-)
-def test_what_a_schedule_or_a_model_can_not_be_is_refused_by_name(changes, words):
-    requested = replace(divided(*CASES[0]), **changes)
-    obstacles = [*schedule_obstacles(requested), *undivided_layers(requested)]
-    assert len(obstacles) == 1
-    assert words in obstacles[0]

@@ -12,16 +12,7 @@ from dlperf_study.programs import models
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS
 from tests.frameworks.launching import tell
-from tests.frameworks.one_process import (
-    MASKED,
-    STEPS,
-    TOKENS,
-    TOLERANCE,
-    Logs,
-    divided_parameters,
-    train_once,
-    whole,
-)
+from tests.frameworks.one_process import MASKED, STEPS, TOKENS, TOLERANCE, divided_parameters, whole
 
 pytestmark = [
     pytest.mark.timeout(LIMIT_SECONDS),
@@ -44,11 +35,6 @@ def divided(model: str, divides_sequences: bool, ranks: int) -> Configuration:
     names |= {"sequence_parallel": divides_sequences, "batch_per_device": BATCH * 2 // ranks}
     names |= {"recompute": "full" if model in RECOMPUTED else "none"}
     return replace(whole(model, BATCH), **names, devices_per_node=ranks)
-
-
-@pytest.fixture(scope="module")
-def logs_of(tmp_path_factory: pytest.TempPathFactory) -> Logs:
-    return train_once(tmp_path_factory)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -80,15 +66,8 @@ def test_only_copies_end_with_equal_parameters(logs_of, case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_counts_are_of_the_whole_model(logs_of, case):
+def test_a_rank_holds_half_of_what_is_divided_and_counts_are_of_the_whole_model(logs_of, case):
     [expected] = logs_of(whole(case[0], BATCH))
-    for log in logs_of(divided(*case)):
-        for name in ("parameters", "flops_per_sample"):
-            assert log.facts[name] == expected.facts[name]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_rank_holds_half_of_what_is_divided(logs_of, case):
     model: Any = models.load(case[0])
     parameters = model.parameters - divided_parameters(model.sizes, case[0]) / 2
     for log in logs_of(divided(*case)):
@@ -96,6 +75,8 @@ def test_a_rank_holds_half_of_what_is_divided(logs_of, case):
         assert held["weights"] == held["gradients"] == 4 * parameters
         # The counters of AdamW's steps have 4 bytes each.
         assert held["optimizer"] == pytest.approx(8 * parameters, rel=1e-3)
+        for name in ("parameters", "flops_per_sample"):
+            assert log.facts[name] == expected.facts[name]
 
 
 @pytest.mark.parametrize("model", ["gpt_tiny", "bert_tiny"])

@@ -12,9 +12,10 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.run_agreement import contradictory_times
 from dlperf_study.programs.frameworks._torch_training import TorchTrainer
-from dlperf_study.study.configuration import DEFAULTS
 from tests.command_line import LIMIT_SECONDS
-from tests.frameworks.launching import configuration, logs_of, tell
+from tests.frameworks.conftest import Logs
+from tests.frameworks.launching import configuration, tell
+from tests.frameworks.one_process import whole
 
 pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("torch")]
 
@@ -24,21 +25,19 @@ PATCHWORK = Path(__file__).with_name("patchwork_ranks.py")
 STAGES = (0, 1, 2, 3)
 
 
+STRATEGY = {"framework": "torch_zero", "strategy": "zero"}
+
+
 def divided(stage: int, **changes: Any) -> Any:
-    names = {"framework": "torch_zero", "strategy": "zero"} if stage else {"framework": "torch_ddp"}
+    names = STRATEGY if stage else {"framework": "torch_ddp"}
     return configuration(**names, zero_stage=stage, devices_per_node=2, **changes)
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[RankLog]]:
+def logs(logs_of: Logs) -> dict[int, list[RankLog]]:
     """The logs of two ranks of each stage. Without steps of computation, which take random numbers of dropout."""
-    logs_of_stages = {}
-    for stage in STAGES:
-        planned = divided(
-            stage, optimizer="momentum", warmup_steps=4, computation_steps=2 * (stage == 1), exchange_steps=2
-        )
-        logs_of_stages[stage] = logs_of(planned, tmp_path_factory.mktemp(f"stage{stage}"))
-    return logs_of_stages
+    steps = {"optimizer": "momentum", "warmup_steps": 4, "exchange_steps": 2}
+    return {stage: logs_of(divided(stage, computation_steps=2 * (stage == 1), **steps)) for stage in STAGES}
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
@@ -105,13 +104,13 @@ def test_ranks_that_divide_different_models_say_so(tmp_path, stage, is_one_model
     assert (one["initial"] == two["initial"]) is is_one_model
 
 
-def test_parts_of_a_batch_exchange_their_gradients_once(tmp_path):
+def test_parts_of_a_batch_exchange_their_gradients_once(logs_of):
     """Batch norm has the statistics of a part, so that parts train what parts train, whatever is divided."""
     logs = []
     for stage in (0, 2, 3):
         steps = {"computation_steps": 0, "exchange_steps": 0, "measured_steps": 1}
         planned = divided(stage, micro_batches=2, batch_per_device=8, warmup_steps=3, **steps)
-        logs.append(logs_of(planned, tmp_path / str(stage))[1])
+        logs.append(logs_of(planned)[1])
     losses = [log.windows["warmup"].losses for log in logs]
     for of_stage, gathered in ((1, 1), (2, 4)):
         assert losses[of_stage] == pytest.approx(losses[0], rel=1e-5)
@@ -120,21 +119,16 @@ def test_parts_of_a_batch_exchange_their_gradients_once(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def logs_of_gpt(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[RankLog]]:
+def logs_of_gpt(logs_of: Logs) -> dict[int | None, list[RankLog]]:
     """The logs of a tiny GPT on each rank, by stage; None: of one process with the whole batch.
 
     Stages 0 and 3 compute the activations of their blocks again.
     """
-    images = {name: DEFAULTS[name] for name in ("image_size", "classes")}
-    sequences = {"model": "gpt_tiny", "sequence_length": 32, "optimizer": "adamw", "data_source": "synthetic_host"}
-    steps = {"warmup_steps": 5, "measured_steps": 1, "computation_steps": 0, "exchange_steps": 1}
-    logs = {}
-    for stage in (None, *STAGES):
+    logs: dict[int | None, list[RankLog]] = {None: logs_of(whole("gpt_tiny", 4))}
+    for stage in STAGES:
         recompute = "full" if stage in (0, 3) else "none"
-        batch = 2 if stage is not None else 4
-        planned = divided(stage or 0, batch_per_device=batch, recompute=recompute, **images | sequences | steps)
-        planned = planned if stage is not None else replace(planned, devices_per_node=1)
-        logs[stage] = logs_of(planned, tmp_path_factory.mktemp(f"gpt{stage}"))
+        planned = replace(whole("gpt_tiny", 2), zero_stage=stage, devices_per_node=2, recompute=recompute)
+        logs[stage] = logs_of(replace(planned, **STRATEGY) if stage else planned)
     return logs
 
 

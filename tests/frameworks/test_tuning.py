@@ -121,8 +121,6 @@ def test_adamw_of_paddle_is_that_of_pytorch():
     import paddle
     import torch
 
-    from dlperf_study.programs.frameworks import _torch_training
-
     requested = configuration(optimizer="adamw")
     weights = torch.arange(6.0).reshape(2, 3)
     of_torch = torch.nn.Linear(3, 2, bias=False)

@@ -310,13 +310,6 @@ def test_the_load_of_a_run_is_that_of_its_busiest_node(folder, monkeypatch):
     assert run(submission(folder, "true", "true")).busy_cores == 2.5
 
 
-def test_a_run_that_is_over_lasted_a_time_and_was_not_interrupted(folder):
-    result = run(submission(folder, "sleep 0.2"), ONE)
-    assert result.seconds is not None
-    assert 0.2 < result.seconds < 60
-    assert not result.interrupted
-
-
 def test_a_node_may_take_as_long_to_prepare_as_it_may_wait_and_a_moment(folder, monkeypatch, snapshot):
     monkeypatch.setattr(coordinator, "GIVING_UP_SECONDS", 0.1)
     silent = Node("one", ("sh", "-c", "cat >/dev/null", "sh"))

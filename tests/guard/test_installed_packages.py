@@ -13,14 +13,10 @@ from dlperf_study.machines.guard.submission import Node
 from tests.shell_program import program
 
 
-def test_another_python_is_asked():
-    facts = {"code": code_digest(COMMON_ROOTS), "software": software()}
-    for python in ([], [sys.executable], ["env", sys.executable]):
-        assert installed_packages(python, code_roots=COMMON_ROOTS) == facts
-
-
 @pytest.mark.parametrize("python", [(), (sys.executable,), ("env", sys.executable)])
-def test_further_packages_are_asked_for_by_name(python):
+def test_a_python_is_asked_for_its_packages_and_further_ones_by_name(python):
+    facts = {"code": code_digest(COMMON_ROOTS), "software": software()}
+    assert installed_packages(python, code_roots=COMMON_ROOTS) == facts
     packages = installed_packages(python, ["pip-of-nobody", "pytest"])["software"]
     assert packages == software() | {"pytest": pytest.__version__}
 

@@ -12,10 +12,9 @@ from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.kubernetes.manifests import CONFIGURATION_LABEL, configuration_label
 from dlperf_study.study.configuration import Configuration
 from tests.frameworks.launching import asynchronous, configuration
-from tests.launchers.kubernetes_runs import FOLDER, VERSIONS, submission
+from tests.launchers.kubernetes_runs import VERSIONS, submission
 from tests.study.examples import KUBERNETES, write
 
 CONFIGURATIONS = {
@@ -29,13 +28,14 @@ def manifests(configuration: Configuration, cluster: Cluster) -> list[dict[str, 
     return list(yaml.safe_load_all(submission(configuration, cluster).files["kubernetes.yaml"]))
 
 
-def with_operator() -> Cluster:
+def cluster_with(**changes: Any) -> Cluster:
+    """Return the example of a cluster with other settings of Kubernetes."""
     cluster = load_cluster("kubernetes")
-    return replace(cluster, settings=cluster.settings.model_copy(update={"mpi_operator": True}))
+    return replace(cluster, settings=cluster.settings.model_copy(update=changes))
 
 
 def test_horovod_is_an_mpi_job_where_the_operator_is(snapshot):
-    text = submission(CONFIGURATIONS["horovod"], with_operator()).files["kubernetes.yaml"]
+    text = submission(CONFIGURATIONS["horovod"], cluster_with(mpi_operator=True)).files["kubernetes.yaml"]
     assert text == snapshot
     job, *_ = yaml.safe_load_all(text)
     assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
@@ -47,7 +47,8 @@ def test_horovod_is_an_mpi_job_where_the_operator_is(snapshot):
 
 @pytest.mark.parametrize("name", ["all_reduce", "parameter_server"])
 def test_other_frameworks_are_jobs_all_the_same(name):
-    assert {manifest["kind"] for manifest in manifests(CONFIGURATIONS[name], with_operator())} >= {"Job", "Service"}
+    created = manifests(CONFIGURATIONS[name], cluster_with(mpi_operator=True))
+    assert {manifest["kind"] for manifest in created} >= {"Job", "Service"}
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -78,24 +79,12 @@ def test_servers_have_pods_of_their_own_and_their_own_address():
     assert servers == "{host_2}:{port_0},{host_3}:{port_1},{host_2}:{port_2}"
 
 
-def test_trainers_take_all_gpus_and_servers_none():
-    gpus = []
-    for manifest in manifests(CONFIGURATIONS["parameter_server"], load_cluster("kubernetes")):
-        if manifest["kind"] == "Job":
-            [container] = manifest["spec"]["template"]["spec"]["containers"]
-            gpus.append(container["resources"]["limits"].get("nvidia.com/gpu"))
-    assert gpus == ["8", "8", None, None]
-
-
-def with_rdma() -> Cluster:
-    cluster = load_cluster("kubernetes")
-    changes = {"resources": {"cpu": "8", "rdma/hca": "1"}, "ipc_lock": True, "host_network": True}
-    return replace(cluster, settings=cluster.settings.model_copy(update=changes))
+RDMA = {"resources": {"cpu": "8", "rdma/hca": "1"}, "ipc_lock": True, "host_network": True}
 
 
 def test_trainers_have_network_cards_locked_memory_and_the_network_of_their_machine():
     pods = {}
-    for manifest in manifests(CONFIGURATIONS["parameter_server"], with_rdma()):
+    for manifest in manifests(CONFIGURATIONS["parameter_server"], cluster_with(**RDMA)):
         kubernetes_validate.validate(manifest, VERSIONS[-1], strict=True)
         if manifest["kind"] == "Job":
             specification = manifest["spec"]["template"]["spec"]
@@ -113,8 +102,7 @@ def test_trainers_have_network_cards_locked_memory_and_the_network_of_their_mach
 
 
 def test_workers_of_an_mpi_job_have_them_and_its_launcher_does_not():
-    cluster = with_rdma()
-    cluster = replace(cluster, settings=cluster.settings.model_copy(update={"mpi_operator": True}))
+    cluster = cluster_with(**RDMA, mpi_operator=True)
     replicas = manifests(CONFIGURATIONS["horovod"], cluster)[0]["spec"]["mpiReplicaSpecs"]
     launcher, worker = (replicas[name]["template"]["spec"] for name in ("Launcher", "Worker"))
     assert worker["hostNetwork"]
@@ -125,9 +113,8 @@ def test_workers_of_an_mpi_job_have_them_and_its_launcher_does_not():
 
 def test_the_share_of_a_core_the_memory_and_the_disk_of_a_published_worker_are_its_limits():
     """ElasticDL's workers in Minikube: cpu=0.3, memory=2048Mi, ephemeral-storage=1024Mi."""
-    cluster = load_cluster("kubernetes")
     published = {"cpu": "0.3", "memory": "2048Mi", "ephemeral-storage": "1024Mi"}
-    cluster = replace(cluster, device="cpu", settings=cluster.settings.model_copy(update={"resources": published}))
+    cluster = replace(cluster_with(resources=published), device="cpu")
     limits = []
     for manifest in manifests(CONFIGURATIONS["parameter_server"], cluster):
         kubernetes_validate.validate(manifest, VERSIONS[-1], strict=True)
@@ -146,17 +133,8 @@ def test_a_count_of_devices_needs_no_quotes(tmp_path):
 
 
 def test_a_framework_without_an_image_is_refused(refused):
-    cluster = load_cluster("kubernetes")
-    without = replace(cluster, settings=cluster.settings.model_copy(update={"images": {"torch_ddp": "torch:1"}}))
     with refused(StudyFileError):
-        submission(configuration(), without)
-
-
-def test_a_run_is_found_by_the_folder_of_its_configuration():
-    rendered = submission(CONFIGURATIONS["horovod"], load_cluster("kubernetes"), FOLDER)
-    manifests = [*yaml.safe_load_all(rendered.files["kubernetes.yaml"])]
-    labels = {manifest["metadata"]["labels"][CONFIGURATION_LABEL] for manifest in manifests}
-    assert labels == {configuration_label(str(FOLDER))}
+        submission(configuration(), cluster_with(images={"torch_ddp": "torch:1"}))
 
 
 @pytest.mark.parametrize("recipe", sorted((PROJECT / "images").glob("*.Dockerfile")), ids=lambda recipe: recipe.stem)

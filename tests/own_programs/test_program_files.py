@@ -92,14 +92,6 @@ def test_a_file_in_which_people_keep_keys_is_copied_only_if_git_tracks_it(reposi
     assert repository / name in program_files.program_files(program, "x.yaml")
 
 
-def test_without_git_no_file_is_copied_in_which_people_keep_keys(tmp_path):
-    for name in ("train.py", ".env"):
-        (tmp_path / name).write_text("x")
-    assert [path.name for path in program_files.program_files(Program("p", str(tmp_path), "x"), "x.yaml")] == [
-        "train.py"
-    ]
-
-
 @pytest.mark.parametrize(
     ("command", "reason", "is_named"),
     [
@@ -113,8 +105,8 @@ def test_the_python_that_had_not_a_module_is_named(command, reason, is_named):
     assert ("/x/python3" in remedy) is ("paddle" in remedy) is is_named
 
 
-def test_a_folder_without_git_has_all_its_files_but_what_python_compiles(tmp_path):
-    for name in ("train.py", "__pycache__/train.pyc", "config/x.json"):
+def test_a_folder_without_git_has_all_files_but_those_that_python_compiles_or_people_keep_keys_in(tmp_path):
+    for name in ("train.py", "__pycache__/train.pyc", "config/x.json", ".env"):
         (tmp_path / "p" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "p" / name).touch()
     program = identified(Program("p", str(tmp_path / "p"), "x"), "x.yaml")
