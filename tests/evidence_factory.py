@@ -192,6 +192,8 @@ def slowest_rank(asked: Configuration, repetition: int) -> int:
 
 
 def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> dict[str, Any]:
+    # No two runs begin in the same nanosecond.
+    nanoseconds = repetition * 60 * 10**9 + zlib.crc32(asked.identity.encode())
     return {
         "kind": "rank",
         "format": FORMAT,
@@ -207,10 +209,7 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "library": recipe.library,
         "library_version": recipe.library_version,
         "clock": "perf_counter_ns",
-        "wall_anchor": {
-            "unix_ns": 1_714_557_600_000_000_000 + _nanoseconds(asked, repetition),
-            "clock_ns": 1_000_000_000,
-        },
+        "wall_anchor": {"unix_ns": 1_714_557_600_000_000_000 + nanoseconds, "clock_ns": 1_000_000_000},
         "parameters": recipe.parameters,
         "gradient_bytes": gradient_bytes(asked, recipe),
         "exchange_threads": recipe.exchange_threads,
@@ -230,11 +229,6 @@ def _first_steps(asked: Configuration) -> dict[str, Any]:
     facts = {"computed_in": COMPUTED_IN[asked.precision], "first_steps": 1, "first_steps_seconds": 1.0}
     levels = {name: getattr(asked, name) for name in TUNED}
     return facts | {"tuning": {name: level for name, level in levels.items() if level != LIBRARYS_CHOICE}}
-
-
-def _nanoseconds(asked: Configuration, repetition: int) -> int:
-    """Return when a run began, after a first one: no two begin in the same nanosecond."""
-    return repetition * 60 * 10**9 + zlib.crc32(asked.identity.encode())
 
 
 def gradient_bytes(asked: Configuration, recipe: Recipe) -> int:
@@ -259,9 +253,10 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     step = recipe.computation_seconds if alone else recipe.step_seconds
     warmup = _steps(generator, step, asked.warmup_steps, recipe.noise)
     warmup[:1] *= recipe.first_step_slowdown
+    count = asked.measured_steps
     windows = [
         {**_window("warmup", warmup, _losses(warmup.size, final_loss)), "ended_by": recipe.warmup_end},
-        _training(generator, step, asked.measured_steps, recipe.noise, final_loss),
+        _window("training", _steps(generator, step, count, recipe.noise), _losses(count, final_loss)),
     ]
     if alone:
         return windows
@@ -286,12 +281,6 @@ def _exchanges(generator: np.random.Generator, asked: Configuration, recipe: Rec
         steps = _steps(generator, seconds, asked.exchange_steps, recipe.noise)
         windows.append({**_window(name, steps, []), "bytes": size})
     return windows
-
-
-def _training(
-    generator: np.random.Generator, step: float, count: int, noise: float, final_loss: float
-) -> dict[str, Any]:
-    return _window("training", _steps(generator, step, count, noise), _losses(count, final_loss))
 
 
 def _window(name: str, step_seconds: NDArray[np.float64], losses: list[float]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
 from importlib.util import cache_from_source
@@ -111,13 +110,20 @@ def _requirements(package: Distribution, extras: frozenset[str]) -> Iterator[Req
 
 
 def link_files(package: Distribution, environment: Path) -> None:
-    """Link the files of a package, also those outside of the folder of packages, into another environment."""
+    """Link the files of a package, also those outside of the folder of packages, into another environment.
+
+    Links are symbolic where the folders are of two file systems.
+    """
     here = Path(sysconfig.get_path("data")).resolve()
-    for source in _files_of(package):
+    for source in filter(Path.exists, _files_of(package)):
         target = environment / source.resolve().relative_to(here)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            _link(source, target)
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            continue
+        except OSError:
+            target.symlink_to(source)
 
 
 def _files_of(package: Distribution) -> Iterator[Path]:
@@ -127,15 +133,3 @@ def _files_of(package: Distribution) -> Iterator[Path]:
         yield source
         if source.suffix == ".py":
             yield Path(cache_from_source(str(source)))
-
-
-def _link(source: Path, target: Path) -> None:
-    """Link a file, by a symbolic link where the folders are of two file systems."""
-    if not source.exists():
-        return
-    try:
-        os.link(source, target)
-    except FileExistsError:
-        raise
-    except OSError:
-        target.symlink_to(source)

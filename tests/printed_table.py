@@ -1,6 +1,6 @@
 """Tables of a report as a reader sees them: the cells below a heading."""
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
 
@@ -14,8 +14,5 @@ def printed_seconds(page: str, table: str, heading: str) -> list[float]:
     (column, unit), *_ = [
         (k, unit) for k, text in enumerate(headings) for unit in SECONDS if text == f"{heading} {unit}"
     ]
-    return [_number(row, column) * SECONDS[unit] for row in printed.select("tbody tr") if row.select("td")]
-
-
-def _number(row: Tag, column: int) -> float:
-    return float(row.select("td")[column].get_text())
+    rows = [row.select("td") for row in printed.select("tbody tr")]
+    return [float(cells[column].get_text()) * SECONDS[unit] for cells in rows if cells]

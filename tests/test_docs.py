@@ -2,14 +2,21 @@
 
 import re
 import struct
+from dataclasses import fields
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from dlperf_study.audit.checks import AuditDiagnostic, Check
 from dlperf_study.core.paths import PROJECT
+from dlperf_study.machines.launchers._base import Launcher
+from dlperf_study.programs.frameworks._base import Framework, Trainer
+from dlperf_study.programs.models._base import Model
+from dlperf_study.readers.format import Format
 from dlperf_study.report.pages import SUMMARY, Page
 from dlperf_study.study.job import Outcome
+from dlperf_study.study.parameter import Parameter
 from dlperf_study.study.study import QUESTIONS
 from tests.docs import DOCS, PAGES, first_cells, words
 
@@ -100,3 +107,22 @@ def test_every_page_of_the_report_is_explained():
     page = (DOCS / "reading-the-report.md").read_text(encoding="utf-8")
     titles = [SUMMARY.title, *(Page.answering(question).title for question in QUESTIONS)]
     assert [title for title in titles if f"## {title}\n" not in page] == []
+
+
+def members(kind: type) -> set[str]:
+    """Return the attributes and methods a protocol or dataclass asks for."""
+    return {name for name in [*vars(kind), *kind.__annotations__] if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("kind", [Model, Framework, Launcher, Format, Check, AuditDiagnostic])
+def test_every_field_of_a_part_is_explained(kind):
+    assert {field.name for field in fields(kind)} <= words("docs/adding-a-part.md")
+
+
+def test_every_argument_of_a_declared_parameter_is_explained():
+    of_the_field = {"name", "type", "default", "label", "meaning"}
+    assert {field.name for field in fields(Parameter)} - of_the_field <= words("docs/adding-a-part.md")
+
+
+def test_every_member_of_a_trainer_is_explained():
+    assert members(Trainer) <= words("docs/adding-a-part.md")

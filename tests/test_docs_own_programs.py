@@ -23,7 +23,8 @@ ROWS = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", (DOCS / "own-pro
 NUMBERS = {column: row[1:] for row in ROWS if len(row) == 5 for column in re.findall(r"`([a-z_0-9]+)`", row[0])}
 
 
-def test_the_page_has_every_key_with_its_default():
+def test_the_page_has_every_start_and_every_key_with_its_default():
+    assert first_cells(PAGE, "## Start") == list(STARTS)
     assert first_cells(PAGE, "## With a study file") == list(ProgramSection.model_fields)
     page = (DOCS / "own-programs.md").read_text(encoding="utf-8")
     for name, field in ProgramSection.model_fields.items():
@@ -37,10 +38,6 @@ def test_the_page_has_every_placeholder_and_no_other():
     assert list(program.settings) == GIVEN
     derived = set(program.placeholders) - set(program.settings)
     assert derived == set(DERIVED_PLACEHOLDERS)
-
-
-def test_the_page_has_every_start():
-    assert first_cells(PAGE, "## Start") == list(STARTS)
 
 
 def test_the_page_shows_the_command_of_every_example():

@@ -17,10 +17,7 @@ def test_every_row_is_of_a_declared_fault_in_their_order():
     rows = list(rows_of_page())
     assert rows == [key for key in keys if key in rows]
     assert len(rows) >= FEWEST
-
-
-def test_faults_on_every_cluster_were_performed():
-    assert {key.split(" | ")[1].removesuffix(" |") for key in rows_of_page()} == {"local", "ssh", "slurm"}
+    assert {key.split(" | ")[1].removesuffix(" |") for key in rows} == {"local", "ssh", "slurm"}
 
 
 def test_no_fault_left_a_process_and_every_study_went_on():

@@ -26,34 +26,34 @@ def gone(tmp_path, monkeypatch):
     os.chdir(tmp_path)
 
 
+def require_one_error(errors: str, *parts: str) -> None:
+    """Require that a command printed one line, an error with these parts."""
+    [line] = errors.splitlines()
+    assert line.startswith("error: ")
+    assert [part for part in parts if part not in line] == []
+
+
 @pytest.mark.usefixtures("gone")
 @pytest.mark.parametrize("outputs", ["", "/tmp/outputs"])
 def test_in_a_folder_that_is_gone_every_command_is_one_error(monkeypatch, capsys, outputs):
     monkeypatch.setenv(OUTPUTS_VARIABLE, outputs)
     for command in (["plan", "quickstart"], ["audit"], ["compare", "a", "b"]):
         assert main(command) == 1
-        [line] = capsys.readouterr().err.splitlines()
-        assert line.startswith("error: ")
-        assert "is gone" in line
+        require_one_error(capsys.readouterr().err, "is gone")
 
 
 def test_outputs_that_are_a_link_to_itself_are_one_error(tmp_path, monkeypatch, capsys):
     (tmp_path / "loop").symlink_to("loop")
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "loop"))
     assert main(["plan", "quickstart"]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ")
-    assert OUTPUTS_VARIABLE in line
-    assert str(tmp_path / "loop") in line
+    require_one_error(capsys.readouterr().err, OUTPUTS_VARIABLE, str(tmp_path / "loop"))
 
 
 @pytest.mark.parametrize("command", ["ingest", "audit", "data"])
 def test_so_is_a_link_to_itself_that_a_command_is_given(tmp_path, capsys, command):
     (tmp_path / "loop").symlink_to("loop")
     assert main([command, str(tmp_path / "loop")]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ")
-    assert str(tmp_path / "loop") in line
+    require_one_error(capsys.readouterr().err, str(tmp_path / "loop"))
 
 
 @pytest.mark.usefixtures("small_archive")

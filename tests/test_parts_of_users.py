@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 import dlperf_study
-from dlperf_study.audit import checks
 from dlperf_study.core.code_identity import COMMON_ROOTS, code_digest, module_digests, roots_without_folders
-from dlperf_study.core.errors import EvidenceError, LogError, StudyFileError, TableError
+from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.part_search import PARTS_VARIABLE
 from dlperf_study.core.paths import PROJECT, StudyPaths
 from dlperf_study.core.registry import module_of
@@ -21,7 +20,6 @@ from dlperf_study.dataset.run_table import run_row
 from dlperf_study.evidence.run import read_run
 from dlperf_study.evidence.run_record import read
 from dlperf_study.programs import models
-from dlperf_study.readers import formats
 from dlperf_study.report.tables.study_tables import runs as runs_table
 from tests.command_line import CLUSTER, shared_machine
 from tests.evidence_factory import Planned, configuration, write_plan, write_run
@@ -149,15 +147,6 @@ def test_a_misspelt_folder_of_parts_is_refused(parts, refused):
     write(parts / "format" / "my_trainer.py", block("A format of log", "python"))
     with refused(StudyFileError):
         models.names()
-
-
-@pytest.mark.parametrize(
-    ("registry", "room", "error"), [(formats, "formats", LogError), (checks, "checks", TableError)]
-)
-def test_files_of_formats_and_of_checks_that_declare_none_are_refused(registry, room, error, parts, refused):
-    write(parts / room / "mine.py", "MINE = 1\n")
-    with refused(error):
-        registry.names()
 
 
 def test_a_metric_beside_a_study_is_in_its_dataset_and_its_report_and_not_in_the_identity_of_the_code(

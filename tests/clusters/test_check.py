@@ -27,16 +27,9 @@ WAITS = "the check waits in the queue, at most {} s …\n"
 
 
 @pytest.fixture
-def cluster(ssh: SshHosts) -> Cluster:
-    names = tuple(host.name for host in ssh.hosts[:2])
-    return Cluster(
-        *("test", len(names), 1, "cpu", "a CPU", "ssh"),
-        hosts=names,
-        shared_files=False,
-        work_folder=str(ssh.work),
-        network_interface="eth0",
-        settings=SshSettings(config_file=str(ssh.config)),
-    )
+def cluster(ssh_cluster: Cluster) -> Cluster:
+    """The first two of the hosts."""
+    return replace(ssh_cluster, nodes=2, hosts=ssh_cluster.hosts[:2], network_interface="eth0")
 
 
 def found(cluster: Cluster) -> dict[str, CheckResult]:

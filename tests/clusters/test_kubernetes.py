@@ -144,12 +144,6 @@ def test_a_run_that_takes_too_long_is_ended_and_its_logs_come_home(cluster, tmp_
     assert (tmp_path / "runs" / "1" / "node-1.log").read_text() == "waiting\n"
 
 
-def test_an_image_with_other_code_is_refused(cluster, tmp_path):
-    result = execute(script("pass"), cluster, tmp_path, code="0ther")
-    assert result.outcome == "failed"
-    assert "the image has other measuring code" in result.reason
-
-
 def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(cluster, tmp_path, pods):
     program = f"import os; print(os.environ['SOME_API_KEY'] == {SECRET[::-1]!r}[::-1])"
     result = execute(script(program, program), cluster, tmp_path, environment={"SOME_API_KEY": SECRET})

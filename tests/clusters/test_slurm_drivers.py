@@ -1,14 +1,12 @@
 """Jobs outlive their driver: the next one follows them, whatever the last one had written down."""
 
-import json
-import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dlperf_study.study.job import Outcome
-from tests.clusters.slurm_runs import SLEEP, begun, caller, execute, jobs_of, runs
+from tests.clusters.slurm_runs import caller, execute, jobs_of, runs
 from tests.command_line import LIMIT_SECONDS, wait_for
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
@@ -58,14 +56,3 @@ def test_a_job_of_other_code_is_cancelled(tmp_path, slurm_cluster, slurm, busy):
     [result] = execute([replace(submissions[0], fingerprint="f2")], slurm_cluster)
     assert result.outcome is Outcome.COMPLETED, result
     assert slurm.state(number) == "CANCELLED"
-
-
-def test_an_interrupt_cancels_the_job(tmp_path, slurm_cluster, slurm):
-    submissions = runs(tmp_path, slurm_cluster, [SLEEP, "sleep 600"])
-    driver = caller(submissions)
-    wait_for(lambda: begun(submissions[0]), "the run")
-    driver.send_signal(signal.SIGINT)
-    output, errors = driver.communicate(timeout=60)
-    [result] = json.loads(output.splitlines()[-1])
-    assert (result["outcome"], result["reason"], result["interrupted"]) == ("killed", "interrupted", True), errors
-    assert not slurm.jobs()

@@ -113,16 +113,3 @@ def test_a_driver_that_is_killed_leaves_its_jobs_to_the_next_and_an_interrupt_do
     assert finish(next_one).returncode == 130
     assert slurm.jobs() == []
     assert {slurm.state(number) for number in submitted} == {"CANCELLED"}
-
-
-def test_a_job_cancelled_from_outside_is_a_run_with_that_reason(tmp_path, slurm, busy):
-    place = workplace(tmp_path, study(("paddle_collective", 2), ("torch_ddp", 2)), CLUSTER)
-    driver = place.start("run", busy=True)
-    wait_for(lambda: len(slurm.jobs()) == 3, "two jobs")
-    numbers = sorted({*slurm.jobs()} - {busy})
-    slurm.command("scancel", *numbers)
-    ended = finish(driver)
-    assert ended.returncode == 1, (ended.stderr, ended.stdout)
-    runs = collect(place.study).runs
-    assert list(runs["outcome"]) == ["killed", "killed"]
-    assert sorted(reason.partition(" (")[0] for reason in runs["reason"]) == [f"job {n}: CANCELLED" for n in numbers]

@@ -47,11 +47,6 @@ def test_a_failure_names_task_and_host_and_ends_the_others(ssh_cluster, ssh):
     assert (ssh.hidden / "failed" / "node-1.log").read_text() == "why\n"
 
 
-def test_a_hanging_task_is_a_timeout(ssh_cluster, ssh):
-    ending = execute(scripts(ssh, ssh.hidden / "hung", DEEP, "exit 0"), ssh_cluster, timeout_seconds=1)
-    assert (ending.outcome, ending.reason) == ("timeout", "not finished after 1 s")
-
-
 def test_a_wrong_key_is_said_before_anything_starts(ssh_cluster, ssh):
     locked_out = replace(ssh_cluster, settings=SshSettings(config_file=str(ssh.config_with_wrong_key)))
     ending = execute(scripts(ssh, ssh.hidden / "locked_out", "touch started"), locked_out)

@@ -33,6 +33,7 @@ class Gpu:
     millijoules: int = 9_000_000_000
     milliwatts: int = 400_000
     limit_milliwatts: int = 400_000
+    default_limit_milliwatts: int = 400_000
     clocks_mhz: dict[int, int] = field(default_factory=lambda: {1: 1410, 2: 1593})
     used_bytes: int = 30 * GIB
     percent: int = 97
@@ -40,6 +41,18 @@ class Gpu:
     limits: int = 0
     process_ids: tuple[int, ...] = ()
     unsupported: tuple[str, ...] = ()
+
+
+#: The functions that answer with one number, and the field of the device that has it.
+NUMBERS = {
+    "nvmlDeviceGetEnforcedPowerLimit": "limit_milliwatts",
+    "nvmlDeviceGetPowerManagementDefaultLimit": "default_limit_milliwatts",
+    "nvmlDeviceGetPowerUsage": "milliwatts",
+    "nvmlDeviceGetTotalEnergyConsumption": "millijoules",
+    "nvmlDeviceGetTemperature": "celsius",
+    "nvmlDeviceGetCurrentClocksEventReasons": "limits",
+    "nvmlDeviceGetCurrentClocksThrottleReasons": "limits",
+}
 
 
 class Library:
@@ -51,7 +64,7 @@ class Library:
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         function = getattr(type(self), f"_{name}", None)
-        if function is None or name in self._lacks:
+        if (function is None and name not in NUMBERS) or name in self._lacks:
             raise AttributeError(name)
 
         def call(*arguments: Any) -> int:
@@ -61,6 +74,9 @@ class Library:
             gpu = self.gpus[ctypes.cast(arguments[0], ctypes.c_void_p).value - 1]  # type: ignore[operator]
             if name in gpu.unsupported:
                 return int(pynvml.NVML_ERROR_NOT_SUPPORTED)
+            if name in NUMBERS:
+                arguments[-1]._obj.value = getattr(gpu, NUMBERS[name])
+                return int(pynvml.NVML_SUCCESS)
             return int(function(self, gpu, *arguments[1:]) or pynvml.NVML_SUCCESS)
 
         return call
@@ -85,34 +101,14 @@ class Library:
     def _nvmlDeviceGetMemoryInfo(self, gpu: Gpu, memory: Any) -> None:
         memory._obj.total, memory._obj.used = 80 * GIB, gpu.used_bytes
 
-    def _nvmlDeviceGetEnforcedPowerLimit(self, gpu: Gpu, limit: Any) -> None:
-        limit._obj.value = gpu.limit_milliwatts
-
-    def _nvmlDeviceGetPowerManagementDefaultLimit(self, gpu: Gpu, limit: Any) -> None:
-        limit._obj.value = 400_000
-
     def _nvmlDeviceGetMaxClockInfo(self, gpu: Gpu, kind: Any, clock: Any) -> None:
         clock._obj.value = {1: 1410, 2: 1593}[kind.value]
 
     def _nvmlDeviceGetUtilizationRates(self, gpu: Gpu, rates: Any) -> None:
         rates._obj.gpu = gpu.percent
 
-    def _nvmlDeviceGetPowerUsage(self, gpu: Gpu, power: Any) -> None:
-        power._obj.value = gpu.milliwatts
-
-    def _nvmlDeviceGetTotalEnergyConsumption(self, gpu: Gpu, energy: Any) -> None:
-        energy._obj.value = gpu.millijoules
-
     def _nvmlDeviceGetClockInfo(self, gpu: Gpu, kind: Any, clock: Any) -> None:
         clock._obj.value = gpu.clocks_mhz[kind.value]
-
-    def _nvmlDeviceGetTemperature(self, gpu: Gpu, sensor: Any, temperature: Any) -> None:
-        temperature._obj.value = gpu.celsius
-
-    def _nvmlDeviceGetCurrentClocksEventReasons(self, gpu: Gpu, reasons: Any) -> None:
-        reasons._obj.value = gpu.limits
-
-    _nvmlDeviceGetCurrentClocksThrottleReasons = _nvmlDeviceGetCurrentClocksEventReasons
 
     def _nvmlDeviceGetComputeRunningProcesses_v3(self, gpu: Gpu, count: Any, processes: Any) -> int | None:
         size, count._obj.value = count._obj.value, len(gpu.process_ids)

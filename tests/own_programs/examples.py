@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,12 +67,3 @@ def path_with(folder: Path) -> str:
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m torch.distributed.run "$@"\n')
     script.chmod(0o755)
     return os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))
-
-
-#: Changes the command of an example.
-Edit = Callable[[str], str]
-
-
-def edited(run: CommandRun, edit: Edit) -> CommandRun:
-    """Return a run with another command."""
-    return replace(run, program=replace(run.program, command=edit(run.program.command)))

@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from shutil import which
 
@@ -14,7 +15,7 @@ from dlperf_study.execution.planning import plan_study
 from dlperf_study.machines.launchers import local
 from dlperf_study.study.study_file import load_study
 from tests.frameworks.launching import CLUSTER
-from tests.own_programs.examples import AS_ROOT, EXAMPLES, STUDIES, check_recorded, edited, example, path_with, rendered
+from tests.own_programs.examples import AS_ROOT, EXAMPLES, STUDIES, check_recorded, example, path_with, rendered
 from tests.requirements import need
 from tools.installer import kept_folder
 
@@ -51,7 +52,8 @@ def test_two_processes_of_an_example_train_together(name, tmp_path):
     run = example(name, tmp_path / "study", devices_per_node=2)
     if name == "accelerate":
         # Without GPUs it starts one process unless it is told to start several.
-        run = edited(run, lambda command: command.replace("accelerate launch", "accelerate launch --multi_gpu"))
+        command = run.program.command.replace("accelerate launch", "accelerate launch --multi_gpu")
+        run = replace(run, program=replace(run.program, command=command))
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     variables = {"PATH": path_with(bin_folder), "DS_ACCELERATOR": "cpu", **AS_ROOT}

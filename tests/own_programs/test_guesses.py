@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlperf_study.__main__ import main
-from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from dlperf_study.programs.guesses import guess_environment, guess_program, guess_start, note_python
 from dlperf_study.study.new_study import NewStudy
 from dlperf_study.study.study_file import load_study
@@ -97,28 +95,3 @@ def test_what_is_written_is_the_study_that_was_asked_for(tmp_path, options):
     assert (study.factors, study.program.command) == (levels, new.command)
     assert (study.program.data, study.program.environment) == (("a/bé.bin",), {"A": "1"})
     assert len(study.points) == 6
-
-
-#: Options of ``measure`` that are refused, each with the error that it has.
-REFUSED = {
-    "a misspelt level": ("--over", "hiden=1,2"),
-    "a misspelt parameter": ("--over", "hidden=1,2", "--fixed", "batch_per_devic=3"),
-    "a factor of no command": ("--over", "hidden=1,2", "--over", "image_size=1,2"),
-    "tokens of an unknown batch": ("--over", "hidden=1,2", "--tokens-per-step", "{global_batch} * 3"),
-    "a format that does not exist": ("--over", "hidden=1,2", "--steps", "nanogtp"),
-    "too many devices": ("--over", "hidden=1,2", "--over", "devices_per_node=4000,4001"),
-    "a column": ("--over", "hidden=1,2", "--over", "throughput=1,2"),
-    "a word of Python": ("--over", "hidden=1,2", "--over", "lambda=1,2"),
-}
-#: The placeholders that only some of them have.
-FURTHER = {"a column": " {throughput}", "a word of Python": " {lambda}"}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_refused_command_leaves_no_study_in_the_way_of_the_mended_one(tmp_path, monkeypatch, capsys, snapshot, name):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
-    program = "{python} train.py --hidden {hidden}" + FURTHER.get(name, "")
-    assert main(["measure", *REFUSED[name], "--", *program.split()]) == 1
-    assert capsys.readouterr().err.partition("the choices are")[0] == snapshot
-    assert not list(tmp_path.glob("studies/*"))

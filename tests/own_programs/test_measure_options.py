@@ -5,30 +5,37 @@ import pytest
 from dlperf_study.__main__ import main
 from dlperf_study.commands import own_program
 from dlperf_study.commands.command_line import INTERRUPTED
-from dlperf_study.commands.parser import command_parser
-from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
-ERRORS = {
-    "no levels": ["--over", "width"],
-    "a level that is a list": ["--over", "width=[1"],
-    "several levels of what is fixed": ["--over", "width=1,2", "--fixed", "devices_per_node=1,2"],
-    "no level of what is fixed": ["--over", "width=1,2", "--fixed", "devices_per_node="],
-    "a misspelt placeholder": ["--over", "widht=1,2"],
-    "a secret": ["--over", "width=1,2"],
+#: Options of ``measure`` that are refused, each with the error that it has.
+REFUSED = {
+    "no levels": ("--over", "width"),
+    "a level that is a list": ("--over", "width=[1"),
+    "several levels of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node=1,2"),
+    "no level of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node="),
+    "a misspelt placeholder": ("--over", "widht=1,2"),
+    "a misspelt parameter": ("--over", "width=1,2", "--fixed", "batch_per_devic=3"),
+    "a factor of no command": ("--over", "width=1,2", "--over", "image_size=1,2"),
+    "tokens of an unknown batch": ("--over", "width=1,2", "--tokens-per-step", "{global_batch} * 3"),
+    "a format that does not exist": ("--over", "width=1,2", "--steps", "nanogtp"),
+    "too many devices": ("--over", "width=1,2", "--over", "devices_per_node=4000,4001"),
+    "a secret": ("--over", "width=1,2"),
+    "a column": ("--over", "width=1,2", "--over", "throughput=1,2"),
+    "a word of Python": ("--over", "width=1,2", "--over", "lambda=1,2"),
 }
+#: What only some of their commands end with.
+FURTHER = {"a secret": "--api-key=abcdef", "a column": "{throughput}", "a word of Python": "{lambda}"}
 
 
-@pytest.mark.parametrize("name", ERRORS)
-def test_an_error_is_one_message(tmp_path, monkeypatch, refused, name):
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refused_command_leaves_no_study_in_the_way_of_the_mended_one(tmp_path, monkeypatch, capsys, snapshot, name):
     monkeypatch.chdir(tmp_path)
-    secret = ["--api-key=abcdef"] if name == "a secret" else []
-    command = ["python", "train.py", "--width={width}", *secret]
-    options = command_parser().parse_args(["measure", *ERRORS[name], "--", *command])
-    with refused(StudyFileError):
-        options.command(options)
-    assert not any(tmp_path.iterdir())
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
+    command = f"{{python}} train.py --width={{width}} {FURTHER.get(name, '')}"
+    assert main(["measure", *REFUSED[name], "--", *command.split()]) == 1
+    assert capsys.readouterr().err.partition("the choices are")[0] == snapshot
+    assert not list(tmp_path.glob("studies/*"))
 
 
 def test_an_interrupted_measurement_continues(tmp_path, monkeypatch, capsys):

@@ -120,26 +120,18 @@ def test_a_kernel_records_nothing_once_its_driver_is_dead(tmp_path):
     started.end()
 
 
-def test_no_kernel_survives_the_process_of_its_notebook(tmp_path, process):
-    running = tmp_path / "running"
-    wait_for(running.exists, "the notebook to run")
-    notebook = psutil.Process(int(running.read_text()))
-    [kernel] = notebook.children()
-    notebook.kill()
-    assert process.wait(60) == -signal.SIGKILL
-    kernel.wait(10)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_process_that_is_killed_leaves_the_reason(tmp_path, process, number):
-    running = tmp_path / "running"
-    wait_for(running.exists, "the notebook to run")
-    os.kill(int(running.read_text()), number)
+def test_a_process_that_is_killed_leaves_the_reason_and_no_kernel(tmp_path, process, number):
+    wait_for((tmp_path / "running").exists, "the notebook to run")
+    notebook = psutil.Process(int((tmp_path / "running").read_text()))
+    [kernel] = notebook.children()
+    notebook.send_signal(number)
     words = f"the notebook process was ended by signal {signal.Signals(number).name}"
     assert process.wait(60) == -number
     assert process.errors() == words
     process.end()
     assert (tmp_path / "failure.txt").read_text() == f"{words}\n"
+    kernel.wait(10)
 
 
 def test_a_process_that_is_ended_by_its_driver_leaves_the_reason(tmp_path, process, snapshot):
