@@ -49,7 +49,9 @@ def diagnosed(run: Run) -> dict[str, tuple[Severity, str]]:
 
 
 def test_energy_is_of_the_window_alone_and_per_sample(paths):
-    columns = run_row(sampled(paths))
+    run = sampled(paths)
+    assert diagnosed(run) == {}
+    columns = run_row(run)
     assert columns["mean_power"] == pytest.approx(300.0)
     assert columns["energy_per_sample"] == pytest.approx(300.0 / columns["throughput"])
     assert columns["energy_of"] == "GPU boards"
@@ -60,10 +62,6 @@ def test_energy_is_of_the_window_alone_and_per_sample(paths):
     state = ("gpu_utilisation", "sm_clock", "memory_clock", "gpu_temperature", "foreign_processes")
     assert [columns[name] for name in state] == pytest.approx([0.9, 1400, 1593, 60, 0])
     assert (columns["clock_limited_share"], columns["clock_limits"]) == (0.0, None)
-
-
-def test_a_good_run_on_a_gpu_has_no_diagnostic(paths):
-    assert diagnosed(sampled(paths)) == {}
 
 
 def test_the_counter_of_a_real_gpu_agrees_with_its_readings_of_power():
@@ -181,15 +179,13 @@ def test_a_process_that_comes_during_the_run_is_told_from_those_of_the_run(paths
     assert run_row(run)["foreign_processes"] == 1
     message = "1 other process used its GPUs in the training window: 99"
     assert diagnosed(run)["foreign_processes"] == (Severity.WARNING, message)
+    # In a container the driver has other IDs, and accuses nobody.
+    in_container = sampled(paths, process_ids=[7000])
+    assert run_row(in_container)["foreign_processes"] is None
+    assert diagnosed(in_container) == {}
 
 
-def test_in_a_container_the_ids_of_the_driver_accuse_nobody(paths):
-    run = sampled(paths, process_ids=[7000])
-    assert run_row(run)["foreign_processes"] is None
-    assert diagnosed(run) == {}
-
-
-def test_a_power_cap_is_a_note_and_heat_a_warning(paths):
+def test_a_power_cap_is_a_note_heat_a_warning_and_idle_no_limit(paths):
     capped = sampled(paths, clock_limits=0x4)
     assert run_row(capped)["clock_limits"] == "power cap 100 %"
     assert diagnosed(capped)["clock_limited_share"][0] is Severity.NOTE
@@ -197,13 +193,10 @@ def test_a_power_cap_is_a_note_and_heat_a_warning(paths):
     assert run_row(hot)["clock_limited_share"] == 1.0
     text = f"the clock of {UUID} was limited in the training window: power cap 100 %, temperature, by software 100 %"
     assert diagnosed(hot)["clock_limited_share"] == (Severity.WARNING, text)
-
-
-def test_idle_is_no_limit_and_set_clocks_are_said(paths):
     assert diagnosed(sampled(paths, clock_limits=0x1)) == {}
-    run = sampled(paths, clock_limits=0x2)
-    assert run_row(run)["clock_limited_share"] == 0.0
-    assert "is set by somebody" in diagnosed(run)["sm_clock"][1]
+    set_by_user = sampled(paths, clock_limits=0x2)
+    assert run_row(set_by_user)["clock_limited_share"] == 0.0
+    assert "is set by somebody" in diagnosed(set_by_user)["sm_clock"][1]
 
 
 def test_a_lowered_power_limit_is_diagnosed(paths, snapshot):

@@ -28,13 +28,6 @@ from dlperf_study.metrics.statistics import (
 VALUES = [9.5, 10.0, 10.1, 12.0]
 
 
-@pytest.mark.parametrize("values", [[1.0], [1.0, 2.0]])
-def test_fewer_than_three_runs_have_a_mean_and_no_interval(values):
-    estimate = Estimate.of(values)
-    assert estimate.mean == np.mean(values)
-    assert (estimate.interval(), estimate.p_value(), equal_within(estimate)) == (None, None, None)
-
-
 @pytest.mark.parametrize("runs", [3, 4, 10])
 def test_the_interval_is_that_of_students_t(runs):
     values = np.random.default_rng(runs).normal(5.0, 1.0, runs)
@@ -45,11 +38,14 @@ def test_the_interval_is_that_of_students_t(runs):
 
 @pytest.mark.parametrize("shift", [-0.1, -0.03, 0.03, 0.1])
 def test_two_rates_are_equal_within_the_bound_that_is_further_from_one(shift):
-    estimate = Estimate.of(shift + np.array([-0.01, 0.0, 0.01]))
+    """As two one-sided tests show it: scipy gives each half of 5 %."""
+    logarithms = shift + np.array([-0.01, 0.0, 0.01])
+    estimate = Estimate.of(logarithms)
     interval = estimate.interval()
     further = max(-interval.low, interval.high)
     assert further > abs(shift)
     assert equal_within(estimate) == pytest.approx(np.expm1(further))
+    assert stats.ttest_1samp(np.sign(shift) * logarithms, further, alternative="less").pvalue == pytest.approx(0.025)
 
 
 def test_known_resolution_changes_only_what_is_rounded_alike():
@@ -59,10 +55,10 @@ def test_known_resolution_changes_only_what_is_rounded_alike():
     assert Estimate.of(VALUES, resolution=0.1) == Estimate.of(VALUES)
 
 
-@pytest.mark.parametrize("values", [[2.0] * 3, [0.1] * 3, np.log([0.1] * 5), [0.3, 0.1 + 0.2, 0.3]])
-def test_equal_runs_of_unknown_resolution_show_nothing(values):
+@pytest.mark.parametrize("values", [[1.0], [1.0, 2.0], [2.0] * 3, [0.1] * 3, np.log([0.1] * 5), [0.3, 0.1 + 0.2, 0.3]])
+def test_fewer_than_three_or_equal_runs_have_a_mean_and_no_interval(values):
     estimate = Estimate.of(values)
-    assert estimate.mean == pytest.approx(values[0])
+    assert estimate.mean == pytest.approx(np.mean(values))
     assert (estimate.interval(), estimate.p_value(2.1), equal_within(estimate)) == (None, None, None)
 
 
@@ -158,15 +154,6 @@ def test_looks_make_intervals_wider_and_p_values_larger():
     assert corrected.p_value() == pytest.approx(3 * plain.p_value())
 
 
-def test_a_drift_that_both_have_cancels_within_rounds():
-    drift = np.array([1.0, 0.9, 0.8, 0.7])
-    noise = np.array([1.001, 0.999, 1.0, 1.002])
-    rounds = np.arange(4.0)
-    first, second = Sample(200 * drift * noise, rounds), Sample(100 * drift, rounds)
-    interval = log_ratio(first, second).factor_interval()
-    assert 1.99 < interval.low < 2 < interval.high < 2.01
-
-
 def test_without_common_rounds_or_an_error_a_difference_has_no_error():
     first, second = in_rounds([4.0, 4.0, 4.0], [1, 2, 3]), in_rounds([2.0, 2.0, 8.0], [2, 3, 4])
     estimate = first.minus(second)
@@ -220,24 +207,6 @@ HOLM = [
 @pytest.mark.parametrize(("p_values", "expected"), HOLM)
 def test_statements_that_are_made_together_are_judged_together(p_values, expected):
     assert distinguishable(p_values) == expected
-
-
-def test_equality_is_shown_by_two_one_sided_tests():
-    estimate = Estimate.of([0.010, 0.012, 0.011, 0.013])
-    bound = math.log1p(equal_within(estimate))
-    assert bound == pytest.approx(estimate.interval().high), "what is printed next to it"
-    assert stats.ttest_1samp([0.010, 0.012, 0.011, 0.013], bound, alternative="less").pvalue == pytest.approx(0.025)
-
-
-@pytest.mark.parametrize("runs", [3, 5, 10])
-def test_the_interval_covers_as_often_as_it_claims(runs):
-    generator = np.random.default_rng(runs)
-    studies = 2000
-    covered = 0
-    for rates in np.exp(generator.normal(0.0, 0.02, (studies, runs))):
-        interval = Estimate.of(np.log(rates)).factor_interval()
-        covered += interval.low <= 1.0 <= interval.high
-    assert covered / studies == pytest.approx(0.95, abs=0.02)
 
 
 def test_medians_and_rounding_have_the_errors_of_many_samples():

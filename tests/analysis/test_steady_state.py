@@ -105,13 +105,6 @@ def test_a_slow_beginning_is_not_steady_and_is_cut_off_where_it_ends():
     assert settled_at(steps) in range(30, 41)
 
 
-def test_single_slow_steps_decide_nothing():
-    steps = autoregressive(np.random.default_rng(1), 60, 0.02)
-    steps[[0, 40]] *= 30
-    assert steadiness(steps).is_steady
-    assert not steadiness_of_usual(steps).is_steady
-
-
 def test_steps_with_a_slow_half_or_that_grow_to_the_end_are_not_steady():
     steps = autoregressive(np.random.default_rng(1), 200, 0.02)
     steps[100::5] *= 4
@@ -197,20 +190,15 @@ def test_a_window_settles_at_a_twentieth_of_its_steps_and_at_half_at_the_latest(
         assert settled_at(steps) == settled, slow
 
 
-def test_of_each_25_steps_one_may_be_slow():
-    steps = np.ones(50)
-    steps[[0, 30]] = 30.0
-    assert steadiness(steps).is_steady
-    steps[40] = 30.0
-    assert not steadiness(steps).is_steady
-    few = np.ones(20)
-    few[15] = 30.0
-    assert steadiness(few).is_steady
-    few = np.ones(49)
-    few[15] = 30.0
-    assert steadiness(few).is_steady
-    few[30] = 30.0
-    assert not steadiness(few).is_steady
+@pytest.mark.parametrize(
+    ("count", "slow", "is_steady"),
+    [(20, [15], True), (49, [15], True), (49, [15, 30], False), (50, [0, 30], True), (50, [0, 30, 40], False)],
+)
+def test_of_each_25_steps_one_may_be_slow(count, slow, is_steady):
+    steps = np.ones(count)
+    steps[slow] = 30.0
+    assert steadiness(steps).is_steady is is_steady
+    assert not steadiness_of_usual(steps).is_steady
 
 
 def test_of_several_slow_steps_the_slowest_is_left_out():
