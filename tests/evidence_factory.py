@@ -5,7 +5,7 @@ The numbers are made up and must never be shown as measurements.
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,18 @@ def write_run(paths: StudyPaths, asked: Configuration, repetition: int, recipe: 
 def write_lines(path: Path, lines: Lines) -> None:
     """Write one JSON object a line."""
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def read_lines(path: Path) -> Lines:
+    """Return the JSON objects of a log, one a line."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def edit_log(path: Path, edit: Callable[[Lines], object]) -> None:
+    """Let a function change the lines of a log."""
+    lines = read_lines(path)
+    edit(lines)
+    write_lines(path, lines)
 
 
 def change(run: RunPaths, **values: object) -> None:

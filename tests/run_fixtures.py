@@ -1,12 +1,10 @@
 """Fixtures: runs of a study as files, made without training."""
 
-import json
-
 import pytest
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.run import read_run
-from tests.evidence_factory import Recipe, configuration, write_lines, write_run
+from tests.evidence_factory import Recipe, configuration, read_lines, write_lines, write_run
 
 DEFAULT = {"devices_per_node": 2, "measured_steps": 4, "computation_steps": 2, "exchange_steps": 2}
 
@@ -51,7 +49,7 @@ def computation(before, after):
 
 
 def _change(path, steps):
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = read_lines(path)
     for line in lines:
         if line.get("name") in steps:
             times = steps[line["name"]]

@@ -1,6 +1,5 @@
 """Telemetry of runs on machines with GPUs or energy counters, for machines without."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.evidence.run import Run, read_run
 from dlperf_study.evidence.writers import TelemetryWriter
+from tests.evidence_factory import read_lines, write_lines
 
 UUID = "GPU-2f9a4c1e-7b4d-11ee-b962-0242ac120002"
 #: When the training window begins on the clock of the node, and what one second is.
@@ -65,10 +65,10 @@ def with_telemetry(
 def state_beginning(paths: RunPaths) -> None:
     """Let the ranks of a run say when their windows began, each when the one before it ended."""
     for log in paths.folder.glob("rank-*.jsonl"):
-        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        lines = read_lines(log)
         windows = [line for line in lines if line["kind"] == "window"]
         ends = np.cumsum([round(window["seconds"] * SECOND) for window in windows])
         training = next(index for index, window in enumerate(windows) if window["name"] == "training")
         for window, end in zip(windows, ends, strict=True):
             window["begin_ns"] = int(BEGIN_NS + end - ends[training - 1] - round(window["seconds"] * SECOND))
-        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_lines(log, lines)

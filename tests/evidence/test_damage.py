@@ -1,6 +1,5 @@
 """Damaged evidence: each is one message that names file, key and value, and what is not damaged counts."""
 
-import json
 import os
 import random
 
@@ -13,13 +12,13 @@ from dlperf_study.dataset.run_table import run_diagnostics, run_row
 from dlperf_study.evidence.run import read_run
 from dlperf_study.study.plan import Plan
 from tests.evidence.damages import DamagedStudy
-from tests.evidence_factory import Planned, change, configuration, write_plan, write_run
+from tests.evidence_factory import Planned, change, configuration, edit_log, write_plan, write_run
 
 ASKED = configuration(devices_per_node=2)
 #: So many of all damages are read, and so many collected; ``make fuzz`` collects any of them, and several at a time.
 READ, COLLECTED = 200, 10
-#: The lines of a log: the rank, nine windows, of which the third is training, and the end.
-RANK, TRAINING, END = 0, 3, 10
+#: The lines of a log: the rank, and the third of its windows.
+RANK, TRAINING = 0, 3
 
 
 @pytest.fixture(scope="module")
@@ -89,36 +88,18 @@ def test_an_intact_study_has_no_diagnostic_about_its_evidence(damaged_study):
 @pytest.mark.parametrize(
     ("line", "values", "message"),
     [
-        (RANK, {"kind": ["rank"]}, "its lines are ['rank'], window"),
-        (RANK, {"pid": 2**70}, "rank-00001.jsonl: line 1: pid is 1180591620717411303424; it must be at most 9223"),
         (RANK, {"host": "\ud800"}, r"rank-00001.jsonl: line 1: host is '\ud800', which is no text"),
-        (TRAINING, {"seconds": 10**400}, "rank-00001.jsonl: line 4: seconds is 1000"),
         (TRAINING, {"step_seconds": "fast"}, "line 4: step_seconds is 'fast', which is not a list"),
-        (TRAINING, {"losses": [2.0] * 19 + [float("nan")]}, "a loss is not finite (rank 1: loss 19 of window training"),
-        (END, {"drain_seconds": True}, "rank-00001.jsonl: line 11: drain_seconds is true, which is not a number"),
     ],
 )
 def test_a_damaged_rank_log_is_one_diagnostic_and_the_other_runs_count(study, line, values, message):
-    log = second_run(study).rank_log(1)
-    lines = [json.loads(text) for text in log.read_text().splitlines()]
-    lines[line] |= values
-    log.write_text("\n".join(map(json.dumps, lines)))
+    edit_log(second_run(study).rank_log(1), lambda lines: lines[line].update(values))
     assert message in not_counted(study)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"load": {"busy_cores_before": "lots"}}, "run.json: load.waited_seconds is missing; 3 more of its values"),
-        ({"seconds": 10**400}, "run.json: seconds is 1000"),
-        ({"round": 2**70}, "run.json: round is 1180591620717411303424; it must be at most"),
-        ({"environment": []}, "run.json: environment is [], which is not a mapping"),
-        ({"fingerprint": "\ud800"}, r"run.json: fingerprint is '\ud800', which is no text"),
-    ],
-)
-def test_a_damaged_record_is_one_diagnostic_and_the_other_runs_count(study, values, message):
-    change(second_run(study), **values)
-    assert message in not_counted(study)
+def test_a_damaged_record_is_one_diagnostic_and_the_other_runs_count(study):
+    change(second_run(study), environment=[])
+    assert "run.json: environment is [], which is not a mapping" in not_counted(study)
 
 
 @pytest.mark.parametrize("name", ["²", "٣", "0", "02", "9" * 30, os.fsdecode(b"\xff")])

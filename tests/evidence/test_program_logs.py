@@ -1,7 +1,5 @@
 """Runs of users' programs: what their logs lack is a warning, and what they contradict is still an error."""
 
-import json
-
 import pytest
 
 from dlperf_study.core.paths import StudyPaths
@@ -11,7 +9,7 @@ from dlperf_study.metrics.communication import exposed_seconds
 from dlperf_study.metrics.computation import input_seconds
 from dlperf_study.metrics.throughput import throughput, token_throughput
 from dlperf_study.study.job import Outcome
-from tests.evidence_factory import change, configuration, write_lines, write_run
+from tests.evidence_factory import change, configuration, read_lines, write_lines, write_run
 
 ASKED = configuration(devices_per_node=2, computation_steps=0, exchange_steps=0, input_steps=0)
 #: What only the worker knows.
@@ -26,7 +24,7 @@ def run(tmp_path):
 def rewrite(run, rank, first=None, window=None, last=None, without=()):
     """Give the log of a rank other values in its lines."""
     path = run.rank_log(rank)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = read_lines(path)
     lines[0] |= {"recorded_by": "recorder", "scope": "rank", **(first or {})}
     for line in lines[1:-1]:
         line |= window or {}
@@ -73,10 +71,10 @@ def test_a_log_of_the_job_is_that_of_all_ranks(run):
 def test_recorded_samples_and_tokens_make_the_rates(run):
     before = read_run(run)
     for rank in range(2):
-        steps = ASKED.measured_steps
-        lines = [json.loads(line) for line in run.rank_log(rank).read_text().splitlines()]
+        lines = read_lines(run.rank_log(rank))
         training = next(line for line in lines if line.get("name") == "training")
-        training |= {"samples": [2 * ASKED.batch_per_device] * steps, "tokens": [7] * steps}
+        training["samples"] = [2 * ASKED.batch_per_device] * ASKED.measured_steps
+        training["tokens"] = [7] * ASKED.measured_steps
         write_lines(run.rank_log(rank), lines)
     read = read_run(run)
     assert throughput(read) == pytest.approx(2 * throughput(before))

@@ -21,12 +21,18 @@ def log(tmp_path):
 
 
 def test_a_window_holds_the_numbers_of_its_line(log, lines):
+    # A log from before memory was counted is read, and the smallest part of an exchange is one byte.
+    del lines[END]["peak_memory"]
+    lines[PART] |= {"bytes": 1, "name": "exchange_1"}
     write_lines(log, lines)
-    window = read_rank_log(log).windows["training"]
+    read = read_rank_log(log)
+    window = read.windows["training"]
     assert window.step_seconds.tolist() == lines[TRAINING]["step_seconds"]
     assert window.losses.tolist() == lines[TRAINING]["losses"]
-    assert read_rank_log(log).process == ("host-a", 4000, lines[RANK]["wall_anchor"]["unix_ns"])
     assert window.mean_seconds == pytest.approx(sum(lines[TRAINING]["step_seconds"]) / ASKED.measured_steps)
+    assert read.process == ("host-a", 4000, lines[RANK]["wall_anchor"]["unix_ns"])
+    assert "peak_memory" not in read.end
+    assert read.windows["exchange_1"].bytes == 1
 
 
 @pytest.mark.parametrize(
@@ -83,7 +89,6 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
         (END, {"drain_seconds": float("nan")}, "drain_seconds is nan, which is not a finite number"),
         (END, {"peak_memory": {"process_bytes": -1}}, "peak_memory.process_bytes is -1; it must be at least 1"),
         (END, {"peak_memory": {"allocated_bytes": "much"}}, "allocated_bytes is 'much', which is not an integer"),
-        (RANK, {"flops_per_sample": -2e9}, "flops_per_sample is -2.*must be at least 1"),
         (RANK, {"flops_per_sample": 0}, "flops_per_sample is 0; it must be at least 1"),
         (RANK, {"gradient_bytes": -4}, "gradient_bytes is -4; it must be at least 0"),
         (RANK, {"rank": False}, "rank is false, which is not an integer"),
@@ -95,12 +100,6 @@ def test_a_damaged_rank_log_is_refused(log, lines, line, values, message):
     write_lines(log, lines)
     with pytest.raises(EvidenceError, match=message):
         read_rank_log(log)
-
-
-def test_a_log_from_before_memory_was_counted_is_read(log, lines):
-    del lines[END]["peak_memory"]
-    write_lines(log, lines)
-    assert "peak_memory" not in read_rank_log(log).end
 
 
 @pytest.mark.parametrize(
@@ -157,9 +156,3 @@ def test_the_steps_of_a_window_last_as_long_as_it_but_for_a_hundredth(log, lines
         return
     with refused(EvidenceError):
         read_rank_log(log)
-
-
-def test_the_smallest_part_of_an_exchange_is_one_byte(log, lines):
-    lines[PART] |= {"bytes": 1, "name": "exchange_1"}
-    write_lines(log, lines)
-    assert read_rank_log(log).windows["exchange_1"].bytes == 1

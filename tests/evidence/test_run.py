@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -6,9 +7,10 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.evidence.run import read_run
 from dlperf_study.study.job import Outcome
-from tests.evidence_factory import Recipe, change, configuration, rank_lines, write_lines, write_run
+from tests.evidence_factory import Recipe, change, configuration, rank_lines, run_json, write_lines, write_run
 
 ASKED = configuration(devices_per_node=2)
+RECORD = run_json(ASKED, 1, Recipe())
 #: The windows of exchanges with their bytes: from 4 KiB to all gradients, each 5.6 times the one before.
 EXCHANGES = {f"exchange_{size}": size for size in (4096, 22896, 128000, 715540)} | {"exchange": 4_000_000}
 #: The lines of a log: the rank, the windows, of which the fourth is training, and the end.
@@ -88,18 +90,14 @@ def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
     assert "rank-00001.jsonl: is missing" in run.reason
 
 
-@pytest.mark.parametrize(
-    "asked", [configuration(devices_per_node=2, measured_steps=19), configuration(devices_per_node=3)]
-)
-def test_a_log_of_another_run_is_not_counted(paths, asked, snapshot):
-    write_lines(paths.rank_log(1), lines(rank=1, asked=asked))
+def test_a_log_of_another_run_is_not_counted(paths, snapshot):
+    write_lines(paths.rank_log(1), lines(rank=1, asked=configuration(devices_per_node=2, measured_steps=19)))
     assert read_run(paths).reason == snapshot
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"format": 1}, "format is 1; this program reads format 2"),
         ({"order": "random"}, "order is 'random'; the choices are 'rounds', 'blocks' or 'by hand'"),
         ({"order": None}, "order is null; the choices are"),
         ({"round": 0}, "round is 0; it must be at least 1"),
@@ -128,6 +126,10 @@ def test_a_log_of_another_run_is_not_counted(paths, asked, snapshot):
         ({"reason": "\ud800"}, r"reason is '\\ud800', which is no text"),
         ({"nodes": [{"name": "a", "address": 5}]}, r"nodes\[0\].address is 5, which is not a string"),
         ({"exit_codes": None}, "exit_codes is null"),
+        ({"environment": {"hardware": 5}}, r"run\.json: environment"),
+        ({"load": RECORD["load"] | {"busy_cores_during": -0.5}}, "busy_cores_during is -0.5; it must be at least 0"),
+        ({"cluster": RECORD["cluster"] | {"device_peak_flops": 0}}, "peak_flops is 0; it must be at least 1000000"),
+        ({"cluster": RECORD["cluster"] | {"device_peak_flops": float("inf")}}, "peak_flops is inf, which is not a"),
     ],
 )
 def test_a_run_file_that_contradicts_itself_is_refused(paths, values, message):
@@ -136,16 +138,12 @@ def test_a_run_file_that_contradicts_itself_is_refused(paths, values, message):
         read_run(paths)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
-def test_an_unreadable_run_file_is_refused(paths, text):
-    paths.run_file.write_text(text)
-    with pytest.raises(EvidenceError, match=r"run\.json"):
-        read_run(paths)
-
-
-def test_a_run_without_a_run_file_did_not_happen(paths):
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "\x00"])
+def test_a_missing_or_unreadable_run_file_is_refused(paths, text):
     paths.run_file.unlink()
-    with pytest.raises(EvidenceError, match=r"run\.json: is missing"):
+    if text is not None:
+        paths.run_file.write_text(text)
+    with pytest.raises(EvidenceError, match=r"run\.json: is missing" if text is None else r"run\.json"):
         read_run(paths)
 
 
@@ -153,11 +151,8 @@ def test_a_run_without_a_run_file_did_not_happen(paths):
     ("line", "values", "message"),
     [
         (EXCHANGE, {"bytes": 40_000_000}, "exchanged 40000000 bytes, but the gradients have 4000000"),
-        (EXCHANGE, {"bytes": "many"}, "line 10: bytes is 'many', which is not an integer"),
-        (EXCHANGE, {"bytes": None}, "exchanged None bytes"),
         (PART, {"bytes": 8192}, "window exchange_4096 exchanged 8192 bytes, so that is not its name"),
         (PART, {"steps": 1, "seconds": 0.01, "step_seconds": [0.01]}, "exchange_4096 has 1 steps; requested were 10"),
-        (TRAINING, {"seconds": 1e6}, "lasts 1000000.0 s but its steps"),
         (TRAINING, {"seconds": float("inf")}, "line 4: seconds is inf, which is not a finite number"),
         (TRAINING, {"losses": [2.0] * 19 + [float("nan")]}, "not finite (rank 1: loss 19 of window training is nan)"),
         (AFTER, {"losses": [float("-inf")] * 5}, "not finite (rank 1: loss 0 of window computation_after is -inf)"),
@@ -230,30 +225,12 @@ def test_a_window_of_steps_has_no_more_than_requested(tmp_path, snapshot):
     assert read_run(paths).reason == snapshot
 
 
-def test_a_copied_run_does_not_count_as_another_repetition(tmp_path, snapshot):
-    first = write_run(StudyPaths(tmp_path), ASKED, 1)
-    second = write_run(StudyPaths(tmp_path), ASKED, 2)
-    for rank in range(ASKED.world_size):
-        second.rank_log(rank).write_text(first.rank_log(rank).read_text())
-    assert read_run(second).reason == snapshot
-
-
-@pytest.mark.parametrize("values", [{"load": {"busy_cores_during": "lots"}}, {"environment": {"hardware": 5}}])
-def test_wrong_types_in_a_record_are_one_message(paths, values):
-    change(paths, **values)
-    with pytest.raises(EvidenceError, match=r"run\.json: (load|environment)"):
-        read_run(paths)
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"ranks_seen": [0]}, "expects 2 ranks and saw [0], but has the logs of ranks [0, 1]"),
-        ({"ranks_seen": [0, 1, 2]}, "saw [0, 1, 2]"),
         ({"ranks_expected": 3}, "expects 3 ranks"),
         ({"exit_codes": {"trainer-0": 0, "trainer-1": 1}}, "exit codes of trainers are not 0 (trainer-1: 1)"),
-        ({"exit_codes": {"node-0": -9}}, "exit codes of trainers are not 0 (node-0: -9)"),
-        ({"exit_codes": {"node-0": None}}, "exit codes of trainers are not 0 (node-0: None)"),
     ],
 )
 def test_a_completed_run_whose_record_says_otherwise_is_not_counted(paths, values, message):
@@ -301,21 +278,6 @@ def test_the_environment_has_the_hardware_of_the_first_node(paths):
     assert [diagnostic.message for diagnostic in read_run(paths).diagnostics] == [message]
 
 
-@pytest.mark.parametrize("peak", [0, -1e12, float("inf")])
-def test_a_peak_that_nothing_can_be_divided_by_is_refused(paths, peak, refused):
-    cluster = json.loads(paths.run_file.read_text())["cluster"]
-    change(paths, cluster=cluster | {"device_peak_flops": peak})
-    with refused(EvidenceError):
-        read_run(paths)
-
-
-def test_a_load_below_nothing_is_refused(paths, refused):
-    load = json.loads(paths.run_file.read_text())["load"]
-    change(paths, load=load | {"busy_cores_during": -0.5})
-    with refused(EvidenceError):
-        read_run(paths)
-
-
 def write_ranks(paths, asked, alter):
     """Change the rank line of every rank alike, and the bytes of the exchange with it."""
     for rank in range(asked.world_size):
@@ -350,13 +312,6 @@ def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, mess
     assert message in run.reason
 
 
-def test_windows_fit_into_the_life_of_their_run(paths, snapshot):
-    change(paths, seconds=1.0)
-    assert read_run(paths).reason == snapshot
-    change(paths, seconds=None)
-    assert read_run(paths).completed
-
-
 @pytest.mark.parametrize(
     ("driver_code", "rank_codes", "reason"),
     [
@@ -367,11 +322,10 @@ def test_windows_fit_into_the_life_of_their_run(paths, snapshot):
 )
 def test_the_ranks_and_the_driver_ran_the_same_code(paths, driver_code, rank_codes, reason):
     for rank, code in enumerate(rank_codes):
-        lines = [json.loads(line) for line in paths.rank_log(rank).read_text().splitlines()]
-        lines[0]["code"] = code
-        write_lines(paths.rank_log(rank), lines)
-    facts = json.loads(paths.run_file.read_text())
-    paths.run_file.write_text(json.dumps(facts | {"code": driver_code}))
+        changed = lines(rank)
+        changed[0]["code"] = code
+        write_lines(paths.rank_log(rank), changed)
+    change(paths, code=driver_code)
     run = read_run(paths)
     assert run.completed == (not reason)
     assert reason in run.reason
@@ -381,4 +335,8 @@ def test_the_ranks_and_the_driver_ran_the_same_code(paths, driver_code, rank_cod
 def test_windows_last_at_most_as_long_as_their_run_and_what_clocks_differ_by(paths, share, is_possible):
     longest = max(sum(window.seconds for window in log.windows.values()) for log in read_run(paths).ranks)
     change(paths, seconds=longest / share)
-    assert (read_run(paths).outcome is Outcome.COMPLETED) == is_possible
+    run = read_run(paths)
+    assert run.completed == is_possible
+    assert is_possible or re.search(r"the windows of rank \d last 3\.5\d+ s, but the run 3\.\d+ s", run.reason)
+    change(paths, seconds=None)
+    assert read_run(paths).completed
