@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset import run_table, tables
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.evidence.run import read_run
@@ -26,9 +25,11 @@ def measured(paths):
     return runs
 
 
-def errors(dataset):
+def only_error(dataset):
+    """Return the repetition and the message of the one error of a study."""
     errors = dataset.diagnostics[dataset.diagnostics["severity"] == "error"]
-    return list(zip(errors["repetition"], errors["message"], strict=True))
+    [error] = errors.itertuples()
+    return error.repetition, error.message
 
 
 def test_what_is_loaded_is_what_was_collected(paths):
@@ -95,21 +96,21 @@ def test_a_metric_that_an_earlier_version_did_not_have_is_empty_with_a_reason(pa
     assert all(explain_missing(loaded, row, name) for name in added)
 
 
-@pytest.mark.parametrize("table", DATASET_TABLES)
-def test_a_table_has_the_columns_and_types_of_the_registry(paths, table):
+def test_tables_have_the_columns_and_types_of_the_registry(paths):
     example_study(paths)
-    frame = getattr(collect(paths), table)
-    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {
-        column.name: str(column.dtype_in(table)) for column in columns_of(table)
-    }
+    dataset = collect(paths)
+    for table in DATASET_TABLES:
+        types = {name: str(dtype) for name, dtype in getattr(dataset, table).dtypes.items()}
+        assert types == {column.name: str(column.dtype_in(table)) for column in columns_of(table)}, table
 
 
-@pytest.mark.parametrize("table", DATASET_TABLES)
-def test_an_empty_study_has_empty_tables_of_the_same_types(paths, table):
+def test_an_empty_study_has_empty_tables_of_the_same_columns(paths):
     write_plan(paths, [Planned(ASKED)])
-    frame = getattr(collect(paths), table)
-    assert list(frame.columns) == [column.name for column in columns_of(table)]
-    assert len(frame) == {TableName.CONFIGURATIONS: 1, TableName.DIAGNOSTICS: 1}.get(table, 0)
+    dataset = collect(paths)
+    for table in DATASET_TABLES:
+        frame = getattr(dataset, table)
+        assert list(frame.columns) == [column.name for column in columns_of(table)]
+        assert len(frame) == {TableName.CONFIGURATIONS: 1, TableName.DIAGNOSTICS: 1}.get(table, 0)
 
 
 def test_the_csv_holds_the_same_numbers(paths):
@@ -120,25 +121,17 @@ def test_the_csv_holds_the_same_numbers(paths):
     assert len(pd.read_csv(paths.dataset / "steps.csv")) == len(dataset.steps)
 
 
-def test_steps_are_in_order_and_sum_up_to_the_window(paths, measured):
-    steps = collect(paths).steps
+def test_steps_of_every_window_and_rank_are_kept_in_order_and_sum_up_to_the_window(paths, measured):
+    dataset = collect(paths)
+    steps = dataset.steps
     of_rank = steps.query("repetition == 2 and rank == 1 and window == 'training'")
     assert of_rank["step"].tolist() == list(range(ASKED.measured_steps))
-    window = of_rank["seconds"].sum()
-    runs = Dataset.load(paths).runs.set_index("repetition")
-    assert window <= runs.loc[2, "step_seconds"] * ASKED.measured_steps * (1 + 1e-9)
     assert steps[steps["window"] == "exchange"]["loss"].isna().all()
-
-
-def test_a_run_says_how_many_steps_its_windows_have_and_why_its_warmup_ended(paths, measured):
-    row = collect(paths).runs.iloc[0]
-    counted = (row.steps_warmed_up, row.warmup_end, row.steps_measured)
-    assert counted == (ASKED.warmup_steps, "steady", ASKED.measured_steps)
-
-
-def test_every_step_of_every_window_and_rank_is_kept(paths, measured):
-    dataset = collect(paths)
-    kept = dataset.steps.groupby(["repetition", "rank", "window"], observed=True).size()
+    runs = dataset.runs.set_index("repetition")
+    assert of_rank["seconds"].sum() <= runs.loc[2, "step_seconds"] * ASKED.measured_steps * (1 + 1e-9)
+    counted = runs.loc[1, ["steps_warmed_up", "warmup_end", "steps_measured"]].tolist()
+    assert counted == [ASKED.warmup_steps, "steady", ASKED.measured_steps]
+    kept = steps.groupby(["repetition", "rank", "window"], observed=True).size()
     for log in read_run(measured[0]).ranks:
         for name, window in log.windows.items():
             assert kept[(1, log.rank, name)] == window.steps
@@ -172,7 +165,7 @@ def test_a_truncated_rank_log_is_an_error_and_its_run_is_not_counted(paths, meas
     dataset = collect(paths)
     assert dataset.runs["outcome"].tolist() == ["completed", "failed", "completed"]
     assert dataset.configurations["runs_completed"].tolist() == [2]
-    ((repetition, message),) = errors(dataset)
+    repetition, message = only_error(dataset)
     assert repetition == 2
     assert "rank-00001.jsonl: truncated" in message
     assert set(dataset.steps["repetition"]) == {1, 3}
@@ -182,7 +175,7 @@ def test_an_unreadable_run_file_is_an_error_and_no_row(paths, measured):
     measured[0].run_file.write_text('{"format": 1')
     dataset = collect(paths)
     assert dataset.runs["repetition"].tolist() == [2, 3]
-    ((repetition, message),) = errors(dataset)
+    repetition, message = only_error(dataset)
     assert repetition == 1
     assert "is not JSON" in message
 
@@ -193,16 +186,12 @@ def test_a_copied_repetition_is_not_counted(paths, measured, snapshot):
         measured[2].rank_log(rank).write_text(copied)
     dataset = collect(paths)
     assert dataset.configurations["runs_completed"].tolist() == [2]
-    ((repetition, message),) = errors(dataset)
-    assert repetition == 3
-    assert message == snapshot
+    assert only_error(dataset) == (3, snapshot)
 
 
 def test_a_run_without_run_file_was_interrupted(paths, measured, snapshot):
     measured[2].run_file.unlink()
-    [(repetition, message)] = errors(collect(paths))
-    assert repetition == 3
-    assert message == snapshot
+    assert only_error(collect(paths)) == (3, snapshot)
 
 
 def test_a_configuration_outside_the_plan_is_reported_and_not_counted(paths, measured):
@@ -219,12 +208,6 @@ def test_without_plan_or_dataset_the_message_says_what_to_do(paths):
     write_plan(paths, [Planned(ASKED)])
     with pytest.raises(EvidenceError, match="collect"):
         Dataset.load(paths)
-
-
-def test_collecting_twice_gives_the_same_numbers(paths):
-    example_study(paths)
-    first, second = collect(paths), collect(StudyPaths(paths.folder))
-    pd.testing.assert_frame_equal(first.configurations, second.configurations)
 
 
 def test_a_dataset_of_an_older_version_is_not_read_but_written_again(paths, refused):

@@ -22,9 +22,12 @@ VERSIONS = {
 }
 
 
-def test_a_run_on_gpus_has_the_versions_that_its_nodes_report(make_run):
+def test_a_run_on_gpus_has_the_versions_that_its_nodes_report_and_one_on_cpus_none(make_run):
     row = run_row(make_run(recipe=ON_GPUS))
     assert {name: row[name] for name in VERSIONS} == VERSIONS
+    cpu_node = {"name": "", "hardware": {"gpu_driver": "570.86.15"}}
+    row = run_row(make_run(recipe=Recipe(nodes=(cpu_node,)), seed=1))
+    assert {row[name] for name in VERSIONS} == {None}
 
 
 def test_nodes_with_different_drivers_have_both(make_run, snapshot):
@@ -33,12 +36,6 @@ def test_nodes_with_different_drivers_have_both(make_run, snapshot):
     assert run_row(run)["gpu_driver"] == "570.86.15, 550.54.15"
     messages = [diagnostic.message for diagnostic in run.diagnostics]
     assert messages == snapshot
-
-
-def test_a_run_on_cpus_has_none(make_run):
-    cpu_node = {"name": "", "hardware": {"gpu_driver": "570.86.15"}}
-    row = run_row(make_run(recipe=Recipe(nodes=(cpu_node,))))
-    assert {row[name] for name in VERSIONS} == {None}
 
 
 def test_captions_and_the_table_of_the_environment_show_them(paths):

@@ -42,20 +42,18 @@ def messages(dataset: Dataset) -> list[str]:
     return [f"{run.repetition}: {run.message.split(': ratios')[0]}" for run in about_rounds.itertuples()]
 
 
-def test_an_interruption_between_rounds_separates_nothing(paths, begin):
-    for identity, minute in MINUTES.items():
-        begin(identity, 3, f"08T12:{minute:02d}")
-    dataset = collect(paths)
-    assert messages(dataset) == []
-    assert rounds(dataset, ONE.identity) == [1, 2, 3]
-
-
-def test_a_pause_of_less_than_an_hour_separates_nothing(paths, begin):
+@pytest.mark.parametrize(
+    "begins",
+    [{ONE: "08T12:00", TWO: "08T12:01", THREE: "08T12:02"}, {THREE: "01T12:45"}],
+    ids=["interruption between rounds", "pause of less than an hour"],
+)
+def test_what_separates_no_run_from_its_round(paths, begin, begins):
     """However close together the others are: one run may wait for a quiet machine, or last longer."""
-    begin(THREE.identity, 3, "01T12:45")
+    for requested, time in begins.items():
+        begin(requested.identity, 3, time)
     dataset = collect(paths)
     assert messages(dataset) == []
-    assert rounds(dataset, THREE.identity) == [1, 2, 3]
+    assert rounds(dataset, ONE.identity) == rounds(dataset, THREE.identity) == [1, 2, 3]
 
 
 def test_a_run_after_an_interruption_in_its_round_is_in_none(paths, begin, snapshot):

@@ -29,14 +29,12 @@ def test_runs_alike_raise_no_warning(diagnostics):
     assert diagnostics(SMOOTH, SMOOTH, SMOOTH) == {}
 
 
-def test_more_runs_than_planned_are_diagnosed(diagnostics, snapshot):
-    diagnostic = diagnostics(SMOOTH, SMOOTH, SMOOTH, SMOOTH)["runs_completed"]
-    assert diagnostic.severity == "warning"
-    assert diagnostic.message == snapshot
-
-
-def test_fewer_runs_than_planned_are_diagnosed(diagnostics, snapshot):
-    diagnostic = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed"))["runs_completed"]
+@pytest.mark.parametrize(
+    "recipes", [[SMOOTH] * 4, [SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed")]], ids=["more", "fewer"]
+)
+def test_more_or_fewer_runs_than_planned_are_diagnosed_and_none_is_an_error(diagnostics, recipes, snapshot):
+    assert diagnostics()["runs_completed"].severity == "error"
+    diagnostic = diagnostics(*recipes)["runs_completed"]
     assert diagnostic.severity == "warning"
     assert diagnostic.message == snapshot
 
@@ -68,10 +66,6 @@ def test_the_precision_that_a_study_asks_for_is_what_its_windows_must_show(paths
     dataset = collect(paths)
     assert dataset.runs["steadiness"].isna().all()
     assert "steadiness" not in set(dataset.diagnostics["subject"])
-
-
-def test_no_run_at_all_is_an_error(diagnostics):
-    assert diagnostics()["runs_completed"].severity == "error"
 
 
 @pytest.mark.parametrize(

@@ -202,28 +202,20 @@ def test_what_was_reached_has_the_digits_that_set_it_apart_from_the_target(paths
     assert shown == pytest.approx(100 * reached, abs=0.1)
 
 
-def with_load(paths, *disturbed: int, runs: int = 6) -> Plan:
-    """A study of two configurations of six planned rounds, of which these runs of the second had background load."""
+@pytest.mark.parametrize(
+    ("disturbed", "runs", "reason"),
+    [((), 6, ""), ((3,), 6, DISTURBED), (range(1, 7), 6, DISTURBED), ((3,), 7, "")],
+    ids=["none disturbed", "one disturbed", "all disturbed", "one disturbed and repeated"],
+)
+def test_a_round_with_background_load_is_repeated(paths, disturbed, runs, reason):
+    """Of two configurations of six planned rounds, the second has the load."""
     configurations = [configuration(devices_per_node=devices, repeats=6) for devices in (1, 2)]
     written = write_study(paths, [Planned(each, runs=0) for each in configurations])
     for repetition in range(1, runs + 1):
         for each in configurations:
             busy = 0.5 if repetition in disturbed and each is configurations[1] else 0.02
             write_run(paths, each, repetition, Recipe(busy_cores=busy))
-    return written
-
-
-def test_a_round_with_background_load_is_repeated(paths):
-    assert reason_for_further_round(with_load(paths)) == ""
-
-
-@pytest.mark.parametrize("disturbed", [(3,), (1, 2, 3, 4, 5, 6)])
-def test_a_disturbed_run_is_a_reason_for_a_further_round(paths, disturbed):
-    assert reason_for_further_round(with_load(paths, *disturbed)) == DISTURBED
-
-
-def test_a_repeated_round_makes_up_for_a_disturbed_one(paths):
-    assert reason_for_further_round(with_load(paths, 3, runs=7)) == ""
+    assert reason_for_further_round(written) == reason
 
 
 def test_a_study_without_intervals_repeats_no_round(paths):

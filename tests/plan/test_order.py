@@ -44,16 +44,6 @@ def test_every_second_round_has_the_reversed_order_of_the_one_before_it():
     assert len(set(map(tuple, orders[::2]))) > 1
 
 
-def test_two_rounds_have_each_configuration_as_early_as_late():
-    executions = planned_executions(plan_of(repeats=6))
-    for first in (1, 3, 5):
-        of_pair = [each for each in executions if each.turn.round in (first, first + 1)]
-        positions = Counter()
-        for each in of_pair:
-            positions[each.configuration.identity] += each.turn.position
-        assert set(positions.values()) == {5}
-
-
 def test_the_seed_decides_the_order_and_nothing_else_does():
     assert planned_executions(plan_of(order_seed=7)) == planned_executions(plan_of(order_seed=7))
     orders = {tuple(names(planned_executions(plan_of(order_seed=seed)), 1)) for seed in range(20)}

@@ -9,13 +9,8 @@ from tests.study.examples import STUDY, write
 
 SLIPS = [
     ("image_size: 224000", "image_size is 224000; it must be at most 16384"),
-    ("classes: 1000000000", "classes is 1000000000; it must be at most 100000000"),
     ("nodes: 100000", "nodes is 100000; it must be at most 10000"),
-    ("servers: 100000", "servers is 100000; it must be at most 10000"),
-    ("batch_per_device: 64000000", "batch_per_device is 64000000; it must be at most 1000000"),
-    ("threads_per_device: 5000", "threads_per_device is 5000; it must be at most 4096"),
     ("seed: 4294967296", "seed is 4294967296; it must be at most 4294967295"),
-    ("fusion_mib: 134217728", "fusion_mib is 134217728; it must be at most 65536"),
     ("cycle_time_ms: -0.5", "cycle_time_ms is -0.5; it must be at least 0, or -1"),
     ("hierarchical: yes", "hierarchical is 'yes', which is not true or false"),
 ]
@@ -29,17 +24,8 @@ def test_a_parameter_out_of_its_bounds_is_refused(tmp_path, written, message):
     assert str(caught.value) == f"{file}: fixed.{message}"
 
 
-@pytest.mark.parametrize(
-    ("written", "most"),
-    [
-        ("measured_steps: 100000000", 1_000_000),
-        ("warmup_steps: 100000000", 1_000_000),
-        ("repeats: 10000", 1_000),
-        ("timeout_seconds: 1000000000", 2_592_000),
-    ],
-)
-def test_a_measurement_out_of_its_bounds_is_refused(tmp_path, written, most, refused):
-    file = write(tmp_path, f"{STUDY}measurement: {{{written}}}\n")
+def test_a_measurement_out_of_its_bounds_is_refused(tmp_path, refused):
+    file = write(tmp_path, f"{STUDY}measurement: {{measured_steps: 100000000}}\n")
     with refused(StudyFileError):
         load_study(file)
 

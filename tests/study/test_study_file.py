@@ -75,16 +75,7 @@ def test_quick_merges_mappings_by_key_and_replaces_lists(tmp_path):
     assert quick.include == ()
     assert quick.baseline == (DenominatorRule({"devices_per_node": 1, "nodes": 1}),)
     assert quick.measurement == {"warmup_steps": 7, "repeats": 1}
-
-
-def test_the_full_study_is_untouched_by_quick(tmp_path):
-    text = STUDY + "quick: {factors: {model: [mobilenet_v2]}}\n"
     assert load_study(write(tmp_path, text)).factors["model"] == ["resnet50", "mobilenet_v2"]
-
-
-def test_an_exponent_without_a_point_is_a_number(tmp_path):
-    study = load_study(write(tmp_path, STUDY.replace("fixed: {", "fixed: {sample_ratio: 1e-1, ")))
-    assert study.fixed["sample_ratio"] == 0.1
 
 
 def test_a_study_gives_all_parameters_but_those_of_the_plan():
