@@ -89,6 +89,8 @@ def test_a_record_that_is_not_valid_is_none(run, wrong):
     assert facts.items() <= read(run).items()
     write(facts | wrong, run)
     assert read(run) is None
+    run.run_file.write_text("{")
+    assert read(run) is None
 
 
 def test_a_run_that_nobody_saw_start_is_told_with_its_reason(run):
@@ -223,8 +225,13 @@ def test_a_device_has_the_name_that_it_reports(run, node, name):
 def test_a_run_is_completed_by_the_code_that_would_measure_it_now(run):
     requested = RequestedRun(ASKED, 1, "f" * 64, run)
     assert not requested.state().is_completed
+    write(recorded(run, BADLY), run)
+    assert not requested.state().is_completed
     write(recorded(run), run)
     assert requested.state().is_completed
     assert not replace(requested, fingerprint="0" * 64).state().is_completed
-    write(recorded(run, BADLY), run)
+    log = run.rank_log(1)
+    log.write_text(log.read_text()[:-30])
+    assert not requested.state().is_completed
+    log.unlink()
     assert not requested.state().is_completed

@@ -33,6 +33,14 @@ def perform(executions: Sequence[PendingExecution], monkeypatch: pytest.MonkeyPa
         monkeypatch.delenv(REQUEST_VARIABLE)
 
 
+def perform_one(
+    configuration: Configuration, runs: Sequence[RequestedRun], monkeypatch: pytest.MonkeyPatch
+) -> MeasurementSummary:
+    """Perform one execution as the notebook does; return the summary of runs that completed."""
+    perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
+    return MeasurementSummary("completed", len(runs), is_failure=False)
+
+
 def measure_here(
     measured: Callable[[Configuration, Sequence[RequestedRun]], MeasurementSummary], monkeypatch: pytest.MonkeyPatch
 ) -> None:

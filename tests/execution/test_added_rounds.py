@@ -10,12 +10,11 @@ from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution import progress
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
-from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.study_result import StudyResult
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
-from tests.execution.constructed import measure_here, perform
+from tests.execution.constructed import measure_here, perform_one
 
 #: Seconds that each run takes by the clock of these tests.
 RUN_SECONDS = 60.0
@@ -29,10 +28,9 @@ def measured(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> list[tu
     clock = [0.0]
 
     def perform_in_time(configuration: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
-        perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
         runs_measured.extend((configuration.identity, run.repetition) for run in runs)
         clock[0] += RUN_SECONDS
-        return MeasurementSummary("completed", len(runs), is_failure=False)
+        return perform_one(configuration, runs, monkeypatch)
 
     measure_here(perform_in_time, monkeypatch)
     # The clock of all else goes on: a wait with a limit would never end.
@@ -52,12 +50,8 @@ def run(plan: Plan, reasons: Sequence[str], **limits: object) -> tuple[StudyResu
     return run_study(wanted, load_cluster(plan.cluster), printed.append, further_round), printed
 
 
-def names(plan: Plan) -> list[str]:
-    return [entry.configuration.identity for entry in plan.entries]
-
-
 def of_round(plan: Plan, number: int) -> list[tuple[str, int]]:
-    return sorted((name, number) for name in names(plan))
+    return sorted((entry.configuration.identity, number) for entry in plan.entries)
 
 
 def test_rounds_of_all_configurations_are_added_as_long_as_there_is_a_reason(plan, measured):
@@ -113,8 +107,3 @@ def test_a_study_that_is_measured_but_needs_a_round_goes_on(plan, measured):
     assert sorted(measured[9:]) == of_round(plan, 4)
     result, _ = run(plan, [])
     assert (result.measured, result.already_measured) == (0, 9)
-
-
-def test_without_a_reason_nothing_is_added(plan, measured):
-    run_study(plan, load_cluster(plan.cluster), lambda _: None)
-    assert len(measured) == 9

@@ -18,7 +18,8 @@ from dlperf_study.execution.repetitions import REQUEST_VARIABLE
 from dlperf_study.machines.launchers import slurm
 from dlperf_study.machines.supervision.notebook import Execution
 from dlperf_study.study.configuration import Configuration
-from tests.evidence_factory import change, write_run
+from tests import evidence_factory
+from tests.evidence_factory import Planned, Recipe, change, write_plan, write_run
 from tests.frameworks.launching import CLUSTER, configuration
 
 SMALL, LARGE = configuration(), configuration(devices_per_node=2)
@@ -155,3 +156,14 @@ def test_runs_that_wait_in_vain_let_the_next_wait_half_as_long(tmp_path, monkeyp
         change(paths, load=facts["load"] | {"busy_cores_before": busy_cores})
         measurements.finish_one(0)
     assert [request["idle_wait_seconds"] for request in requests] == [20.0, 10.0, 5.0, 20.0, 10.0]
+
+
+def test_the_time_of_earlier_runs_is_the_mean_of_completed_ones_with_their_waiting(tmp_path, monkeypatch):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    paths = StudyPaths.of("example")
+    measured, failed, new = (evidence_factory.configuration(batch_per_device=batch) for batch in (1, 2, 4))
+    for repetition, seconds in ((1, 10.0), (2, 20.0)):
+        change(write_run(paths, measured, repetition, Recipe(waited_seconds=1.0)), seconds=seconds)
+    write_run(paths, failed, 1, Recipe(outcome="failed"))
+    plan = write_plan(paths, map(Planned, (measured, failed, new)))
+    assert progress.earlier_run_seconds(plan) == {measured.identity: 16.0}

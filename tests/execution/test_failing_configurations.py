@@ -7,12 +7,11 @@ import pytest
 from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
-from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.study_result import StudyResult
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
-from tests.execution.constructed import measure_here, perform
+from tests.execution.constructed import measure_here, perform_one
 
 CODE_1, CODE_2 = "failed: node-0 exited with code 1: no module", "failed: node-0 was ended by signal SIGKILL"
 #: Measures a plan in which the configuration of batch 8 ends like this in each of its executions: why it failed, or "".
@@ -26,14 +25,11 @@ def measure(plan: Plan, constructed_runs: None, monkeypatch: pytest.MonkeyPatch)
     started: list[int] = []
 
     def perform_or_fail(configuration: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
-        failure = ""
         if configuration.batch_per_device == 8:
             started.append(runs[0].repetition)
-            failure = endings.pop(0)
-        if not failure:
-            perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
-        message = f"run {runs[0].repetition} {failure or 'completed'}"
-        return MeasurementSummary(message, 0 if failure else len(runs), is_failure=bool(failure))
+            if failure := endings.pop(0):
+                return MeasurementSummary(f"run {runs[0].repetition} {failure}", 0, is_failure=True)
+        return perform_one(configuration, runs, monkeypatch)
 
     measure_here(perform_or_fail, monkeypatch)
 

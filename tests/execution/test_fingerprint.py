@@ -91,11 +91,8 @@ def test_a_program_depends_on_its_python_also_without_this_package_and_on_what_t
     here = fingerprint_parts(trained, replace(CLUSTER, python={DEFAULT: sys.executable}))
     assert here["python"] == f"{platform.python_implementation()} {platform.python_version()}"
     assert here["packages"]["numpy"] == version("numpy")
-
-
-def test_a_python_of_a_program_that_does_not_run_is_told_apart_by_its_path(tmp_path):
-    broken = program(tmp_path, "exit 1")
-    trained = replace(ASKED, framework="", model="", own_program="trained", program_digest="d")
+    # One that does not run is told apart by its path.
+    broken = program(tmp_path, "exit 1", "broken")
     parts = fingerprint_parts(trained, replace(CLUSTER, python={DEFAULT: broken}))
     assert (parts["python"], parts["packages"]) == (broken, {})
 

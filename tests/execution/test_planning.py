@@ -35,15 +35,9 @@ def test_what_can_run_here():
         ),
         ({"data_source": "fils"}, "study test: data_source is 'fils'; did you mean files? the data sources are "),
         (
-            {"framework": "paddle"},
-            "study test: framework is 'paddle'; did you mean paddle_collective or paddle_ps or paddle_zero? ",
-        ),
-        ({"strategy": "replicated"}, "study test: strategy is 'replicated'; the strategies of "),
-        (
             {"framework": "paddle_ps", "strategy": "ring"},
             "study test: strategy is 'ring'; the strategies of paddle_ps are local, async",
         ),
-        ({"framework": "caffe"}, "study test: framework is 'caffe'; the frameworks are "),
         (
             {"strategy": "all_redcue"},
             "study test: strategy is 'all_redcue'; did you mean all_reduce? the strategies of paddle_collective are "

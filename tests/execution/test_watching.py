@@ -13,7 +13,6 @@ from dlperf_study.dataset.dataset import collect
 from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
-from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.progress import Situation
 from dlperf_study.report import terminal_answer
@@ -22,7 +21,7 @@ from dlperf_study.report.progress_page import CAVEAT, SoFar, page, time_left
 from dlperf_study.report.terminal_answer import Rates
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
-from tests.execution.constructed import measure_here, perform
+from tests.execution.constructed import measure_here, perform_one
 
 pytestmark = pytest.mark.usefixtures("constructed_runs")
 RUNS = 9
@@ -35,8 +34,7 @@ def pages(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def measured(configuration: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
         seen.append(StudyPaths.of(plan.study).progress_page.read_text(encoding="utf-8"))
-        perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
-        return MeasurementSummary("completed", len(runs), is_failure=False)
+        return perform_one(configuration, runs, monkeypatch)
 
     measure_here(measured, monkeypatch)
     return seen
@@ -90,11 +88,7 @@ def test_an_error_of_what_makes_the_page_ends_no_study(plan, monkeypatch, capsys
     def broken(dataset):
         raise KeyError("a column")
 
-    def measured(configuration: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
-        perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
-        return MeasurementSummary("completed", len(runs), is_failure=False)
-
-    measure_here(measured, monkeypatch)
+    measure_here(lambda configuration, runs: perform_one(configuration, runs, monkeypatch), monkeypatch)
     monkeypatch.setattr(terminal_answer, "rates_of", broken)
     with watched(Watcher(StudyPaths.of(plan.study), plan.title)) as watcher:
         result = run_study(plan, load_cluster(plan.cluster), lambda _: None, watch=watcher)
@@ -130,13 +124,9 @@ def test_the_end_is_a_clock_time_and_has_a_date_where_it_is_another_day(snapshot
     assert [time_left(2, None, now), time_left(1, 600.0, now), time_left(30, 7200.0, now)] == snapshot
 
 
-def test_titles_are_text(plan):
-    assert "<b>" not in page(SoFar("<b>", "said <b>", datetime(2024, 5, 1)))
-
-
 def test_a_page_warns_of_conclusions_until_the_study_is_over_and_escapes_its_title():
     rates = Rates(["", "samples/s"], [["one", "1"]], ["█"], "")
-    so_far = SoFar("A <b>title</b>", "To do: 1 run.", datetime(2024, 5, 1, 10), runs_known=1, rates=rates)
+    so_far = SoFar("A <b>title</b>", "To <b>do</b>: 1 run.", datetime(2024, 5, 1, 10), runs_known=1, rates=rates)
     assert CAVEAT in page(so_far)
     assert CAVEAT not in page(replace(so_far, is_over=True))
     assert "<b>" not in page(so_far)

@@ -38,6 +38,7 @@ ERRORS = {
     ),
     "negative order_seed": ("fixed:", "order_seed: -1\nfixed:"),
     "precision in words": ("fixed:", "precision: high\nfixed:"),
+    "a share above the largest precision": ("fixed:", "precision: 2\nfixed:"),
     "a precision above the largest": ("fixed:", "precision: 51%\nfixed:"),
     "a precision below the smallest": ("fixed:", "precision: 0.009 %\nfixed:"),
     "limit without precision": ("fixed:", "max_repeats: 9\nfixed:"),
