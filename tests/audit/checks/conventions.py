@@ -51,7 +51,6 @@ CASES: Cases = {
         "another network": ("W", [_network(60e9, 32, 4096, 8)]),
     },
     "copied_rows": {
-        "other results": ("..", [*_results("7b", "2744", "2163"), *_results("13b", "1707", "1605")]),
         "the same results": ("W", [*_results("7b", "2744", "2163"), *_results("13b", "2744", "2163")]),
         "the same three results": (
             "E",

@@ -44,7 +44,6 @@ CASES: Cases = {
         "reached": ("..", [rate("352.72", **_V100), rate("9348.17", 32, **_V100)]),
         "by a faster algorithm": ("W", [rate("700", **_V100)]),
         "by none": ("E", [rate("3000", **_V100)]),
-        "far above": ("E", [rate("36600", **_V100)]),
         **{
             f"also spelt {name}": ("E", [rate("36600", **_V100 | {key: name})])
             for key, name in (("model", "ResNet-50"), ("model", "ResNet 50"), ("device_name", "V100"))
@@ -71,7 +70,6 @@ CASES: Cases = {
         **{f"unknown {name}": ("", [rate("3000", **{**_V100, name: None})]) for name in _V100},
     },
     "input_sizes": {
-        "impossible": ("W", [rate("16.74", **_THREAD)]),
         "inferred": ("W", [rate("16.74", image_size=32, inferred="classes, image_size", **_THREAD)]),
         "stated": ("", [rate("16.74", image_size=32, **_THREAD)]),
         "possible": (".", [rate("1.00", **_THREAD)]),
@@ -100,14 +98,10 @@ CASES: Cases = {
         "stated by the table": (".", [rate("99", model="r50", device_name="Xeon", **_STATED)]),
         "one without the other": ("", [rate("300", model="r50"), rate("300", 2, device_name="Xeon")]),
         "no size": (".", [rate("300", **_V100 | {"image_size": None})]),
-        "no precision": (".", [rate("300", **_V100 | {"precision": None})]),
         "without a device, next to a known one": (".", [rate("300", model="r50"), rate("300", 2, **_V100)]),
     },
     "utilisation": {
-        **{
-            f"right: {text}": (".", [_flops("49.43"), number("mfu", text, **_GPT_V100)])
-            for text in ("40%", "39.5%", "39%")
-        },
+        "right": (".", [_flops("49.43"), number("mfu", "39.5%", **_GPT_V100)]),
         "wrong": ("E", [_flops("49.43"), number("mfu", "45%", **_GPT_V100)]),
         "from a rate": (".", [rate("100", 2, **_KNOWN), number("mfu", "0.10", 2, **_KNOWN)]),
         "wrong from a rate": ("E", [rate("100", 2, **_KNOWN), number("mfu", "0.20", 2, **_KNOWN)]),
@@ -123,7 +117,6 @@ CASES: Cases = {
                 ("devices", _KNOWN, _KNOWN, None),
             )
         },
-        "as many FLOPs in each row": (".", [*_ONE, *_EIGHT, *_row("41", "0.48967", 16)]),
         "others in one row": ("E", [*_ONE, *_EIGHT, *_SIXTEEN]),
         "one row": ("", _ONE),
         "two rows": (".", [*_ONE, *_EIGHT]),

@@ -21,11 +21,8 @@ CASES: Cases = {
         "an even list, rounded": ("..", [rate("1.02"), *runs(["1.01", "1.02"])]),
         "the mean, as the source says": ("..", [rate("397.98", estimator="mean"), *runs(_LIST)]),
         "the mean, unsaid": ("E.", [rate("397.98"), *runs(_LIST)]),
-        "one run": ("E.", [rate("397.64"), *runs(_LIST)]),
-        "the last but one": ("E.", [rate("398.98"), *runs(_LIST)]),
         "the median without a run": ("E.", [rate("397.71"), *runs(_LIST)]),
         "from nowhere": ("E.", [rate("400.00"), *runs(_LIST)]),
-        "every run is the first": (".W", [rate("397.78"), *_renumbered(runs(_LIST), 1, 1, 1, 1, 1)]),
         "a run twice": (".W", [rate("2.0"), *_renumbered(runs(["1.0", "2.0", "3.0"]), 1, 2, 2)]),
         "fewer than stated": (".W", [rate("397.78", runs=7), *runs(_LIST)]),
         "of the same configuration": ("..E.", [rate("397.78"), rate("400.00", table="again"), *runs(_LIST)]),
@@ -35,17 +32,13 @@ CASES: Cases = {
     "deviations": {
         **{f"right: {text}": (".", [*_THREE, _deviation(text)]) for text in ("0.8", "0.79", "0.65", "0.6")},
         "of two runs": (".", [rate("100.2"), *runs(["100.1", "100.3"]), _deviation("0.14")]),
-        "wrong": ("E", [*_THREE, _deviation("1.2")]),
         "further than runs are rounded": ("E", [*_THREE, _deviation("0.88")]),
         "without runs": ("", [_deviation("1.2")]),
         "of one run": ("", [rate("100.4"), *runs(["100.1"]), _deviation("1.2")]),
     },
     "interval": {
-        **{
-            f"from {low} to {high}": (".", [rate("395.0", low=low, high=high)])
-            for low, high in ((394, 396), (395.04, 395.2), (395, 395))
-        },
-        "below": ("E", [rate("100.0", low=105, high=110)]),
+        "within what was rounded": (".", [rate("395.0", low=395.04, high=395.2)]),
+        "of no width": (".", [rate("395.0", low=395, high=395)]),
         "above": ("E", [rate("100.0", low=50, high=99)]),
         "bounds in the wrong order": ("E", [rate("200.0", low=210, high=190)]),
         "none, or half of one": ("", [rate("200.0", low=190), rate("200.0", 2)]),
