@@ -12,75 +12,25 @@ from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
 COUNTS = st.sampled_from(["", "-", "0", "1", "2", "8", "32", "224", "-1"])
-NUMBERS = st.sampled_from(
-    [
-        "",
-        "-",
-        "0",
-        "0.0",
-        "1",
-        "1.00",
-        "2",
-        "8.0",
-        "100.0",
-        "195.2",
-        "3.90",
-        "97.6%",
-        "0.5",
-        "-1",
-        "1e-9",
-        "1e308",
-        "10 : 3",
-    ]
+NUMBERS = st.one_of(
+    st.sampled_from(["", "-", "0", "0.0", "1", "1.00", "2", "8.0", "100.0", "195.2", "3.90", "0.5"]),
+    st.sampled_from(["97.6%", "-1", "1e-9", "1e308", "10 : 3"]),
 )
 WORDS = st.sampled_from(
     ["", "V100", "Tesla V100", "Intel Xeon E5-2620 v4", "resnet50", "bert_base", "fp32", "run", "mean", "a", "b", "é"]
 )
 ANYTHING = st.sampled_from(["fast", "1e999", "nan", "inf", "n/a", "1,000", '"1,000"', '"1,000.5"', '"', "2.5"])
 CONDITIONS = (
-    *(
-        "cell",
-        "source",
-        "table",
-        "series",
-        "baseline",
-        "runs_of",
-        "estimator",
-        "repetition",
-        "runs",
-        "printed",
-        "resolution",
-    ),
-    *("world_size", "nodes", "devices_per_node", "servers", "batch_per_device", "global_batch", "samples_per_task"),
-    *("model", "image_size", "inferred", "device_name", "precision", "threads_per_device", "instance", "low", "high"),
-    *("flops_per_sample", "device_peak_flops", "identity", "baseline_identity", "throughput_low", "throughput_high"),
+    *("cell", "source", "table", "series", "baseline", "runs_of", "estimator", "repetition", "runs", "printed"),
+    *("resolution", "world_size", "nodes", "devices_per_node", "servers", "batch_per_device", "global_batch"),
+    *("samples_per_task", "model", "image_size", "inferred", "device_name", "precision", "threads_per_device"),
+    *("instance", "low", "high", "flops_per_sample", "device_peak_flops", "identity", "baseline_identity"),
+    *("throughput_low", "throughput_high"),
 )
 EVERYDAY = (
-    *(
-        "GPUs",
-        "GPU",
-        "Images/sec",
-        "fp32 img/s",
-        "amp img/s",
-        "Speed-up",
-        "Efficiency (%)",
-        "TPS/GPU",
-        "tokens/s",
-        "it/s",
-    ),
-    *(
-        "TFLOPS/GPU",
-        "MFU",
-        "Step time (ms)",
-        "step time",
-        "GBS",
-        "batch size",
-        "BS / GPU",
-        "Seq Len",
-        "Nodes",
-        "memory",
-    ),
-    *("run1", "run2", "mean", "std", "tokens/sample", "config"),
+    *("GPUs", "GPU", "Images/sec", "fp32 img/s", "amp img/s", "Speed-up", "Efficiency (%)", "TPS/GPU", "tokens/s"),
+    *("it/s", "TFLOPS/GPU", "MFU", "Step time (ms)", "step time", "GBS", "batch size", "BS / GPU", "Seq Len"),
+    *("Nodes", "memory", "run1", "run2", "mean", "std", "tokens/sample", "config"),
 )
 WRITTEN = st.sampled_from(
     ["", "8", "0", "1.00x", "97%", "17.1 samp/s", "12.8k", "~ 1024", "8xH100", "A100 (2x8)", "1 234", "10 ± 2", "fp32"]

@@ -11,41 +11,13 @@ from dlperf_study.audit.reading.table_file import read_tables
 from dlperf_study.core.errors import Severity
 
 REAL = Path(__file__).parent / "everyday"
-#: What the checks examine in each real table, beyond single numbers, and how many errors and warnings they give.
-CHECKED = {
-    "torchtitan_llama3_h100_202412.md": ({}, 0),
-    "torchtitan_asyncTP_h100.md": ({"ratios": 6}, 0),
-    # Rate and time of a row are of different steps: they differ by up to 2 %.
-    "timm_benchmark_train_amp_nchw_rtx3090.csv": ({"task_rates": 12}, 1),
-    "megatron_bridge_performance_summary.md": ({"degrees": 18, "utilisation": 7}, 0),
-    "ezpz_hf_trainer_polaris_aurora.md": (
-        {"device_rates": 2, "global_batch": 2, "step_tokens": 2, "token_rates": 6},
-        0,
-    ),
-    "colossalai_benchmark.md": ({"utilisation": 2}, 0),
-    "jax_toolbox_maxtext.md": ({"degrees": 1, "global_batch": 1, "task_rates": 1}, 0),
-    "tpu_recipes_ironwood.md": ({"task_rates": 21, "utilisation": 7}, 0),
-    # All 216 rows agree with themselves; 0 samples/s is cut off, as is 428 TFLOP/s.
-    "llm_foundry_mpt.md": (
-        {
-            **{"above_linear": 70, "accumulations": 216, "device_rates": 216, "falling": 70, "recomputation": 216},
-            **{"implied_peaks": 7, "step_tokens": 216, "token_rates": 200, "utilisation": 354},
-        },
-        0,
-    ),
-    "flagperf_efficientnet.md": ({"above_linear": 3, "falling": 3}, 0),
-}
+#: Checks that examine numbers by themselves.
 _SINGLE = ("above_zero", "copied_rows", "durations", "shares_up_to_one", "known_names", "roundings", "scopes")
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in REAL.iterdir() if path.name != "SOURCES.md"))
-def test_a_real_table_is_read_and_checked(name, snapshot):
-    tables = read_tables(REAL / name)
-    checked = audit(tables.results)
-    examined = {one.name: one.examined for one in checked if one.examined and one.name not in _SINGLE}
-    wrong = sum(one.count(Severity.ERROR) + one.count(Severity.WARNING) for one in checked)
-    assert (examined, wrong) == CHECKED[name]
-    assert describe_columns(tables) == snapshot
+def test_the_columns_of_a_real_table_are_understood(name, snapshot):
+    assert describe_columns(read_tables(REAL / name)) == snapshot
 
 
 #: The right number in each real table, a wrong one in its stead, and the check that must find it.
@@ -66,68 +38,57 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize(("name", "right", "wrong", "check"), DAMAGED)
-def test_a_wrong_number_in_a_real_table_is_an_error(tmp_path, name, right, wrong, check):
+def test_a_wrong_number_in_a_real_table_is_an_error(read_table, name, right, wrong, check):
     text = (REAL / name).read_text(encoding="utf-8")
     assert right in text
-    (tmp_path / name).write_text(text.replace(right, wrong, 1), encoding="utf-8")
-    [checked] = [one for one in audit(read_tables(tmp_path / name).results) if one.name == check]
+    results = read_table(text.replace(right, wrong, 1), name=name).results
+    [checked] = [one for one in audit(results) if one.name == check]
     assert checked.count(Severity.ERROR) > 0
 
 
-#: Made up: a header and a row, and what each column is read as; columns that are not used are left out.
-HEADERS = {
-    "GPUs,Images/sec,Speed-up": ("8,2840.5,7.6", {"world_size": "8", "throughput": "2840.5", "speedup": "7.6"}),
-    "num_gpus,tokens_per_second_per_gpu,tflops_per_gpu": (
-        "64,3890.1,412.5",
-        {"world_size": "64", "tokens_per_second_per_device": "3890.1", "device_flops": "412.5 TFLOP/s"},
+#: Made up: a header, a row, and what each column of it is read as; columns that are not used are in no list.
+HEADERS = [
+    ("GPUs,Images/sec,Speed-up", "8,2840.5,7.6", ["world_size", "throughput", "speedup"]),
+    ("num_gpus,tokens_per_second_per_gpu", "64,3890.1", ["world_size", "tokens_per_second_per_device"]),
+    ("Number of devices,Scaling efficiency (%)", "16,91.2%", ["world_size", "efficiency"]),
+    (
+        "# Chips,GBS,Seq Len,TPS",
+        "16,512,4096,1677",
+        ["world_size", "global_batch", "sequence_length", "tokens_per_second"],
     ),
-    "Number of devices,Scaling efficiency (%)": ("16,91.2", {"world_size": "16", "efficiency": "91.2%"}),
-    "# Chips,GBS,Seq Len,Step time (ms),TPS": (
-        "16,512,4096,1250.5,1677.0e3",
-        {
-            **{"world_size": "16", "global_batch": "512", "sequence_length": "4096"},
-            **{"step_seconds": "1250.5 ms", "tokens_per_second": "1677.0e3"},
-        },
-    ),
-    "Nodes,GPUs per node,samples/s/GPU,MFU (%)": (
-        "2,8,310.5,41.2",
-        {"nodes": "2", "devices_per_node": "8", "samples_per_second_per_device": "310.5", "mfu": "41.2%"},
-    ),
-    "Device,Precision,Throughput": (
-        "Tesla V100,amp,1.28k img/s",
-        {"device_name": "Tesla V100", "precision": "amp", "throughput": "1.28 k"},
-    ),
+    ("Nodes,GPUs per node,samples/s/GPU", "2,8,310.5", ["nodes", "devices_per_node", "samples_per_second_per_device"]),
+    ("Device,Precision,Images/sec", "Tesla V100,amp,1280", ["device_name", "precision", "throughput"]),
     # A name of this package whose column has other fields.
-    "gpus,device,img/s": ("2,H100,850.0", {"world_size": "2", "device_name": "H100", "throughput": "850.0"}),
-    "nnodes,ngpus,img/s": ("1,2,850.0", {"nodes": "1", "world_size": "2", "throughput": "850.0"}),
-    "GPUs,Scaling Eff. (%)": ("16,91.2", {"world_size": "16", "efficiency": "91.2%"}),
-    "device,img/s": ("2,850.0", {"world_size": "2", "throughput": "850.0"}),
-    "World Size,Local Batch Size,it/s": (
-        "4,32,2.31",
-        {"world_size": "4", "batch_per_device": "32", "steps_per_second": "2.31"},
-    ),
-    "gpu_count,Total Throughput (img/s),Throughput per GPU (img/s)": (
+    ("gpus,device,img/s", "2,H100,850.0", ["world_size", "device_name", "throughput"]),
+    ("nnodes,ngpus,img/s", "1,2,850.0", ["nodes", "world_size", "throughput"]),
+    ("GPUs,Scaling Eff. (%)", "16,91.2%", ["world_size", "efficiency"]),
+    ("device,img/s", "2,850.0", ["world_size", "throughput"]),
+    ("World Size,Local Batch Size,it/s", "4,32,2.31", ["world_size", "batch_per_device", "steps_per_second"]),
+    (
+        "gpu_count,Total Throughput (img/s),Throughput per GPU (img/s)",
         "8,2400.0,300.0",
-        {"world_size": "8", "throughput": "2400.0", "samples_per_second_per_device": "300.0"},
+        ["world_size", "throughput", "samples_per_second_per_device"],
     ),
-    "卡数,吞吐 (imgs/s),加速比": ("8,2400.0,7.5", {"world_size": "8", "throughput": "2400.0", "speedup": "7.5"}),
-    "workers,seq/s,peak mem (GiB),infer_samples_per_sec": (
-        "4,512.0,38.2,900.0",
-        {"world_size": "4", "throughput": "512.0"},
-    ),
-}
+    ("卡数,吞吐 (imgs/s),加速比", "8,2400.0,7.5", ["world_size", "throughput", "speedup"]),
+    ("workers,seq/s,peak mem (GiB),infer_samples_per_sec", "4,512.0,38.2,900.0", ["world_size", "throughput"]),
+]
 
 
-@pytest.mark.parametrize(("header", "row", "columns"), [(header, *rest) for header, rest in HEADERS.items()])
-def test_names_in_everyday_wording(tmp_path, header, row, columns):
-    (tmp_path / "table.csv").write_text(f"{header}\n{row}\n", encoding="utf-8")
-    tables = read_tables(tmp_path / "table.csv")
+@pytest.mark.parametrize(("header", "row", "names"), HEADERS, ids=[header for header, *_ in HEADERS])
+def test_names_in_everyday_wording(read_table, header, row, names):
+    tables = read_table(f"{header}\n{row}\n")
     read = {cell.metric: cell.text for cell in tables.results.cells}
     facts = tables.results.cells[0].facts
-    for name, text in columns.items():
-        expected = read.get(name) or facts.get(name)
-        assert expected == text or float(expected) == float(text)
-    assert {column.meaning.name for column in tables.columns if column.meaning.name} == {*columns}
+    for name, text in zip(names, row.split(","), strict=False):
+        value = str(read.get(name, facts.get(name)))
+        assert value.removesuffix(".0") == text.removesuffix(".0")
+    assert {column.meaning.name for column in tables.columns if column.meaning.name} == {*names}
+
+
+def test_a_unit_in_a_header_or_in_a_cell_is_that_of_its_numbers(read_table):
+    header = "GPUs,tflops_per_gpu,MFU (%),Step time (ms),Throughput"
+    cells = read_table(f"{header}\n64,412.5,41.2,1250.5,1.28k img/s\n").results.cells
+    assert {cell.text for cell in cells} == {"412.5 TFLOP/s", "41.2%", "1250.5 ms", "1.28 k"}
 
 
 #: Made up: tables as people write them, how they are declared, and the only errors and warnings the checks may give.
@@ -163,19 +124,12 @@ MADE_UP = {
         None,
         ["ratios"],
     ),
-    "tokens of a device that are those of the job": (
-        "GPUs,tokens/s,tokens/s/GPU|8,32000.0,32000.0",
-        None,
-        ["device_rates"],
-    ),
     "efficiency from the rate of a device": ("GPUs,img/s/GPU,Efficiency|1,352.7,100%|8,328.8,93.2%", None, []),
-    "speedup from the rate of a device": ("GPUs,img/s/GPU,Speedup|1,352.7,1.00|8,328.8,7.96", None, ["ratios"]),
     "a step time in a wrong unit": (
         "GPUs,GBS,Step time (s),img/s|8,256,101.0,2534.7",
         None,
         ["task_rates"],
     ),
-    "a share of the peak": ("GPU,GPUs,Precision,TFLOPS/GPU,MFU|A100,8,bf16,156.3,50.1%", None, []),
     "a wrong share of the peak": ("GPU,GPUs,Precision,TFLOPS/GPU,MFU|A100,8,bf16,156.3,55.1%", None, ["utilisation"]),
     "metrics as rows below the devices": (
         "# GPUs,1,2,4|images/sec,352.7,690.1,1361.2|speedup,1.00x,1.96x,3.96x",
@@ -208,23 +162,19 @@ MADE_UP = {
 
 
 @pytest.mark.parametrize(("text", "table_format", "checks"), MADE_UP.values(), ids=MADE_UP)
-def test_tables_as_people_write_them(tmp_path, text, table_format, checks):
-    (tmp_path / "table.csv").write_text(text.replace("|", "\n") + "\n")
-    checked = audit(read_tables(tmp_path / "table.csv", table_format).results)
+def test_tables_as_people_write_them(read_table, text, table_format, checks):
+    checked = audit(read_table(text.replace("|", "\n"), table_format).results)
     assert [one.name for one in checked if one.count(Severity.ERROR) or one.count(Severity.WARNING)] == checks
     assert any(one.examined for one in checked if one.name not in _SINGLE)
 
 
-def test_a_column_of_decimals_with_commas_separates_no_rows(tmp_path):
-    (tmp_path / "table.csv").write_text("GPUs;Zeit;img/s\n1;370,8;100,0\n2;376,4;195,0\n")
-    tables = read_tables(tmp_path / "table.csv", TableFormat(";", ","))
+def test_a_column_of_decimals_with_commas_separates_no_rows(read_table):
+    tables = read_table("GPUs;Zeit;img/s\n1;370,8;100,0\n2;376,4;195,0\n", TableFormat(";", ","))
     assert [column.meaning.name for column in tables.columns] == ["world_size", "", "throughput"]
 
 
-def test_a_rate_next_to_its_runs_and_their_mean_is_a_number_of_its_own(tmp_path):
-    text = "GPUs,img/s,run 1,run 2,run 3,mean\n1,100,99,100,101,100\n2,195,193,195,197,190\n"
-    (tmp_path / "table.csv").write_text(text)
-    results = read_tables(tmp_path / "table.csv").results
+def test_a_rate_next_to_its_runs_and_their_mean_is_a_number_of_its_own(read_table):
+    results = read_table("GPUs,img/s,run 1,run 2,run 3,mean\n1,100,99,100,101,100\n2,195,193,195,197,190\n").results
     [run_lists] = [check for check in audit(results) if check.name == "run_lists"]
     assert [diagnostic.cells[0].key for diagnostic in run_lists.diagnostics] == ["table.csv/row 2/throughput/mean"]
 
@@ -254,10 +204,8 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize(("text", "diagnosed"), COLUMNS.values(), ids=COLUMNS)
-def test_columns_that_say_what_others_are_of(tmp_path, text, diagnosed, snapshot):
-    path = tmp_path / ("table.md" if text.startswith("|") else "table.csv")
-    path.write_text(text)
-    tables = read_tables(path)
+def test_columns_that_say_what_others_are_of(read_table, text, diagnosed, snapshot):
+    tables = read_table(text, name="table.md" if text.startswith("|") else "table.csv")
     wrong: dict[str, list[str]] = {}
     for diagnostic in diagnostics_of(audit(tables.results)):
         if diagnostic.severity is Severity.ERROR:

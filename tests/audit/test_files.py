@@ -27,15 +27,6 @@ SPEEDS = [["GPUs", "Images/sec", "Speed-up"], [1, 352.7, 1], [8, 2630.5, 7.46]]
 THIRD = 100 / 3
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read(text, table_format=None, name="table.csv"):
-        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_tables(tmp_path / name, table_format)
-
-    return read
-
-
 def found(tables):
     """Return the check and the diagnosed number of each error and warning."""
     diagnostics = [each for each in diagnostics_of(audit(tables.results, True)) if each.severity is not Severity.NOTE]
@@ -74,8 +65,8 @@ FOUND = {
 
 
 @pytest.mark.parametrize(("text", "diagnosed"), FOUND.values(), ids=FOUND)
-def test_the_wrong_numbers_of_a_table_are_found(read, text, diagnosed):
-    assert found(read(text)) == diagnosed
+def test_the_wrong_numbers_of_a_table_are_found(read_table, text, diagnosed):
+    assert found(read_table(text)) == diagnosed
 
 
 #: A table, and the texts of its numbers.
@@ -93,32 +84,34 @@ PRINTED = {
 
 
 @pytest.mark.parametrize(("text", "printed"), PRINTED.values(), ids=PRINTED)
-def test_numbers_count_as_printed(read, text, printed):
-    cells = read(text).results.cells
+def test_numbers_count_as_printed(read_table, text, printed):
+    cells = read_table(text).results.cells
     assert [cell.text for cell in cells] == printed
     assert not any(cell.printed.computed for cell in cells)
 
 
 @pytest.mark.parametrize("name", ["devices_per_node", "gpus_per_node", "GPUs/node", "workers per host"])
-def test_devices_are_counted_where_a_table_prints_those_of_a_node(read, name):
-    results = read(f"nodes,{name},throughput\n2,8,100\n").results
+def test_devices_are_counted_where_a_table_prints_those_of_a_node(read_table, name):
+    results = read_table(f"nodes,{name},throughput\n2,8,100\n").results
     [cell] = results.cells
     assert (cell.get("devices_per_node"), cell.world_size) == (8, 16)
     # A number that is computed can't contradict what it is computed from.
     assert {result.name: result.examined for result in audit(results)}["world_size"] == 0
 
 
-def test_one_of_two_equal_columns_is_used_and_no_compression_is_a_level(read):
-    [cell] = read("world_size,gradient_compression,throughput\n1,none,100.0\n").results.cells
+def test_one_of_two_equal_columns_is_used_and_no_compression_is_a_level(read_table):
+    [cell] = read_table("world_size,gradient_compression,throughput\n1,none,100.0\n").results.cells
     assert cell.get("gradient_compression") == "none"
-    tables = read("world_size,throughput,images/s,speedup\n1,100,100,1.00\n")
+    tables = read_table("world_size,throughput,images/s,speedup\n1,100,100,1.00\n")
     assert [bool(column.unused_numbers) for column in tables.columns] == [False, False, True, False]
-    assert all(cell.printed.computed for cell in read(FOUND["digits beyond the ninth"][0]).results.of("throughput"))
+    assert all(
+        cell.printed.computed for cell in read_table(FOUND["digits beyond the ninth"][0]).results.of("throughput")
+    )
 
 
-def test_the_published_frame_written_as_csv_is_such_a_table(read):
+def test_the_published_frame_written_as_csv_is_such_a_table(read_table):
     cells = load_source("paddle_vgg16_cluster")
-    again = read(cells.to_csv(index=False)).results
+    again = read_table(cells.to_csv(index=False)).results
     assert [cell.key for cell in again.cells] == cells.loc[cells["value"].notna(), "cell"].tolist()
     checked = {result.name: result for result in audit(again)}
     assert (checked["ratios"].examined, checked["ratios"].diagnostics) == (8, ())
@@ -126,26 +119,26 @@ def test_the_published_frame_written_as_csv_is_such_a_table(read):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("ratio", ["1.0", "3.0"], ids=["all baselines", "all wrong"])
-def test_many_rows_of_one_configuration_take_no_longer_than_as_many_others(read, ratio):
+def test_many_rows_of_one_configuration_take_no_longer_than_as_many_others(read_table, ratio):
     """In time cubic in their number, these take minutes."""
     rows = [f"resnet50,{8 if row else 1},32,1000,{ratio if row else 1}" for row in range(700)]
-    results = read("\n".join(("model,world_size,batch_per_device,throughput,speedup", *rows, ""))).results
+    results = read_table("\n".join(("model,world_size,batch_per_device,throughput,speedup", *rows, ""))).results
     assert {result.name: result.examined for result in audit(results)}["ratios"] == 700
 
 
-def test_a_point_decides_what_the_commas_of_a_table_are(read):
-    [cell] = read("| GPUs | img/s | mem |\n|---|---|---|\n| 8 | 2,840 | 38.2 |\n", name="table.md").results.cells
+def test_a_point_decides_what_the_commas_of_a_table_are(read_table):
+    [cell] = read_table("| GPUs | img/s | mem |\n|---|---|---|\n| 8 | 2,840 | 38.2 |\n", name="table.md").results.cells
     assert cell.value == 2840
     page = "| GPUs | img/s |\n|---|---|\n| 8 | 2.840,5 |\n"
-    [cell] = read(page, TableFormat(decimal=","), name="table.md").results.cells
+    [cell] = read_table(page, TableFormat(decimal=","), name="table.md").results.cells
     assert cell.value == 2840.5
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
-def test_a_table_may_be_in_the_unicode_of_excel(read, encoding):
+def test_a_table_may_be_in_the_unicode_of_excel(read_table, encoding):
     mark = "\ufeff" if encoding == "utf-16-le" else ""
     text = f"{mark}GPUs,images/s\r\n1,100\r\n2,195\r\n"
-    assert [cell.value for cell in read(text.encode(encoding)).results.of("throughput")] == [100, 195]
+    assert [cell.value for cell in read_table(text.encode(encoding)).results.of("throughput")] == [100, 195]
 
 
 @pytest.fixture
@@ -212,6 +205,6 @@ UNUSED = {
 
 
 @pytest.mark.parametrize("text", UNUSED.values(), ids=UNUSED)
-def test_numbers_that_are_not_used_are_named(read, text, snapshot):
-    unused = {column.header: column.unused_numbers for column in read(text).columns if column.unused_numbers}
+def test_numbers_that_are_not_used_are_named(read_table, text, snapshot):
+    unused = {column.header: column.unused_numbers for column in read_table(text).columns if column.unused_numbers}
     assert unused == snapshot

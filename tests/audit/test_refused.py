@@ -6,7 +6,7 @@ import pytest
 
 from dlperf_study.audit.audit import reading_warnings
 from dlperf_study.audit.reading.numbers import MOST_ERRORS, TableErrors, drop_thousands_commas, error_prefix
-from dlperf_study.audit.reading.table_file import finite, read_tables
+from dlperf_study.audit.reading.table_file import finite
 from dlperf_study.core.errors import TableError
 
 #: The text of a CSV file.
@@ -66,10 +66,9 @@ FILES = {
     [*(("table.csv", text.encode()) for text in TABLES.values()), *FILES.values()],
     ids=[*TABLES, *FILES],
 )
-def test_a_file_is_refused(tmp_path, refused, name, content):
-    (tmp_path / name).write_bytes(content)
+def test_a_file_is_refused(read_table, refused, name, content):
     with refused(TableError):
-        read_tables(tmp_path / name)
+        read_table(content, name=name)
 
 
 @pytest.mark.parametrize("field", ["1,024", "inf", "1,02"])
@@ -134,27 +133,25 @@ IN_PART = {
 
 
 @pytest.mark.parametrize(("content", "left"), IN_PART.values(), ids=IN_PART)
-def test_what_cannot_be_read_is_left_out(tmp_path, snapshot, content, left):
-    (tmp_path / "table.csv").write_text(content, encoding="utf-8")
-    tables = read_tables(tmp_path / "table.csv")
+def test_what_cannot_be_read_is_left_out(read_table, snapshot, content, left):
+    tables = read_table(content)
     assert [cell.text for cell in tables.results.cells] == left
     assert "\n".join(reading_warnings(tables)) == snapshot
 
 
-def test_one_table_of_a_page_is_left_out(tmp_path):
+def test_one_table_of_a_page_is_left_out(read_table):
     twice, right = "| img/s | img/s |\n|---|---|\n| 1 | 2 |\n", "| GPUs | img/s |\n|---|---|\n| 1 | 100 |\n"
-    (tmp_path / "table.md").write_text(f"# A\n{twice}\n# B\n{right}", encoding="utf-8")
-    tables = read_tables(tmp_path / "table.md")
+    tables = read_table(f"# A\n{twice}\n# B\n{right}", name="table.md")
     assert [cell.text for cell in tables.results.cells] == ["100"]
     assert len(tables.refused) == 1
 
 
-def test_sizes_of_networks_are_names(tmp_path):
-    (tmp_path / "table.csv").write_text("Model,GPUs,T/s\n760m,8,900\n7b,8,100\n1.5B,8,400\n", encoding="utf-8")
-    assert [cell.get("model") for cell in read_tables(tmp_path / "table.csv").results.cells] == ["760m", "7b", "1.5B"]
+def test_sizes_of_networks_are_names(read_table):
+    cells = read_table("Model,GPUs,T/s\n760m,8,900\n7b,8,100\n1.5B,8,400\n").results.cells
+    assert [cell.get("model") for cell in cells] == ["760m", "7b", "1.5B"]
 
 
 @pytest.mark.parametrize(("column", "share"), [("41.25", 0.4125), ("0.4125", 0.4125), ("1.52", 1.52)])
-def test_a_column_tells_per_cent_from_shares(tmp_path, column, share):
-    (tmp_path / "table.csv").write_text(f"GPUs,MFU\n8,{column}\n16,{column}\n", encoding="utf-8")
-    assert [cell.value for cell in read_tables(tmp_path / "table.csv").results.of("mfu")] == [share, share]
+def test_a_column_tells_per_cent_from_shares(read_table, column, share):
+    shares = read_table(f"GPUs,MFU\n8,{column}\n16,{column}\n").results.of("mfu")
+    assert [cell.value for cell in shares] == [share, share]

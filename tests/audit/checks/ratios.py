@@ -52,13 +52,11 @@ def _of_whole_rates(*speedups: str) -> list[Row]:
 CASES: Cases = {
     "ratios": {
         "rates that were rounded before": ("NNN", _of_whole_rates("1.963", "3.858", "7.456")),
-        "one rate that was rounded before": ("..E", _of_whole_rates("1.966", "3.860", "7.456")),
         "two rates that were not rounded before": ("EEE", _of_whole_rates("1.963", "3.858", "7.556")),
         **{f"right: {text}": ("..", _speedup(text)) for text in ("3.85", "3.9", "4", "3.8", "3.851", "3.852")},
         **{f"wrong: {text}": (".E", _speedup(text)) for text in ("3.86", "3.84", "3.7", "3.95")},
         "an efficiency": ("..", [*_SINGLE, ratio("efficiency", "78.64%", 20)]),
         "a wrong efficiency": (".E", [*_SINGLE, ratio("efficiency", "78.54%", 20)]),
-        "rounded rates": ("..", [rate("145"), ratio("speedup", "1", 1), rate("276", 4), ratio("speedup", "1.91", 4)]),
         "rounded rates of an efficiency": (".", [rate("145"), rate("276", 4), ratio("efficiency", "0.478", 4)]),
         "rates that were cut off": (
             ".W",
@@ -66,7 +64,6 @@ CASES: Cases = {
         ),
         "fewer digits, truncated": (".N", [*_TENS, ratio("speedup", "10.2", 32)]),
         "fewer digits, rounded": (".N", [*_TENS, ratio("speedup", "10.3", 32)]),
-        "another baseline fits": (".E", [*_speedup("4.53"), _other("358.64", 4), _other("300.00", 1)]),
         "no baseline of other devices fits": (".E", [*_speedup("3.79"), _other("358.64", 4), _other("1336.81", 8)]),
         "no baseline of another source fits": (
             ".E",
@@ -79,14 +76,6 @@ CASES: Cases = {
         "rates of the table fit, up to three": (
             ".E",
             [*_speedup("3.97"), *(rate("1400.00", devices) for devices in (8, 16, 32, 64))],
-        ),
-        "the means of the runs fit": (
-            ".E",
-            [*_speedup("4.09"), *runs(["300", "352.72", "353"]), *runs(["1358.64", "1358", "1400"], 4)],
-        ),
-        "the mean of ratios fits": (
-            "E",
-            [*_TWO, ratio("speedup", "1.97", 2), *runs(["90", "110"]), *runs(["150", "250"], 2)],
         ),
         "a run of nothing has no ratio": (
             "E",
@@ -141,7 +130,6 @@ CASES: Cases = {
         "fewer devices have another ratio": ("NNN", _no_baseline("speedup", "0.50", "1.00", "1.00")),
         "relative throughputs of one": ("NN", _no_baseline("relative_throughput", "1.00", "1.00")),
         "an efficiency is relative to one device": (".E", _no_baseline("efficiency", "", "0.50", "0.95")),
-        "an efficiency in per cent": ("EE", _no_baseline("efficiency", "", "50", "92.5")),
         "an efficiency of two": ("EE", _no_baseline("efficiency", "", "0.40", "2")),
         "an efficiency above two": ("EE", _no_baseline("efficiency", "", "0.40", "2.5")),
         "two equal single devices": ("..E", _two_singles("100.0")),
@@ -157,7 +145,6 @@ CASES: Cases = {
         "the same rounds": ("E", _of_rounds("1 2 3", "1 2 3", low=2.5, high=3.9)),
     },
     "roundings": {
-        "cut off": (".", [*_VGG16, *_CUT_OFF]),
         "rounded": (".", [*_VGG16, *_ROUNDED]),
         "both": ("N", [*_VGG16, *_CUT_OFF, *_ROUNDED]),
         "each table in its own way": (
@@ -169,10 +156,7 @@ CASES: Cases = {
         ),
     },
     "efficiency": {
-        **{
-            f"right: {text}": (".", [*_SEVEN, ratio("efficiency", text, 8)])
-            for text in ("0.875", "87.5%", "0.88", "87%")
-        },
+        "right": (".", [*_SEVEN, ratio("efficiency", "87%", 8)]),
         **{f"wrong: {text}": ("E", [*_SEVEN, ratio("efficiency", text, 8)]) for text in ("0.7", "90%", "0.85")},
         "of a speedup that was cut off": (".", [*_SEVEN, ratio("efficiency", "0.887", 8)]),
         "more than any speedup that was cut off": ("E", [*_SEVEN, ratio("efficiency", "0.889", 8)]),

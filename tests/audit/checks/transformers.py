@@ -20,7 +20,6 @@ CASES: Cases = {
         "copies": (".", [rate("1", 16, **_SPLIT, DP="2")]),
         "without copies": (".", [rate("1", 16, **_SPLIT)]),
         "more than the devices": ("E", [rate("1", 8, **_SPLIT, DP="2")]),
-        "no divisor of the devices": ("W", [rate("1", 12, **_SPLIT)]),
         "many rows are one diagnostic": ("W", [rate("1", size, row=size, **_SPLIT) for size in (12, 14, 18, 20)]),
         "of no number": ("", [rate("1", 12, TP="full")]),
     },
@@ -33,7 +32,6 @@ CASES: Cases = {
     },
     "step_tokens": {
         "right": (".", [rate("1", 8, tokens_per_step=32768, **_TOKENS)]),
-        "without padding": (".", [rate("1", 8, tokens_per_step=30000, **_TOKENS)]),
         "too many": ("W", [rate("1", 8, tokens_per_step=65536, **_TOKENS)]),
     },
     "recomputation": {
