@@ -1,6 +1,5 @@
 """Evidence: the fuzzer's bytes choose damages of a small study, which is then collected."""
 
-import tempfile
 from pathlib import Path
 
 import atheris
@@ -8,7 +7,7 @@ import atheris
 with atheris.instrument_imports(include=["dlperf_study.evidence", "dlperf_study.dataset", "dlperf_study.study"]):
     from tests.evidence.damages import DamagedStudy
 
-from tests.fuzzing.fuzzer import fuzz
+from tests.fuzzing.fuzzer import fuzz_in_folder
 
 #: So many damages at once, at most.
 MOST_DAMAGES = 3
@@ -34,5 +33,4 @@ class Target:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        fuzz(Target(Path(folder)), {})
+    fuzz_in_folder(Target, {})

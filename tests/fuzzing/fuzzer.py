@@ -33,6 +33,14 @@ def fuzz(target: Callable[[bytes], None], seeds: Mapping[str, bytes], *further: 
         atheris.Fuzz()
 
 
+def fuzz_in_folder(
+    make_target: Callable[[Path], Callable[[bytes], None]], seeds: Mapping[str, bytes], *further: str
+) -> None:
+    """Fuzz a target that needs a folder of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        fuzz(make_target(Path(name)), seeds, *further)
+
+
 def _limited(target: Callable[[bytes], None]) -> Callable[[bytes], None]:
     """Return the target, failing when one input needs more memory or processor time than allowed."""
 

@@ -1,6 +1,5 @@
 """The files next to logs by which a user says what they are: an identity, a configuration, a format of one's own."""
 
-import tempfile
 from pathlib import Path
 
 import atheris
@@ -10,7 +9,7 @@ with atheris.instrument_imports(include=["dlperf_study.readers", "dlperf_study.s
     from dlperf_study.readers.identification import identify_logs
     from dlperf_study.readers.log_reader import read_log
 
-from tests.fuzzing.fuzzer import fuzz
+from tests.fuzzing.fuzzer import fuzz_in_folder
 
 #: The files, each with content that is right.
 FILES = {
@@ -67,5 +66,4 @@ if __name__ == "__main__":
     for number, (file_name, text) in enumerate(FILES.items()):
         for others in (0, 126):
             seeds[f"{Path(file_name).name}-{others}"] = bytes([number + others]) + text.encode()
-    with tempfile.TemporaryDirectory() as folder_name:
-        fuzz(Target(Path(folder_name)), seeds)
+    fuzz_in_folder(Target, seeds)

@@ -1,6 +1,5 @@
 """Logs of other programs. The fuzzer starts from the samples."""
 
-import tempfile
 from pathlib import Path
 
 import atheris
@@ -13,7 +12,7 @@ with atheris.instrument_imports(include=["dlperf_study.readers", "dlperf_study.d
     from dlperf_study.readers.log_reader import read_log
     from dlperf_study.readers.metadata import Extras, LogMetadata, LogRun
 
-from tests.fuzzing.fuzzer import fuzz
+from tests.fuzzing.fuzzer import fuzz_in_folder
 
 SAMPLES = Path(__file__).parents[1] / "logs" / "samples"
 DEVICES = {
@@ -29,8 +28,8 @@ DEVICES = {
 class Target:
     """Reads one input; its first byte is the index of the format to name, none if there are fewer formats."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "input"
 
     def __call__(self, data: bytes) -> None:
         self._file.write_bytes(data[1:])
@@ -47,5 +46,4 @@ class Target:
 
 if __name__ == "__main__":
     seeds = {sample.name: b"\xff" + sample.read_bytes() for sample in SAMPLES.rglob("*.log")}
-    with tempfile.TemporaryDirectory() as folder:
-        fuzz(Target(Path(folder, "input")), seeds)
+    fuzz_in_folder(Target, seeds)

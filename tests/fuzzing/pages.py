@@ -3,7 +3,6 @@
 A page is that of an executed notebook, with all that its cells show: tables, figures, sentences, and what was printed.
 """
 
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -28,7 +27,7 @@ with atheris.instrument_imports(include=["dlperf_study.report", "dlperf_study.ap
     from dlperf_study.report.tables.html import html_table
     from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 
-from tests.fuzzing.fuzzer import fuzz
+from tests.fuzzing.fuzzer import fuzz_in_folder
 
 #: Of how many texts one is put into a whole page, how many parts one has at most, and how long an input is.
 EVERY, MOST_PARTS, LONGEST_BYTES = 32, 8, 64
@@ -156,8 +155,7 @@ def text_of(choice: atheris.FuzzedDataProvider) -> str:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as name:
-        # Fonts have no character for most.
-        warnings.simplefilter("ignore")
-        # The longest input from the start: each byte of it is a choice.
-        fuzz(Target(Path(name)), {}, "-len_control=0", f"-max_len={LONGEST_BYTES}")
+    # Fonts have no character for most.
+    warnings.simplefilter("ignore")
+    # The longest input from the start: each byte of it is a choice.
+    fuzz_in_folder(Target, {}, "-len_control=0", f"-max_len={LONGEST_BYTES}")

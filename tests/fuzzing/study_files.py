@@ -1,6 +1,5 @@
 """Study files and cluster files, which people write. The fuzzer starts from those of this project."""
 
-import tempfile
 from pathlib import Path
 
 import atheris
@@ -11,7 +10,7 @@ with atheris.instrument_imports(include=["dlperf_study.study", "dlperf_study.mac
     from dlperf_study.execution.planning import load_cluster
     from dlperf_study.study.study_file import load_study
 
-from tests.fuzzing.fuzzer import fuzz
+from tests.fuzzing.fuzzer import fuzz_in_folder
 
 #: A study is named by its file, and another name than these is refused before the content is read.
 READERS = {"studies": load_study, "clusters": load_cluster}
@@ -43,5 +42,4 @@ def seeds() -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as name:
-        fuzz(Target(Path(name)), seeds())
+    fuzz_in_folder(Target, seeds())

@@ -3,7 +3,6 @@
 import io
 import sqlite3
 import struct
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -18,7 +17,7 @@ with atheris.instrument_imports(include=["dlperf_study.readers"]):
     from dlperf_study.readers.log_reader import read_log
     from dlperf_study.readers.tracker_files import collect_tracker_runs
 
-from tests.fuzzing.fuzzer import fuzz
+from tests.fuzzing.fuzzer import fuzz_in_folder
 
 SAMPLES = Path(__file__).parents[1] / "logs" / "samples" / "today"
 [EVENTS] = SAMPLES.glob("*.tfevents.*")
@@ -135,5 +134,4 @@ def database() -> bytes:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder_name:
-        fuzz(Target(Path(folder_name)), seeds())
+    fuzz_in_folder(Target, seeds())
