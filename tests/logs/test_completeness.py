@@ -73,10 +73,3 @@ def test_a_last_line_that_is_cut_off_refuses_the_log(tmp_path, removed):
     assert log.records.step.tolist() == list(range(50))
     assert log.diagnostics[0].severity is Severity.ERROR
     assert "last line, 51," in log.diagnostics[0].message
-
-
-@pytest.mark.parametrize(("end", "steps"), [(" sec", [1, 2]), ("", [1])])
-def test_a_number_at_the_very_end_of_a_log_may_have_lost_digits(tmp_path, end, steps):
-    log = read_text(tmp_path, elapse(1) + elapse(2).removesuffix(" sec\n") + end)
-    assert log.records.step.tolist() == steps
-    assert bool(log.diagnostics) == (steps == [1])

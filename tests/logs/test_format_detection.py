@@ -4,18 +4,9 @@ import pytest
 
 from dlperf_study.readers.blocks import Block
 from dlperf_study.readers.format_detection import other_formats_later
-from dlperf_study.readers.formats import all_formats, load
+from dlperf_study.readers.formats import load
 from dlperf_study.readers.log_reader import read_log
 from tests.logs.small_logs import elapse, ips
-
-#: The steps whose rate the extractors of DLPerf took, from the first to before the second, counted from 1.
-STEPS_OF_DLPERF = {
-    **dict.fromkeys(("gluonnlp_bert", "insightface_partial_fc", "mxnet_speedometer", "nvidia_dll"), (20, 120)),
-    **dict.fromkeys(("oneflow_bert", "oneflow_insightface", "oneflow_resnet50"), (20, 120)),
-    **dict.fromkeys(("paddle_bert", "paddle_resnet50"), (20, 120)),
-    **dict.fromkeys(("plsc_2020", "plsc_2_2", "plsc_2_4"), (50, 150)),
-    "tf2_timehistory": (101, 601),
-}
 
 
 @pytest.mark.parametrize("lines_before", [0, 1, 100, 5000])
@@ -23,10 +14,6 @@ def test_a_line_of_another_format_at_the_end_of_a_block_is_found(lines_before):
     lines = "".join(elapse(step) for step in range(lines_before)) + ips(1, "ips: 1186.57 images/sec")
     found_formats = other_formats_later(Block(lines.encode(), 1), load("paddle_resnet50"))
     assert [format_.name for format_ in found_formats] == ["plsc_2_4"]
-
-
-def test_the_steps_of_dlperf_are_those_of_its_extractors():
-    assert {form.name: form.dlperf_steps for form in all_formats() if form.dlperf_steps} == STEPS_OF_DLPERF
 
 
 def test_a_row_without_a_position_has_none(tmp_path):
