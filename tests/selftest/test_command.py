@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from dlperf_study.__main__ import main
-from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.execution import selftest_studies
 from dlperf_study.execution.selftest_studies import PAIRS, pair_studies
 from dlperf_study.machines.supervision import locks
@@ -33,7 +33,7 @@ def machine_lock_file(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def measured(tmp_path, monkeypatch):
+def measured(monkeypatch):
     """Construct the evidence of each study that is to be measured; return their names."""
     names = []
 
@@ -44,11 +44,19 @@ def measured(tmp_path, monkeypatch):
         else:
             pair_dataset(int(plan.study[-2:]))
 
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     monkeypatch.setattr(selftest_studies, "run_study", run_study)
     monkeypatch.setattr(selftest_studies, "link_obstacle", lambda: NO_LINK)
     monkeypatch.setattr(power, "SIMULATED_FOR_ERROR", 20)
     return names
+
+
+@pytest.fixture
+def evidence():
+    """Evidence of the last self-test."""
+    evidence = StudyPaths.of("selftest_pairs_01").plan_file
+    evidence.parent.mkdir(parents=True)
+    evidence.touch()
+    return evidence
 
 
 def test_every_pair_has_its_own_order_and_one_slowdown():
@@ -102,14 +110,8 @@ def _without_last_run(plan):
 
 
 @pytest.mark.parametrize(("unfinished", "is_continued"), [('{"pairs": 2, "quick": false}', True), ("", False)])
-def test_an_interrupted_one_continues_and_a_finished_one_is_measured_anew(
-    tmp_path, monkeypatch, unfinished, is_continued
-):
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+def test_an_interrupted_one_continues_and_a_finished_one_is_measured_anew(evidence, unfinished, is_continued):
     paths = StudyPaths.of("selftest")
-    evidence = StudyPaths.of("selftest_pairs_01").plan_file
-    evidence.parent.mkdir(parents=True)
-    evidence.touch()
     if unfinished:
         paths.selftest_unfinished.write_text(unfinished)
     selftest_studies._begin(2, False)
@@ -119,8 +121,7 @@ def test_an_interrupted_one_continues_and_a_finished_one_is_measured_anew(
     assert json.loads(paths.selftest_unfinished.read_text()) == {"pairs": 2, "quick": False}
 
 
-def test_the_evidence_of_every_earlier_one_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+def test_the_evidence_of_every_earlier_one_is_kept():
     paths, evidence = StudyPaths.of("selftest"), StudyPaths.of("selftest_pairs_01").plan_file
     for number in (1, 2):
         evidence.parent.mkdir(parents=True)
@@ -132,26 +133,16 @@ def test_the_evidence_of_every_earlier_one_is_kept(tmp_path, monkeypatch):
     assert kept == {"1/selftest_pairs_01/plan.json": "1", "2/selftest_pairs_01/plan.json": "2"}
 
 
-def test_on_a_busy_machine_nothing_of_the_last_one_is_touched(
-    tmp_path, monkeypatch, machine_lock_file, capsys, snapshot
-):
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
-    paths, evidence = StudyPaths.of("selftest"), StudyPaths.of("selftest_pairs_01").plan_file
-    evidence.parent.mkdir(parents=True)
-    evidence.touch()
+def test_on_a_busy_machine_nothing_of_the_last_one_is_touched(evidence, machine_lock_file, capsys, snapshot):
     with lock(machine_lock_file, "measuring study other", "would"):
         assert main(["selftest", "--quick"]) == 1
     assert capsys.readouterr().err == snapshot
     assert evidence.exists()
-    assert not paths.selftest_unfinished.exists()
+    assert not StudyPaths.of("selftest").selftest_unfinished.exists()
 
 
-def test_where_it_can_not_run_nothing_of_the_last_one_is_touched(tmp_path, monkeypatch, capsys, snapshot):
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+def test_where_it_can_not_run_nothing_of_the_last_one_is_touched(evidence, monkeypatch, capsys, snapshot):
     monkeypatch.setattr(selftest_studies, "_obstacle", lambda plan: "no library")
-    evidence = StudyPaths.of("selftest_pairs_01").plan_file
-    evidence.parent.mkdir(parents=True)
-    evidence.touch()
     assert main(["selftest", "--quick"]) == 1
     assert capsys.readouterr().err == snapshot
     assert evidence.exists()
@@ -174,8 +165,7 @@ def test_without_root_or_programs_no_link_is_shaped(monkeypatch, user, programs,
     assert selftest_studies.link_obstacle() == reason
 
 
-def test_two_selftests_at_once_would_put_each_others_evidence_aside(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+def test_two_selftests_at_once_would_put_each_others_evidence_aside(capsys):
     with lock(StudyPaths.of("selftest").lock, "running the self-test", "would"):
         assert main(["selftest"]) == 1
     assert "is running the self-test" in capsys.readouterr().err

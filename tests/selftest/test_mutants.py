@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from dlperf_study.metrics import communication, comparison, computation, statistics, step_times, throughput
 from dlperf_study.selftest.checks import check_intervals, check_same_program, check_slowdowns
 from dlperf_study.selftest.known_truths import check_link, check_steps, check_straggler
@@ -75,11 +74,6 @@ MUTANTS = {
     "a straggler must be twice as slow": ("straggler", (computation, "STRAGGLER", 2.0)),
     "the fit of the link counts a fifth more": ("link", (communication, "fitted_cost", fits_too_much)),
 }
-
-
-@pytest.fixture(autouse=True)
-def _outputs(tmp_path, monkeypatch):
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
 
 
 @pytest.mark.parametrize("check", CHECKS)

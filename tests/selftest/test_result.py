@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from dlperf_study.selftest.result import (
     CheckResult,
     Comparison,
@@ -29,12 +28,10 @@ RESULT = SelftestResult("2026-03-01T10:00:00+00:00", MACHINE, "c0de" * 16, False
 FAILED = replace(RESULT, ended="2026-03-02T10:00:00+00:00", checks=(replace(CHECK, status=Status.FAILED),))
 
 
-@pytest.fixture(autouse=True)
-def _outputs(tmp_path, monkeypatch):
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
-
-
-def test_what_is_written_is_read():
+def test_what_is_written_is_read(refused):
+    assert read_results() == []
+    with refused(EvidenceError):
+        last_result()
     add_result(RESULT)
     add_result(FAILED)
     assert read_results() == [RESULT, FAILED]
@@ -47,12 +44,6 @@ def test_a_result_of_a_version_without_analysis_code_and_equality_is_read():
     del file["results"][0]["analysis_code"], file["results"][0]["checks"][0]["comparisons"][0]["equal_within"]
     results_file().write_text(json.dumps(file))
     assert read_results() == [RESULT]
-
-
-def test_without_a_selftest_there_is_no_result(refused):
-    assert read_results() == []
-    with refused(EvidenceError):
-        last_result()
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 99}', '{"format": 1, "results": [{"ended": "x"}]}'])
