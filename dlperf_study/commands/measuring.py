@@ -95,9 +95,7 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
     for note in planned.notes:
         print_line(f"note: {note}")
     if not planned.runnable:
-        first, *others = dict.fromkeys(str(entry.unsupported) for entry in planned.unsupported)
-        reason = f"{first}; `plan` has the other reasons" if others else first
-        raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {reason}")
+        raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; {_why(planned)}")
     # A command that waits for a lock begins anew, when it may have measured already what it would put aside.
     if again and not getattr(options, "has_put_aside", False):
         from dlperf_study.execution.driver import put_aside
@@ -135,6 +133,12 @@ def _watched(planned: "Plan", options: argparse.Namespace) -> "AbstractContextMa
     from dlperf_study.commands.watching import Watcher, watched
 
     return watched(Watcher(StudyPaths.of(planned.study), planned.title))
+
+
+def _why(planned: "Plan") -> str:
+    """Return the reason of the first configuration, and where those of the others are if they differ."""
+    reasons = list(dict.fromkeys(str(entry.unsupported) for entry in planned.unsupported))
+    return f"{reasons[0]}" + ("; `plan` has the other reasons" if len(reasons) > 1 else "")
 
 
 def study(options: argparse.Namespace) -> int:

@@ -40,10 +40,7 @@ MOST_CONFIGURATIONS = 30
 
 
 def alt_text(dataset: Dataset, name: str, title: str, lines: Sequence[Series], drawn: Collection[str]) -> str:
-    """Return the title of a figure and, of each configuration in it, the numbers with their intervals.
-
-    ``drawn``: the identities of those.
-    """
+    """Return the title of a figure and, of the configurations ``drawn``, the numbers with their intervals."""
     total = len(drawn)
     configurations = list(islice(_configurations(dataset, name, lines, drawn), MOST_CONFIGURATIONS))
     if not configurations:

@@ -33,10 +33,7 @@ _WIDE = 4
 
 
 def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
-    """Draw a panel per measured configuration, of many only those whose steps vary most: every step of every run.
-
-    Relative to the median of the run.
-    """
+    """Draw every step of each run relative to its median: a panel per configuration, of many those that vary most."""
     rows = steps_rows(dataset, series)
     if rows.empty:
         return None

@@ -56,10 +56,7 @@ _ONLY_RATES = " Logs print rates: they do not say which part of a step makes it 
 
 @dataclass(frozen=True)
 class Waterfalls:
-    """The breakdowns of the configurations that are no baseline, by identity, in the order of the plan.
-
-    ``hidden``: why some are not shown.
-    """
+    """The breakdowns of configurations that are no baseline, by identity; ``hidden``: why some are not shown."""
 
     shown: Mapping[str, Waterfall]
     hidden: Mapping[str, str]
