@@ -270,10 +270,8 @@ class Study:
     @cached_property
     def varied(self) -> tuple[str, ...]:
         """The names in which points, and what they declare as their baselines and references, may differ."""
-        return tuple(dict.fromkeys(chain(self.factors, *self.include, *(rule.values for rule in self._all_rules()))))
-
-    def _all_rules(self) -> grid.Rules:
-        return tuple(rule for kind in grid.DENOMINATORS for rule in self.rules(kind))
+        rules = (*self.baseline, *self.reference)
+        return tuple(dict.fromkeys(chain(self.factors, *self.include, *(rule.values for rule in rules))))
 
     def _check_factors(self) -> None:
         self._check_all_different("duplicate in questions", self.questions)
@@ -300,7 +298,7 @@ class Study:
     def _check_batch(self) -> None:
         fixed_batch, derived_batch = BATCH_OF_SCALING[self.scaling]
         parts = [self.fixed, self.factors, *self.include, *self.exclude]
-        for rule in self._all_rules():
+        for rule in (*self.baseline, *self.reference):
             parts += (rule.where, rule.values)
         if any(derived_batch in part for part in parts):
             raise self._error(f"{derived_batch} can't be given, because scaling is {self.scaling}; give {fixed_batch}")
