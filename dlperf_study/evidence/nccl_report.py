@@ -66,13 +66,24 @@ def nccl_report(logs: Iterable[str]) -> NcclReport:
     rings = [match for match in map(_RING.fullmatch, lines) if match]
     orders = dict.fromkeys(" ".join(match[2].split()) for match in rings)
     paths = {match[1] for match in map(_RING_PATTERN.fullmatch, lines) if match and match[1] in PATHS}
+    # Each card once: mlx5_0:1/IB; of sockets the interface without its address.
+    cards: dict[str, None] = {}
+    for match in map(_CARDS.fullmatch, lines):
+        if match and match[1] == network:
+            names = _CARD.findall(match[2])
+            cards |= dict.fromkeys(name.partition(":")[0] if network == SOCKET else name for name in names)
+    trees: set[str] = set()
+    for match in map(_TREES.fullmatch, lines):
+        if match:
+            # Older versions have all trees of a rank in a line, newer ones a line for each.
+            trees |= {match[2]} if match[2] else {*re.findall(r"\[(\d+)\]", match[1])}
     return NcclReport(
         version=_first(_VERSION, lines),
         network=network,
-        cards=tuple(_cards(lines, network)),
+        cards=tuple(cards),
         channels=max((int(match[1]) for match in rings), default=0),
         rings=tuple(orders),
-        trees=len(_trees(lines)),
+        trees=len(trees),
         connections=_connections(lines),
         path=max(paths, key=PATHS.index, default=""),
     )
@@ -94,25 +105,6 @@ def link_contradictions(report: NcclReport, link: str, nodes: int) -> Iterator[s
 
 def _first(pattern: re.Pattern[str], lines: Iterable[str]) -> str:
     return next((match[1] for match in map(pattern.search, lines) if match), "")
-
-
-def _cards(lines: Iterable[str], network: str) -> dict[str, None]:
-    """Return the cards of a network, each once: ``mlx5_0:1/IB``; of sockets the interface without its address."""
-    cards: dict[str, None] = {}
-    for match in map(_CARDS.fullmatch, lines):
-        if match and match[1] == network:
-            names = _CARD.findall(match[2])
-            cards |= dict.fromkeys(name.partition(":")[0] if network == SOCKET else name for name in names)
-    return cards
-
-
-def _trees(lines: Iterable[str]) -> set[str]:
-    """Return the numbers of the trees: older versions have all of a rank in a line, newer ones a line for each."""
-    trees: set[str] = set()
-    for match in map(_TREES.fullmatch, lines):
-        if match:
-            trees |= {match[2]} if match[2] else {*re.findall(r"\[(\d+)\]", match[1])}
-    return trees
 
 
 def _connections(lines: Iterable[str]) -> dict[str, int]:

@@ -35,8 +35,11 @@ def with_parts(job: Job, paths: StudyPaths) -> Job:
     archive = paths.parts(digest.hexdigest())
     if not archive.exists():
         archive.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(archive) as unfinished:
-            _pack(contents, unfinished)
+        with replacing(archive) as unfinished, tarfile.open(unfinished, "w:gz") as tar:
+            for name, content in contents.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
     folders_there = (f"{{run}}/scratch/{PROGRAM_FOLDER}/{index}" for index, _ in enumerate(parts_folders()))
     variables = {PARTS_VARIABLE: os.pathsep.join(folders_there)}
     return replace(job.with_environment(variables), archive=str(archive))
@@ -48,11 +51,3 @@ def _files() -> Iterator[tuple[str, Path]]:
         for file in folder.rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts:
                 yield f"{index}/{file.relative_to(folder).as_posix()}", file
-
-
-def _pack(contents: dict[str, bytes], archive: Path) -> None:
-    with tarfile.open(archive, "w:gz") as tar:
-        for name, content in contents.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
