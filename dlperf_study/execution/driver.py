@@ -41,13 +41,8 @@ Say = Callable[[str], None]
 FurtherRound = Callable[[Plan], str]
 
 
-def no_further_round(plan: Plan) -> str:
-    """Return no reason: no more rounds are measured than the plan has."""
-    return ""
-
-
 def run_study(
-    plan: Plan, cluster: Cluster, say: Say, further_round: FurtherRound = no_further_round, watch: Watch = unwatched
+    plan: Plan, cluster: Cluster, say: Say, further_round: FurtherRound = lambda plan: "", watch: Watch = unwatched
 ) -> StudyResult:
     """Measure every run of the plan that is not measured yet, in the plan's order.
 

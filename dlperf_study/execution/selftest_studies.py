@@ -11,10 +11,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from dlperf_study.core.errors import RunError, UnsupportedError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
@@ -46,13 +45,6 @@ class MeasuredStudies:
     pairs: list[str]
     others: dict[str, str]
     obstacles: dict[str, str] = field(default_factory=dict)
-
-    def measure(self, study: str, obstacle: str, measurement: Callable[[], object]) -> None:
-        """Do the measurement of a study, or note what is in its way."""
-        if obstacle:
-            self.obstacles[study] = obstacle
-        else:
-            measurement()
 
 
 def measure_studies(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredStudies:
@@ -103,11 +95,15 @@ def _measure(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredSt
         run_study(plans[name], cluster, say)
     for study, title in ((steps, "steps of a known time"), (straggler, "a straggler")):
         progress.begin(study.name, title)
-        measurement = partial(run_study, plans[study.name], cluster, say)
-        measured.measure(study.name, _obstacle(plans[study.name]), measurement)
+        if obstacle := _obstacle(plans[study.name]):
+            measured.obstacles[study.name] = obstacle
+        else:
+            run_study(plans[study.name], cluster, say)
     progress.begin(link.name, "an exchange over a link of known rate")
-    over_link = partial(run_on_shaped_link, study_file("link"), cluster_name, quick)
-    measured.measure(link.name, link_obstacle() or _obstacle(plans[link.name]), over_link)
+    if obstacle := link_obstacle() or _obstacle(plans[link.name]):
+        measured.obstacles[link.name] = obstacle
+    else:
+        run_on_shaped_link(study_file("link"), cluster_name, quick)
     return measured
 
 

@@ -31,11 +31,6 @@ MAX_CLOCK_OFFSET_SECONDS = 1.0
 MIN_MEMORY_BYTES, MIN_DISK_BYTES = 2e9, 2e8
 
 
-def command_unchanged(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
-    """Return a command as it is typed on this machine."""
-    return argv
-
-
 @dataclass(frozen=True)
 class NodeAccess:
     """How a launcher reaches its nodes.
@@ -48,7 +43,7 @@ class NodeAccess:
     launcher: str
     commands: tuple[str, ...] = ()
     commands_from: str = ""
-    by_hand: Callable[[Cluster, Node, Sequence[str]], Sequence[str]] = command_unchanged
+    by_hand: Callable[[Cluster, Node, Sequence[str]], Sequence[str]] = lambda cluster, node, argv: argv
     peers_by_ssh: bool = False
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dlperf_study.core.wording import counted
 from dlperf_study.study.configuration import Configuration, cluster_title
-from dlperf_study.study.environment_variables import COLLECTIVE_SECONDS, MEET_SECONDS, start_up_environment
+from dlperf_study.study.environment_variables import COLLECTIVE_SECONDS, MEET_SECONDS
 
 #: The key of ``python`` and of ``images`` for every framework without a key of its own, and for the guards.
 DEFAULT = "default"
@@ -72,11 +72,6 @@ class Cluster:
     def guard_python(self) -> str:
         """The Python of the guards, and of every framework without a Python of its own."""
         return self.python.get(DEFAULT) or sys.executable
-
-    @property
-    def start_up_environment(self) -> dict[str, str]:
-        """The variables by which training processes know how long they may take to start, and to exchange."""
-        return start_up_environment(self.meet_seconds, self.collective_seconds)
 
     def image_folder(self, configuration: Configuration) -> str:
         """Return the folder of the images that a configuration reads, on every node; empty if it reads none."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import IMPORT_SECONDS
-from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
+from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables, start_up_environment
 from dlperf_study.study.gpu_support import GpuQuestion
 from dlperf_study.study.job import Job, JobResult, tuples_of_lists
 
@@ -158,10 +158,11 @@ def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_
     # Servers have the address of their node, unless the launcher gives them nodes of their own.
     values = {f"server_host_{node}": f"{{host_{node}}}" for node in range(job.nodes)}
     values |= {"run": empty.folder_there, "repetition": folder.name}
+    limits = start_up_environment(cluster.meet_seconds, cluster.collective_seconds)
     commands = []
     for task in job.tasks:
         log = f"{empty.folder_there}/{task.name}.log"
-        environment = task.environment | cluster.start_up_environment
+        environment = task.environment | limits
         command = Command(task.name, task.role, task.argv, environment, log, task.node, task.folder).filled(values)
         commands.append(replace(command, argv=(*cluster.container, *command.argv)))
     return replace(

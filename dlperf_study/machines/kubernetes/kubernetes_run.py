@@ -12,17 +12,10 @@ from pathlib import Path
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.user_commands import require_module
 from dlperf_study.machines.guard.run_folder import begin
+from dlperf_study.machines.kubernetes import pods
 from dlperf_study.machines.kubernetes.api import FORBIDDEN, Api, KubernetesError
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
 from dlperf_study.machines.kubernetes.manifests import COORDINATOR_LABEL, RUN_LABEL, Manifest
-from dlperf_study.machines.kubernetes.pods import (
-    PodFailure,
-    extract_evidence,
-    failure_of,
-    has_ended,
-    pod_title,
-    waiting_reasons,
-)
 from dlperf_study.study.job import JobResult, Outcome
 
 POLL_SECONDS = 1.0
@@ -42,7 +35,7 @@ DIGEST_ANNOTATION = "dlperf-study/request"
 class PodsFailed(Exception):
     """The run can't go on, although its first pod has not ended."""
 
-    def __init__(self, failure: PodFailure) -> None:
+    def __init__(self, failure: pods.PodFailure) -> None:
         super().__init__(failure.reason)
         self.failure = failure
 
@@ -170,16 +163,16 @@ def wait(run: KubernetesRun) -> Manifest:
     start = time.monotonic()
     first_failure: float | None = None
     while True:
-        pods = _list_pods(run)
+        run_pods = _list_pods(run)
         now = time.monotonic()
-        for pod in pods:
-            if has_ended(pod) and COORDINATOR_LABEL in pod["metadata"]["labels"]:
+        for pod in run_pods:
+            if pods.has_ended(pod) and COORDINATOR_LABEL in pod["metadata"]["labels"]:
                 return pod
-        failures = list(filter(None, map(failure_of, pods)))
+        failures = list(filter(None, map(pods.failure_of, run_pods)))
         first_failure = (first_failure or now) if failures else None
         if first_failure and now - first_failure > PATIENCE_SECONDS:
             raise PodsFailed(failures[0])
-        _check_progress(run, pods, now - start)
+        _check_progress(run, run_pods, now - start)
         time.sleep(POLL_SECONDS)
 
 
@@ -195,30 +188,30 @@ def _list_pods(run: KubernetesRun) -> list[Manifest]:
         time.sleep(POLL_SECONDS)
 
 
-def _check_progress(run: KubernetesRun, pods: Sequence[Manifest], seconds: float) -> None:
+def _check_progress(run: KubernetesRun, run_pods: Sequence[Manifest], seconds: float) -> None:
     """Raise PodsFailed when pods have not started in time, or the run has lasted too long, or was deleted."""
     if seconds > run.deadline_seconds:
-        raise PodsFailed(PodFailure(Outcome.TIMEOUT, f"the pods did not end within {seconds:.0f} s"))
+        raise PodsFailed(pods.PodFailure(Outcome.TIMEOUT, f"the pods did not end within {seconds:.0f} s"))
     owner = run.objects[0]
     name = owner["metadata"]["name"]
-    if not pods and not run.api.find(owner["kind"], name):
-        raise PodsFailed(PodFailure(Outcome.KILLED, f"somebody deleted job {name}"))
+    if not run_pods and not run.api.find(owner["kind"], name):
+        raise PodsFailed(pods.PodFailure(Outcome.KILLED, f"somebody deleted job {name}"))
     limit = run.request.start_within_seconds
     if seconds > limit:
-        reasons = waiting_reasons(pods) if pods else "no pod has been created: is there a quota?"
+        reasons = pods.waiting_reasons(run_pods) if run_pods else "no pod has been created: is there a quota?"
         if reasons:
-            raise PodsFailed(PodFailure(Outcome.FAILED, f"not started within {limit:.0f} s: {reasons}"))
+            raise PodsFailed(pods.PodFailure(Outcome.FAILED, f"not started within {limit:.0f} s: {reasons}"))
 
 
 def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
     """Return the result in the log of the first pod, and write the files there; or why that pod has none."""
     log = run.api.log(pod["metadata"]["name"])
     folder = Path(run.request.submission.folder)
-    if result := extract_evidence(log, folder):
+    if result := pods.extract_evidence(log, folder):
         return result
-    title = pod_title(pod)
+    title = pods.pod_title(pod)
     (folder / f"{title}.log").write_text(log)
-    failure = failure_of(pod) or PodFailure(Outcome.FAILED, f"pod {title} printed no evidence")
+    failure = pods.failure_of(pod) or pods.PodFailure(Outcome.FAILED, f"pod {title} printed no evidence")
     return failure.as_result()
 
 
@@ -235,10 +228,10 @@ def delete_objects(api: Api, selector: str) -> None:
         for manifest in manifests:
             api.delete(kind, manifest["metadata"]["name"])
     deadline = time.monotonic() + LEAVING_SECONDS
-    while (pods := api.list("Pod", selector)) and time.monotonic() < deadline:
+    while (left := api.list("Pod", selector)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-    for pod in pods:
+    for pod in left:
         api.delete("Pod", pod["metadata"]["name"])
-    if pods:
-        names = ", ".join(pod["metadata"]["name"] for pod in pods)
+    if left:
+        names = ", ".join(pod["metadata"]["name"] for pod in left)
         raise KubernetesError(f"{LEAVING_SECONDS:g} s after their jobs were deleted these pods have not ended: {names}")

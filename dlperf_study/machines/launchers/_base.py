@@ -20,25 +20,6 @@ class Queue:
     jobs_in_queue: int = 1
 
 
-def no_queue(cluster: Cluster) -> Queue | None:
-    """Return None: runs start at once, and measure on nodes that this driver has for itself."""
-    return None
-
-
-def this_machine(cluster: Cluster) -> Node:
-    """Return this machine, where the Python that trains is also the Python here."""
-    return Node()
-
-
-def nothing_to_cancel(folder: Path, cluster: Cluster) -> None:
-    """Do nothing: no work of this launcher outlives the process that executes it."""
-
-
-def no_known_obstacle(cluster: Cluster, configuration: Configuration) -> str:
-    """Return nothing: only a node can say whether it can limit its processes, and a run there fails with the reason."""
-    return ""
-
-
 @dataclass(frozen=True)
 class Launcher(LauncherFacts):
     """A way to start a job on the nodes of a cluster.
@@ -58,11 +39,14 @@ class Launcher(LauncherFacts):
     execute: Execute
     nodes: Callable[[Cluster], Sequence[Node]]
     check: Callable[[Cluster, ProgramFacts], Iterator[CheckResult]]
-    cancel: Callable[[Path, Cluster], None] = nothing_to_cancel
-    representative_node: Callable[[Cluster], Node] = this_machine
-    queue: Callable[[Cluster], Queue | None] = no_queue
+    # No work of it outlives the process that executes it.
+    cancel: Callable[[Path, Cluster], None] = lambda folder, cluster: None
+    # The Python that trains is also the Python here.
+    representative_node: Callable[[Cluster], Node] = lambda cluster: Node()
+    queue: Callable[[Cluster], Queue | None] = lambda cluster: None
     images: Callable[[Cluster], Mapping[str, str]] | None = None
-    cpu_limit_obstacle: Callable[[Cluster, Configuration], str] = no_known_obstacle
+    # Only a node can say whether it can limit its processes, and a run there fails with the reason.
+    cpu_limit_obstacle: Callable[[Cluster, Configuration], str] = lambda cluster, configuration: ""
     most_archive_bytes: int | None = None
     archive_remedy: str = ""
 

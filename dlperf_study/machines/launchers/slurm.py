@@ -201,16 +201,18 @@ def _allocate(cluster: Cluster, name: str) -> Mapping[str, str]:
     if salloc.returncode == 0 and job:
         return {"SLURM_JOB_ID": job.job_id, "SLURM_JOB_NODELIST": job.nodes}
     if waiting_job:
-        raise NoNodes(f"not started within {_queue_seconds(cluster):.0f} s: {waiting_job.description()}")
+        seconds = queue_seconds(cluster.settings.start_within_seconds)
+        raise NoNodes(f"not started within {seconds:.0f} s: {waiting_job.description()}")
     messages = re.findall("error: (.*)", errors)
     raise NoNodes("; ".join(messages) or errors.strip() or "salloc gives none and says nothing")
 
 
 def allocation_argv(cluster: Cluster, name: str) -> list[str]:
     """Return the argv that asks for all nodes of a cluster, and leaves them allocated."""
+    seconds = queue_seconds(cluster.settings.start_within_seconds)
     return [
         *("salloc", "--no-shell", f"--job-name={name}"),
-        *(*WHOLE_NODES, f"--time={MINUTES}", f"--immediate={_queue_seconds(cluster):.0f}"),
+        *(*WHOLE_NODES, f"--time={MINUTES}", f"--immediate={seconds:.0f}"),
         *_options_by_hand(cluster),
     ]
 
@@ -219,11 +221,6 @@ def _options_by_hand(cluster: Cluster) -> list[str]:
     """Return the options by which a person would ask for the same nodes."""
     settings: SlurmSettings = cluster.settings
     return [f"--nodes={cluster.nodes}", *devices_and_account(cluster), *settings.options]
-
-
-def _queue_seconds(cluster: Cluster) -> float:
-    settings: SlurmSettings = cluster.settings
-    return queue_seconds(settings.start_within_seconds)
 
 
 def refusal(cluster: Cluster, message: str) -> CheckResult:

@@ -14,9 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from dlperf_study.core.errors import BusyError, HeldError
 from dlperf_study.core.paths import StudyPaths
@@ -135,31 +133,24 @@ def _take(descriptor: int, conflict: str, path: Path) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            holder = _Holder.of(os.pread(descriptor, LONGEST_CONTENT, 0))
-        if holder.is_known or time.monotonic() > deadline:
-            raise HeldError(f"{holder.words}; two at once {conflict}", REMEDY, path)
+            holder, is_known = _holder(os.pread(descriptor, LONGEST_CONTENT, 0))
+        if is_known or time.monotonic() > deadline:
+            raise HeldError(f"{holder}; two at once {conflict}", REMEDY, path)
         time.sleep(POLL_SECONDS)
 
 
-@dataclass(frozen=True)
-class _Holder:
-    """Who holds a lock, as its content says. A holder that has just opened it has not written it yet."""
-
-    words: str
-    is_known: bool
-
-    @classmethod
-    def of(cls, content: bytes) -> Self:
-        unknown = "a process that has not said what it does is busy on this machine"
-        try:
-            holder = json.loads(content)
-            process, purpose, host = str(holder["process"]), holder["doing"], holder["host"]
-        except (ValueError, TypeError, KeyError):
-            return cls(unknown, False)
-        pid, is_here = process.partition("-")[0], host == socket.gethostname()
-        if is_here and not is_running(process):
-            return cls(f"{unknown}; the last that did, {pid}, is gone", False)
-        return cls(f"process {pid} is {purpose} on {'this machine' if is_here else host}", True)
+def _holder(content: bytes) -> tuple[str, bool]:
+    """Return who holds a lock, as its content says, and whether it does: who has just opened it has not written yet."""
+    unknown = "a process that has not said what it does is busy on this machine"
+    try:
+        holder = json.loads(content)
+        process, purpose, host = str(holder["process"]), holder["doing"], holder["host"]
+    except (ValueError, TypeError, KeyError):
+        return unknown, False
+    pid, is_here = process.partition("-")[0], host == socket.gethostname()
+    if is_here and not is_running(process):
+        return f"{unknown}; the last that did, {pid}, is gone", False
+    return f"process {pid} is {purpose} on {'this machine' if is_here else host}", True
 
 
 class OwnedFolder:
