@@ -1,6 +1,7 @@
 """Tables that a test writes, as the audit reads them."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,3 +20,23 @@ def read_table(tmp_path) -> ReadTable:
         return read_tables(path, table_format)
 
     return read
+
+
+@pytest.fixture
+def workbook(tmp_path) -> Callable[..., Path]:
+    """Return a function that writes a workbook of these sheets; further cells are on the first of them."""
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def write(further_cells=(), **sheets):
+        book = openpyxl.Workbook()
+        book.remove(book.active)
+        for name, rows in sheets.items():
+            sheet = book.create_sheet(name)
+            for row in rows:
+                sheet.append(row)
+        for place, value in further_cells:
+            book.worksheets[0][place] = value
+        book.save(tmp_path / "table.xlsx")
+        return tmp_path / "table.xlsx"
+
+    return write

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.audit.audit import audit, describe_columns
-from dlperf_study.audit.checks import diagnostics_of
 from dlperf_study.audit.reading.files import TableFormat
 from dlperf_study.audit.reading.table_file import read_tables
 from dlperf_study.core.errors import Severity
@@ -99,11 +98,6 @@ MADE_UP = {
         [],
     ),
     "a mean that is none of its runs": ("GPUs,run1,run2,run3,mean|4,100.1,101.3,99.8,104.0", None, ["run_lists"]),
-    "a deviation that is none of its runs": (
-        "GPUs,run 1,run 2,run 3,mean,std|4,100.1,101.3,99.8,100.4,8.1",
-        None,
-        ["deviations"],
-    ),
     "a ratio to another precision": (
         "precision,GPUs,Images/sec,Speedup|fp32,1,352.7,1.00|fp32,8,2630.5,7.46|amp,8,8800.0,24.95",
         None,
@@ -148,7 +142,6 @@ MADE_UP = {
         None,
         ["ratios"],
     ),
-    "a step of another batch": ("GPUs,samples/s,steps/s,batch per GPU|8,812.4,3.173,64", None, ["token_rates"]),
     "batches on one device": ("batch_size,samples/s,step_time|32,2560.0,12.5|64,2655.6,24.1", None, []),
     "devices in the label of a row": ("config,tokens/s,tokens/s/GPU|8xH100,98304.0,12388.0", None, ["device_rates"]),
     "comments above the header": (
@@ -177,38 +170,3 @@ def test_a_rate_next_to_its_runs_and_their_mean_is_a_number_of_its_own(read_tabl
     results = read_table("GPUs,img/s,run 1,run 2,run 3,mean\n1,100,99,100,101,100\n2,195,193,195,197,190\n").results
     [run_lists] = [check for check in audit(results) if check.name == "run_lists"]
     assert [diagnostic.cells[0].key for diagnostic in run_lists.diagnostics] == ["table.csv/row 2/throughput/mean"]
-
-
-#: A table of a report: remarks, intervals and counts of runs tell no curves apart.
-OWN = """\
-Group,Devices,Runs completed,Throughput (samples/s),"Throughput, interval",Baseline throughput (samples/s),Speedup (×),\
-"Speedup, interval",Efficiency,Against baseline,Notes
-local,1,3 of 3,40.1,"[39.0, 41.2]",40.1,1,,1,,
-async,1,3 of 3,50.2,"[49.0, 51.0]",40.1,1.25,"[1.20, 1.31]",1.25,faster,a remark
-async,2,2 of 3,70.4,"[69.0, 71.9]",40.1,1.76,"[1.70, 1.81]",0.878,faster,1 run failed
-"""
-#: Made up: tables whose columns tell what ratios and rates of a device are of, and the diagnosed numbers.
-COLUMNS = {
-    "a rate of a device, and a scaling": (
-        "| Model | Accelerators | Throughput (img/s) | Throughput per GPU | Scaling |\n|---|---|---|---|---|\n"
-        "| ResNet-50 | 1 | 1,402 | 1402 | 1x |\n| ResNet-50 | 8 | 10,920 | 1465 | 7.79x |\n"
-        "| ResNet-50 | 16 | 21,100 | 1319 | 15.9x |\n| ViT-B | 8 | OOM | - | n/a |\n",
-        {"device_rates": ["1465"], "ratios": ["15.9"]},
-    ),
-    "the rate of the baseline": (OWN, {}),
-    "the rate of the baseline, one ratio wrong": (
-        OWN.replace("1.76", "1.86"),
-        {"efficiency": ["0.878"], "ratios": ["1.86"]},
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "diagnosed"), COLUMNS.values(), ids=COLUMNS)
-def test_columns_that_say_what_others_are_of(read_table, text, diagnosed, snapshot):
-    tables = read_table(text, name="table.md" if text.startswith("|") else "table.csv")
-    wrong: dict[str, list[str]] = {}
-    for diagnostic in diagnostics_of(audit(tables.results)):
-        if diagnostic.severity is Severity.ERROR:
-            wrong.setdefault(diagnostic.check, []).append(diagnostic.cells[0].text)
-    assert wrong == diagnosed
-    assert describe_columns(tables) == snapshot

@@ -141,23 +141,6 @@ def test_a_table_may_be_in_the_unicode_of_excel(read_table, encoding):
     assert [cell.value for cell in read_table(text.encode(encoding)).results.of("throughput")] == [100, 195]
 
 
-@pytest.fixture
-def workbook(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
-
-    def write(**sheets):
-        book = openpyxl.Workbook()
-        book.remove(book.active)
-        for name, rows in sheets.items():
-            sheet = book.create_sheet(name)
-            for row in rows:
-                sheet.append(row)
-        book.save(tmp_path / "table.xlsx")
-        return tmp_path / "table.xlsx"
-
-    return write
-
-
 def test_every_sheet_of_a_workbook_is_a_table(workbook):
     speeds = [[], *SPEEDS, [16, None, "n/a"]]
     tables = read_tables(workbook(speeds=speeds, notes=[["who", "when"], ["a", "b"]], empty=[]))

@@ -4,7 +4,6 @@ import os
 import time
 import zipfile
 
-import openpyxl
 import pytest
 
 from dlperf_study.audit.reading import excel
@@ -15,21 +14,6 @@ from dlperf_study.core.errors import TableError
 
 pytestmark = pytest.mark.timeout(30)
 ROWS = (("GPUs", "Images/sec"), (1, 352.7), (8, 2630.5))
-
-
-@pytest.fixture
-def workbook(tmp_path):
-    """Return what writes a table and one more cell, and returns the file."""
-
-    def write(cell="A1", value="GPUs"):
-        book = openpyxl.Workbook(write_only=False)
-        for row in ROWS:
-            book.active.append(row)
-        book.active[cell] = value
-        book.save(tmp_path / "table.xlsx")
-        return tmp_path / "table.xlsx"
-
-    return write
 
 
 @pytest.mark.parametrize("field", ["1{}2", "1{}", "{}1{}x", "±{}1{}±{}", "1{}k{}±{}2{}²"])
@@ -61,12 +45,13 @@ def test_links_and_footnotes_are_no_part_of_a_text(cell, text):
 
 
 def test_a_stray_cell_in_the_last_row_is_one_row_more(workbook):
-    assert [line for line, _ in excel.sheets(workbook("A1048576", "x"))["Sheet"]] == [1, 2, 3, 1_048_576]
-    assert [result.text for result in read_tables(workbook("A1048576", "x")).results.cells] == ["352.7", "2630.5"]
+    path = workbook([("A1048576", "x")], Sheet=ROWS)
+    assert [line for line, _ in excel.sheets(path)["Sheet"]] == [1, 2, 3, 1_048_576]
+    assert [result.text for result in read_tables(path).results.cells] == ["352.7", "2630.5"]
 
 
 def test_a_stray_cell_in_the_last_column_makes_rows_as_wide_and_no_more(workbook):
-    rows = excel.sheets(workbook("XFD1048576", "x"))["Sheet"]
+    rows = excel.sheets(workbook([("XFD1048576", "x")], Sheet=ROWS))["Sheet"]
     assert {len(fields) for _, fields in rows} == {16_384}
     assert [fields[:2] for _, fields in rows] == [("GPUs", "Images/sec"), ("1", "352.7"), ("8", "2630.5"), ("", "")]
 
@@ -74,12 +59,12 @@ def test_a_stray_cell_in_the_last_column_makes_rows_as_wide_and_no_more(workbook
 def test_a_sheet_of_too_many_cells_is_refused_with_the_cell_at_its_end(workbook, monkeypatch, refused):
     monkeypatch.setattr(excel, "MOST_CELLS", 60_000)
     with refused(TableError):
-        read_tables(workbook("XFD1048576", "x"))
+        read_tables(workbook([("XFD1048576", "x")], Sheet=ROWS))
 
 
 def test_a_workbook_that_is_unpacked_to_too_much_is_refused(workbook, monkeypatch, refused):
     monkeypatch.setattr(excel, "MOST_BYTES", 10_000_000)
-    path = workbook()
+    path = workbook(Sheet=ROWS)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/media/zeros", bytes(20_000_000))
     with refused(TableError):

@@ -83,15 +83,6 @@ def test_a_ratio_is_the_quotient_of_its_rates_also_where_rounds_are_missing(path
     assert "ratios" not in {diagnostic.check for diagnostic in diagnostics(dataset)}
 
 
-def in_rounds(paths, seconds_of_two, noise):
-    """Return a study on a machine that slows by half: between the rounds nothing could be told."""
-    for repetition, slowness in enumerate((1.0, 1.2, 1.5), 1):
-        for measured, seconds in ((ONE, 0.1), (TWO, seconds_of_two)):
-            write_run(paths, measured, repetition, Recipe(seconds * slowness, exposed_seconds=0.0, noise=noise))
-    write_plan(paths, [Planned(ONE), Planned(TWO)])
-    return collect(paths)
-
-
 @pytest.mark.parametrize(
     ("seconds_of_two", "noise", "check", "message"),
     [(0.21, 0.001, "falling", "falls: "), (0.0995, 0.0002, "above_linear", "above linear: ")],
@@ -100,7 +91,13 @@ def in_rounds(paths, seconds_of_two, noise):
 def test_a_step_of_a_curve_is_judged_within_rounds_as_on_the_page_on_scaling(
     paths, snapshot, seconds_of_two, noise, check, message
 ):
-    dataset = in_rounds(paths, seconds_of_two, noise)
+    """Between the rounds nothing could be told: the machine slows by half."""
+    for repetition, slowness in enumerate((1.0, 1.2, 1.5), 1):
+        for configuration_, seconds in ((ONE, 0.1), (TWO, seconds_of_two)):
+            recipe = Recipe(seconds * slowness, exposed_seconds=0.0, noise=noise)
+            write_run(paths, configuration_, repetition, recipe)
+    write_plan(paths, [Planned(ONE), Planned(TWO)])
+    dataset = collect(paths)
     assert dataset.diagnostics["message"].str.startswith(message).sum() == 1
     [diagnostic] = [diagnostic for diagnostic in diagnostics(dataset) if diagnostic.check == check]
     assert diagnostic.severity is Severity.WARNING

@@ -5,7 +5,6 @@ import pytest
 from dlperf_study.audit.audit import audit
 
 _RUNS = "cell,metric,value,world_size,estimator,runs_of"
-_V100 = "resnet50,224,fp16,Tesla V100-SXM2-16GB"
 #: A table, by what is wrong with it; and the check that must find it.
 PLANTED = {
     "rates are multiplied by the devices": ("scopes", "world_size,throughput|1,100.0|2,390.0|4,1480.0"),
@@ -52,10 +51,6 @@ RIGHT = {
         "|1,1,1,32,32,100.0,1.00,100%|2,1,2,32,64,195.2,1.95,97.6%|4,1,4,32,128,370.0,3.70,92.5%"
         "|8,2,4,32,256,702.3,7.02,87.8%"
     ),
-    "steps and half precision": (
-        "world_size,model,image_size,precision,device_name,batch_per_device,global_batch,step_seconds,throughput"
-        f"|1,{_V100},256,256,0.1969,1300|8,{_V100},256,2048,0.2038,10050"
-    ),
     "runs": (
         f"{_RUNS},baseline|a,throughput,100.0,1,median,,|b,throughput,99.0,1,run,a,|c,throughput,100.0,1,run,a,"
         "|d,throughput,101.5,1,run,a,|e,throughput,370.0,4,median,,|f,throughput,368.2,4,run,e,"
@@ -72,11 +67,6 @@ RIGHT = {
     "strong scaling": (
         "world_size,global_batch,batch_per_device,step_seconds,throughput,speedup"
         "|1,256,256,2.5600,100.0,1.00|2,256,128,1.3474,190.0,1.90|4,256,64,0.7314,350.0,3.50"
-    ),
-    "servers": "servers,world_size,batch_per_device,throughput|10,20,128,263.29|10,40,128,518.80|20,80,128,836.26",
-    "a share and an interval": (
-        "world_size,throughput,throughput_low,throughput_high,speedup,communication_share"
-        "|1,100.0,98.0,101.0,1.00,|2,182.0,181.0,184.0,1.82,9%|4,340.0,338.0,341.0,3.40,15%"
     ),
     "ratios with their sign": "world_size,throughput,speedup|1,100.0,1.00x|2,195.2,1.95 ×|4,370.0,3.70x",
     "a condition of its own": "cooling,world_size,throughput|air,1,100.0|water,1,120.0|air,2,190.0|water,2,230.0",

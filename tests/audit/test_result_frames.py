@@ -28,13 +28,13 @@ def test_a_cell_reads_as_it_was_printed_and_has_the_devices_of_its_nodes():
 
 
 def test_without_a_word_for_it_a_series_is_what_only_devices_tell_apart():
-    plain = [row | {"series": None, "batch_per_device": batch} for batch in (32, 64) for row in _curve(batch)]
-    lengths = [len(curve) for curve in results(plain).curves()]
+    rows = []
+    for batch in (32, 64):
+        for devices in (1, 2, 4):
+            row = rate("100", devices, cell=f"{batch}/{devices}", nodes=devices, batch_per_device=batch)
+            rows.append(row | {"series": None})
+    lengths = [len(curve) for curve in results(rows).curves()]
     assert lengths == [3, 3]
-
-
-def _curve(batch):
-    return [rate("100", devices, cell=f"{batch}/{devices}", nodes=devices) for devices in (1, 2, 4)]
 
 
 def test_runs_are_no_summaries():

@@ -41,19 +41,15 @@ CASES: Cases = {
         "right": (".", [rate("760.0", 16, nodes=2, devices_per_node=8)]),
         "wrong": ("E", [rate("760.0", 16, **_WRONG_NODES), number("speedup", "7.60", 16, **_WRONG_NODES)]),
         "no devices of a node": ("", [rate("760.0", 16, nodes=2)]),
-        "computed": ("", [rate("760.0", 16, nodes=2, devices_per_node=8) | {"world_size": None}]),
         "of nodes that were inferred": ("", [rate("760.0", 16, nodes=2, devices_per_node=8, inferred="nodes")]),
     },
     "global_batch": {
         "right": (".", [rate("370.0", 4, batch_per_device=32, global_batch=128)]),
         "wrong": ("E", [rate("600", 8, batch_per_device=32, global_batch=999)]),
-        "no batch of a device": ("", [rate("370.0", 4, global_batch=128)]),
-        "computed": ("", [rate("370.0", 4, batch_per_device=32)]),
         "others inferred": (".", [rate("370.0", 4, batch_per_device=32, global_batch=128, inferred="classes")]),
     },
     "task_sizes": {
         "right": (".", _task("3200")),
-        "two of three": ("", _task("3220")[:2]),
         "two of three in another table": (
             "E",
             [*(row | {"table": "a", "cell": row["metric"]} for row in _task("1")[:2]), *_task("3220")],

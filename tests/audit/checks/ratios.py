@@ -56,13 +56,11 @@ CASES: Cases = {
         **{f"right: {text}": ("..", _speedup(text)) for text in ("3.85", "3.9", "4", "3.8", "3.851", "3.852")},
         **{f"wrong: {text}": (".E", _speedup(text)) for text in ("3.86", "3.84", "3.7", "3.95")},
         "an efficiency": ("..", [*_SINGLE, ratio("efficiency", "78.64%", 20)]),
-        "a wrong efficiency": (".E", [*_SINGLE, ratio("efficiency", "78.54%", 20)]),
         "rounded rates of an efficiency": (".", [rate("145"), rate("276", 4), ratio("efficiency", "0.478", 4)]),
         "rates that were cut off": (
             ".W",
             [rate("26.7"), ratio("speedup", "1", 1), rate("41", 2), ratio("speedup", "1.57", 2)],
         ),
-        "fewer digits, truncated": (".N", [*_TENS, ratio("speedup", "10.2", 32)]),
         "fewer digits, rounded": (".N", [*_TENS, ratio("speedup", "10.3", 32)]),
         "no baseline of other devices fits": (".E", [*_speedup("3.79"), _other("358.64", 4), _other("1336.81", 8)]),
         "no baseline of another source fits": (
@@ -122,10 +120,6 @@ CASES: Cases = {
         },
         "no baseline is declared": ("N", [number("speedup", "3.85", 4), rate("352.72", 4)]),
         "a declared baseline is not there": ("E", [rate("1358.64", 4), ratio("speedup", "3.85", 4)]),
-        "the row of one is the baseline": (
-            ".E",
-            [rate("352.72"), number("speedup", "1.00"), rate("1358.64", 4), number("speedup", "3.95", 4)],
-        ),
         "of rows of one that with fewest devices": ("..E", _no_baseline("speedup", "1.00", "1.00", "5.80")),
         "fewer devices have another ratio": ("NNN", _no_baseline("speedup", "0.50", "1.00", "1.00")),
         "relative throughputs of one": ("NN", _no_baseline("relative_throughput", "1.00", "1.00")),
@@ -134,13 +128,10 @@ CASES: Cases = {
         "an efficiency above two": ("EE", _no_baseline("efficiency", "", "0.40", "2.5")),
         "two equal single devices": ("..E", _two_singles("100.0")),
         "two single devices that differ": ("NNN", _two_singles("101.0")),
-        **{
-            f"common rounds, interval from {low} to {high}": (outcome, _of_rounds("1 2 3", "2 3 4", low=low, high=high))
-            for low, high, outcome in (
-                *((2.5, 3.9, "."), (2.0, 3.0, "."), (3.0, 3.9, ".")),
-                *((2.0, 2.9, "E"), (3.1, 3.9, "E")),
-            )
-        },
+        "common rounds, at the lower bound": (".", _of_rounds("1 2 3", "2 3 4", low=3.0, high=3.9)),
+        "common rounds, at the upper bound": (".", _of_rounds("1 2 3", "2 3 4", low=2.0, high=3.0)),
+        "common rounds, below the interval": ("E", _of_rounds("1 2 3", "2 3 4", low=3.1, high=3.9)),
+        "common rounds, above the interval": ("E", _of_rounds("1 2 3", "2 3 4", low=2.0, high=2.9)),
         "common rounds without an interval": ("E", _of_rounds("1 2 3", "2 3 4")),
         "the same rounds": ("E", _of_rounds("1 2 3", "1 2 3", low=2.5, high=3.9)),
     },
@@ -160,7 +151,6 @@ CASES: Cases = {
         **{f"wrong: {text}": ("E", [*_SEVEN, ratio("efficiency", text, 8)]) for text in ("0.7", "90%", "0.85")},
         "of a speedup that was cut off": (".", [*_SEVEN, ratio("efficiency", "0.887", 8)]),
         "more than any speedup that was cut off": ("E", [*_SEVEN, ratio("efficiency", "0.889", 8)]),
-        "another baseline": ("", [rate("50", table="other"), *_SEVEN, _ELSEWHERE]),
         "another baseline next to a wrong one": (
             "E",
             [

@@ -29,7 +29,6 @@ def _next_to(speedup: str, share: str = "66.7%", devices: int = 8) -> list[Row]:
 
 CASES: Cases = {
     "stages": {
-        "five parts and a sum": ("......", _task()),
         "a part longer than its whole": ("..E..E", _task(apply_gradients_seconds="8.6")),
         "a sum above the whole": (".....E", _task(forward_backward_seconds="0.89")),
         "a sum below the whole": (".....N", _task(task_process_seconds="9.34")),
