@@ -48,6 +48,11 @@ FOUND = {
         f"world_size,throughput,speedup\n1,{THIRD!r},1.0\n3,{2 * THIRD!r},{2.0 + 1e-15!r}\n",
         [],
     ),
+    "the rate of the baseline in a column": (
+        "Group,Devices,Throughput (samples/s),Baseline throughput (samples/s),Speedup (×)\n"
+        "local,1,40.1,40.1,1\nasync,1,50.2,40.1,1.25\nasync,2,70.4,40.1,1.86\n",
+        [("ratios", "1.86")],
+    ),
     "rates of nothing": (
         "world_size,throughput,speedup\n1,0,1\n2,190.0,1.90\n",
         [("above_zero", "0"), ("ratios", "1"), ("ratios", "1.90")],
