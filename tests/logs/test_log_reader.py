@@ -21,7 +21,6 @@ from tests.logs.small_logs import described, elapse, errors, ips, messages, read
 
 SAMPLES = Path(__file__).parent / "samples"
 TEXTS = {path: path.read_bytes() for path in sorted(SAMPLES.glob("*.log")) if "two_formats" not in path.name}
-LINES = [line for text in TEXTS.values() for line in text.splitlines()]
 slow = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -193,11 +192,6 @@ def test_where_blocks_end_changes_nothing(tmp_path, size, monkeypatch):
     assert list(parts.values["loss"]) == list(unsplit.values["loss"])
 
 
-def test_most_lines_being_noise_changes_nothing(tmp_path):
-    text = "".join(f"{'noise ' * (step % 7)}\n" * 9 + elapse(step) for step in range(30))
-    assert list(read_text(tmp_path, text).records.line) == list(range(10, 301, 10))
-
-
 @st.composite
 def garbled(draw):
     """Return a format and lines of its sample, cut, mixed, doubled, and with other bytes and numbers in them."""
@@ -232,12 +226,13 @@ def test_the_values_are_those_of_a_plain_loop(tmp_path, case):
         return
     for index in range(len(rows)):
         values = {metric: column[index] for metric, column in rows.values.items() if not np.isnan(column[index])}
-        candidates = [row for row in expected if row.line == rows.line[index]]
-        assert any(is_same(values, row.values) for row in candidates), (values, candidates)
-
-
-def is_same(values, expected):
-    return values == {name: value for name, value in expected.items() if not np.isnan(value) and name != "time_seconds"}
+        candidates = []
+        for row in expected:
+            if row.line == rows.line[index]:
+                printed = {metric: value for metric, value in row.values.items() if not np.isnan(value)}
+                printed.pop("time_seconds", None)
+                candidates.append(printed)
+        assert values in candidates
 
 
 @slow
