@@ -8,6 +8,7 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
+import yaml
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT, StudyPaths
 from dlperf_study.dataset.dataset import Dataset
@@ -96,6 +97,19 @@ def declare(folder, **changes):
     folder.mkdir(parents=True, exist_ok=True)
     content = {name: value for name, value in {**REQUIRED_METADATA, **changes}.items() if value is not None}
     (folder / "configuration.json").write_text(json.dumps(content))
+
+
+def write_identity(file, runs):
+    """Write a confirmed identity of one configuration with these runs."""
+    configuration = {**REQUIRED_METADATA, "runs": runs}
+    identity = {
+        "confirmed": True,
+        "study": "logs",
+        "scaling": "weak",
+        "baseline": {},
+        "configurations": [configuration],
+    }
+    file.write_text(yaml.safe_dump(identity, sort_keys=False))
 
 
 def refusals(dataset):

@@ -12,7 +12,7 @@ from dlperf_study.readers.blocks import LogSource
 from dlperf_study.readers.identification import identify_logs
 from dlperf_study.readers.log_reader import read_log
 from dlperf_study.readers.own_format import read_own_format
-from tests.ingest.conftest import DOCS_FORMAT, REQUIRED_METADATA, declare, write_docs_format, write_docs_log
+from tests.ingest.conftest import DOCS_FORMAT, declare, write_docs_format, write_docs_log, write_identity
 
 
 def read_as(log, declaration):
@@ -47,11 +47,7 @@ def test_a_single_log_is_read_by_the_format_next_to_it(folder):
     log = folder / "1n1g_r50_b32_fp32_1.log"
     write_docs_log(log)
     write_docs_format(folder)
-    (folder / "1n1g_r50_b32_fp32_1.identity.yaml").write_text(
-        "confirmed: true\nstudy: logs\nscaling: weak\nbaseline: {devices_per_node: 1}\n"
-        f"configurations:\n- {{{', '.join(f'{name}: {value}' for name, value in REQUIRED_METADATA.items())}, "
-        f"runs: [{{repetition: 1, logs: [{log.name}]}}]}}\n"
-    )
+    write_identity(folder / "1n1g_r50_b32_fp32_1.identity.yaml", [{"repetition": 1, "logs": [log.name]}])
     [file] = identify_logs(log).files
     assert file.source.own_format
     assert read_log(file.source).format.name == "our_trainer"

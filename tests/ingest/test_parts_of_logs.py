@@ -3,35 +3,26 @@
 import pytest
 
 from dlperf_study.core.errors import MetadataError
-from tests.ingest.conftest import REQUIRED_METADATA, elapse_lines, refusals
+from tests.ingest.conftest import RATE, elapse_lines, refusals, slow_down, write_identity
 
 LOG = "all.log"
 
 
 def write(folder, parts, text):
     """Write a log, and an identity file with a repetition for each of these parts."""
-    runs = "".join(
-        f"  - {{repetition: {number}, logs: [{LOG}]{f', part: {part}' if part else ''}}}\n"
-        for number, part in enumerate(parts, 1)
-    )
-    parameters = "\n  ".join(f"{name}: {value}" for name, value in REQUIRED_METADATA.items())
-    head = "confirmed: true\nstudy: logs\nscaling: weak\nbaseline: {}\nconfigurations:\n"
-    (folder / "identity.yaml").write_text(f"{head}- {parameters}\n  runs:\n{runs}")
+    runs = [{"repetition": number, "logs": [LOG]} for number in range(1, len(parts) + 1)]
+    for run, part in zip(runs, parts, strict=True):
+        if part:
+            run["part"] = part
+    write_identity(folder / "identity.yaml", runs)
     (folder / LOG).write_text(text)
 
 
 def run_of(rate, seed):
     """Return the lines of a run, whose head states a batch."""
-    lines = elapse_lines(1, 128, seed, head=("batch_size: 128",))
-    return "\n".join(lines) + "\n" if rate == 350 else slower(lines, 350 / rate)
-
-
-def slower(lines, factor):
-    text = ""
-    for line in lines:
-        before, separator, seconds = line.partition("elapse ")
-        text += f"{before}elapse {float(seconds.split()[0]) * factor:.4f} sec\n" if separator else f"{line}\n"
-    return text
+    head, *lines = elapse_lines(1, 128, seed, head=("batch_size: 128",))
+    slowed = [slow_down(line, RATE / rate) for line in lines]
+    return "\n".join([head, *slowed, ""])
 
 
 def test_each_part_is_a_run_of_its_own(folder, ingested):

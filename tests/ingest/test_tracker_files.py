@@ -11,7 +11,7 @@ import pytest
 from dlperf_study.core.errors import LogError, MetadataError
 from dlperf_study.readers.identification import identify_logs
 from dlperf_study.readers.tracker_files import names_by_people
-from tests.ingest.conftest import REQUIRED_METADATA, SAMPLES, declare, refusals
+from tests.ingest.conftest import SAMPLES, declare, refusals, write_identity
 
 #: MLflow's names of an experiment and of runs; the last ends in what could be the number of a repetition.
 EXPERIMENT, FIRST, SECOND = "387317719080420083", "6e9fbf7d8d964eae8de3201ab497532f", "6e9fbf7d8d964eae8de3201ab4975327"
@@ -76,19 +76,12 @@ def database(folder):
     return path
 
 
-def write_identity_of_database(folder):
-    """Say which run is which repetition: the names that MLflow makes up do not."""
-    configuration = ", ".join(f"{name}: {value}" for name, value in REQUIRED_METADATA.items())
-    runs = "".join(
-        f"  - {{repetition: {number}, logs: [mlflow.db/{name}]}}\n" for number, name in enumerate((FIRST, SECOND), 1)
-    )
-    head = "confirmed: true\nstudy: logs\nscaling: weak\nbaseline: {}\nconfigurations:\n"
-    entries = configuration.replace(", ", "\n  ")
-    (folder / "identity.yaml").write_text(f"{head}- {entries}\n  runs:\n{runs}")
+RUNS_OF_DATABASE = [{"repetition": number, "logs": [f"mlflow.db/{name}"]} for number, name in ((1, FIRST), (2, SECOND))]
 
 
 def test_the_runs_in_the_database_of_mlflow_are_logs(folder, database, ingested):
-    write_identity_of_database(folder)
+    # The names that MLflow makes up do not say which run is which repetition.
+    write_identity(folder / "identity.yaml", RUNS_OF_DATABASE)
     dataset = ingested()
     assert dataset.runs["outcome"].tolist() == ["completed"] * 2
     assert dataset.runs["throughput"].tolist() == pytest.approx([350, 351], rel=0.002)
@@ -109,7 +102,7 @@ def test_one_run_in_a_database_in_an_archive_needs_no_name(folder, database, ing
 def test_a_run_in_a_database_that_did_not_finish_is_refused(folder, database, ingested):
     with closing(sqlite3.connect(database)) as changed, changed:
         changed.execute("UPDATE runs SET status = 'RUNNING' WHERE run_uuid = ?", (SECOND,))
-    write_identity_of_database(folder)
+    write_identity(folder / "identity.yaml", RUNS_OF_DATABASE)
     [reason] = refusals(ingested()).values()
     assert reason.endswith("the run is not FINISHED and active in MLflow, but RUNNING and active")
 
