@@ -1,5 +1,3 @@
-import statistics
-
 import pytest
 
 from dlperf_study.audit.published import load, load_source, read_source, source_names
@@ -16,6 +14,7 @@ from dlperf_study.audit.published.source import (
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.metrics.columns import TableName, columns_of
 from dlperf_study.study.configuration import FIELD_NAMES
+from tests.audit.test_published import SEEDS
 
 
 @pytest.fixture(scope="module")
@@ -65,30 +64,6 @@ def test_a_dash_is_kept_as_printed_and_has_no_value(cells):
     assert len(dashes) > 10
 
 
-def test_an_accelerate_rate_is_an_efficiency_against_one_thread_of_the_same_program(cells):
-    efficiency = cell(cells, "paddle_vgg16_cluster/accelerate_rate/PaddlePaddle Fluid/20#2")
-    baseline = cell(cells, efficiency.baseline)
-    assert (efficiency.metric, efficiency.printed, efficiency.value) == ("efficiency", "78.64", pytest.approx(0.7864))
-    assert (baseline.printed, baseline.batch_per_device, baseline.world_size) == ("16.74", 128, 1)
-    rate = cell(cells, "paddle_vgg16_cluster/accelerate_rate/PaddlePaddle Fluid/20#1").value
-    assert rate / (20 * baseline.value) == pytest.approx(efficiency.value, abs=0.0001)
-
-
-def test_the_run_lists_of_arcface_and_resnet50_belong_to_the_medians_of_their_tables(cells):
-    medians = cells[cells["source"].isin(["dlperf_paddle_plsc", "dlperf_paddle_resnet50"]) & (cells["runs"] > 0)]
-    assert len(medians) == 5 + 6
-    for median in medians.itertuples():
-        runs = cells.loc[cells["runs_of"] == median.cell, "value"]
-        assert len(runs) == median.runs
-        assert statistics.median(runs) == pytest.approx(median.value, abs=0.01)
-
-
-def test_numbers_of_nodes_devices_and_samples_multiply(cells):
-    stated = cells.dropna(subset=["nodes", "devices_per_node"])
-    assert (stated["nodes"] * stated["devices_per_node"] == stated["world_size"]).all()
-    assert cell(cells, "dlperf_paddle_plsc/fp32_b128/4 | 32/samples/s").global_batch == 4096
-
-
 def test_a_line_differs_in_devices_only(cells):
     along = {"nodes", "devices_per_node", "world_size", "global_batch", "our_nodes", "our_devices_per_node"}
     apart = [name for name in FACTS if name not in along | {"scope", "role", "estimator", "inferred"}]
@@ -108,14 +83,7 @@ def test_an_undeclared_fact_is_missing_and_no_default(cells):
 def test_our_words_are_used_for_our_networks(cells):
     from dlperf_study.programs import models
 
-    seeds = (
-        "paddle_vgg16_cluster",
-        "dlperf_paddle_plsc",
-        "dlperf_paddle_resnet50",
-        "elasticdl_allreduce_wiki",
-        "tensorpack_multigpu",
-    )
-    assert set(cells.loc[cells["source"].isin(seeds), "model"]) <= set(models.names())
+    assert set(cells.loc[cells["source"].isin(SEEDS), "model"]) <= set(models.names())
 
 
 def test_what_is_inferred_names_columns(cells):

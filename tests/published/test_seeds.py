@@ -2,11 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from dlperf_study.audit.published import load_source, printed_table, read_source
@@ -19,17 +17,13 @@ def text(name: str) -> str:
     return (SEEDS / name).read_text(encoding="utf-8")
 
 
-def grid(table: pd.DataFrame, corner: str) -> Grid:
-    """Return a printed table with its head, row labels split where several stand in one."""
-    head = [*corner.split(" | "), *table.columns]
-    return [
-        head,
-        *([*label.split(" | "), *cells] for label, cells in zip(table.index, table.to_numpy().tolist(), strict=True)),
-    ]
-
-
 def printed(source: str, table: str) -> Grid:
-    return grid(printed_table(load_source(source), table), read_source(source).tables[table].rows)
+    """Return a printed table with its head, row labels split where several stand in one."""
+    frame = printed_table(load_source(source), table)
+    rows = [[*read_source(source).tables[table].rows.split(" | "), *frame.columns]]
+    for label, cells in zip(frame.index, frame.to_numpy().tolist(), strict=True):
+        rows.append([*label.split(" | "), *cells])
+    return rows
 
 
 def rendered(source: str, table: str) -> list[tuple[str, str, str]]:
@@ -120,17 +114,12 @@ def test_results_of_dlperfs_extractor_number_by_number(source, file, tables):
     assert printed_table(load_source(source), "result").to_dict("index") == cases
 
 
-def lines_of_tables(source: str, *tables: str) -> Iterator[str]:
-    """Yield the head and the rows of tables, their cells divided by spaces."""
-    for table in tables:
-        yield from (" ".join(row) for row in printed(source, table))
-
-
 def test_elasticdls_tables():
     minikube = ("minikube_resnet50", "minikube_mobilenet_v2")
     asi = ("cpu_mobilenet_v2", "cpu_resnet50", "gpu_mobilenet_v2", "gpu_resnet50")
+    rows = [row for table in (*minikube, *asi) for row in printed("elasticdl_allreduce_wiki", table)]
     expected = [line for line in text("003.txt").splitlines() if re.match(r"Workers |\d( \(local\))? [\d-]", line)]
-    assert list(lines_of_tables("elasticdl_allreduce_wiki", *minikube, *asi)) == expected
+    assert [" ".join(row) for row in rows] == expected
 
 
 def test_elasticdls_profiles_and_its_arithmetic():
