@@ -7,23 +7,19 @@ import pytest
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.programs import data_sources, frameworks
 from dlperf_study.programs.data_sources._producers import ENDPOINTS_VARIABLE, add_producers, endpoint_of
-from dlperf_study.study.job import Job, TaskRole
+from dlperf_study.study.job import TaskRole
 from tests.frameworks.launching import configuration
 
 CLUSTER = Cluster("four", 4, 4, "cpu", "a CPU", "ssh")
 
 
-def extended(framework: str, remote: bool = False) -> tuple[Job, Job]:
-    """Return the job of two ranks on each of two nodes, without producers and with them."""
-    trained = replace(configuration(devices_per_node=2), framework=framework, nodes=2, remote_producers=remote)
-    job = frameworks.load(framework).job(trained, CLUSTER)
-    return job, add_producers(job, trained)
-
-
 @pytest.mark.parametrize("framework", ["paddle_collective", "torch_ddp", "horovod_torch"])
 @pytest.mark.parametrize(("remote", "nodes"), [(False, [0, 0, 1, 1]), (True, [1, 1, 0, 0])])
 def test_every_rank_has_a_producer_on_its_node_or_on_the_next(framework, remote, nodes):
-    job, with_them = extended(framework, remote)
+    """There are two ranks on each of two nodes."""
+    trained = replace(configuration(devices_per_node=2), framework=framework, nodes=2, remote_producers=remote)
+    job = frameworks.load(framework).job(trained, CLUSTER)
+    with_them = add_producers(job, trained)
     assert len(with_them.tasks) == len(job.tasks) + 4
     producers = with_them.tasks[-4:]
     assert [task.name for task in producers] == ["producer-0", "producer-1", "producer-2", "producer-3"]

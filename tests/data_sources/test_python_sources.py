@@ -6,7 +6,6 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 
 from dlperf_study.core.errors import RunError
@@ -83,14 +82,6 @@ def test_a_queue_holds_no_more_than_its_depth_and_its_thread_ends_when_it_is_clo
     assert len(made) == 4
     batches.close()
     assert set(threading.enumerate()) <= before
-
-
-def test_no_worker_outlives_its_source():
-    before = set(psutil.Process().children())
-    with opened("python_dataset", data_workers=2) as batches:
-        batches.next()
-        assert len(set(psutil.Process().children()) - before) == 2
-    assert set(psutil.Process().children()) <= before
 
 
 class BrokenSamples:

@@ -51,11 +51,8 @@ def test_labels_are_the_same_and_pixels_differ_by_the_rounding_of_the_decoder(re
         assert of_format[rank]["labels"]
         assert of_format[rank]["largest"] < 1.01
         assert 0 < of_format[rank]["mean"] < 0.3
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_samples_of_python_are_the_same_tensors(results, folder, name):
-    assert results[str(folder / name)]["in_python"] == {"labels": True, "mean": 0.0, "largest": 0.0}
+    # Samples of Python need no decoder.
+    assert of_format["in_python"] == {"labels": True, "mean": 0.0, "largest": 0.0}
 
 
 def test_values_of_tensorflow_are_new_in_every_step_and_follow_from_seed_and_rank(results):

@@ -106,42 +106,22 @@ def test_a_shard_without_a_class_of_the_batch_still_samples(library):
     assert len(set(rows.tolist())) == 4
 
 
-@pytest.fixture(scope="module", params=LIBRARIES)
-def library(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def ranks(library, tmp_path_factory):
-    """What two ranks with half the classes each computed."""
-    folder = tmp_path_factory.mktemp(f"sharded_ranks_{library}")
-    with launched(library, folder) as launcher:
-        assert launcher.wait(TIMEOUT_SECONDS) == 0, _tail(folder)
-    return [numpy.load(folder / f"rank-{rank}.npz") for rank in range(RANKS)]
-
-
-@pytest.fixture(scope="module")
-def whole(library):
-    """What one process with all classes computes from the batches of both ranks."""
+@every_library
+def test_two_ranks_with_half_the_classes_each_compute_what_one_process_computes(tmp_path, library):
+    with launched(library, tmp_path) as launcher:
+        exit_code = launcher.wait(TIMEOUT_SECONDS)
+        outputs = [*tmp_path.rglob("workerlog.*"), *tmp_path.rglob("*.log")]
+        assert exit_code == 0, [path.read_text()[-2000:] for path in outputs]
+    ranks = [numpy.load(tmp_path / f"rank-{rank}.npz") for rank in range(RANKS)]
     layer = reproducible(arcface(library=library), Shard.of(CLASSES, 0, 1), library)
     loss = layer(*batch(RANKS * SAMPLES_PER_RANK, CLASSES, library=library))
     loss.backward()
-    return {"loss": loss.item(), **gradients(layer)}
-
-
-def test_the_sharded_loss_is_the_loss_of_the_whole_batch(ranks, whole):
-    for rank in ranks:
-        assert float(rank["loss"]) == pytest.approx(whole["loss"], rel=1e-5)
-
-
-def test_the_averaged_backbone_gradient_is_that_of_the_whole_batch(ranks, whole):
+    whole = gradients(layer)
     names = [name for name in whole if name.startswith("backbone.")]
     assert len(names) == 161
     for rank in ranks:
+        assert float(rank["loss"]) == pytest.approx(loss.item(), rel=1e-5)
         assert max(_relative_error(rank[name], whole[name]) for name in names) < 1e-3
-
-
-def test_each_shard_has_its_rows_of_the_classifier_gradient(ranks, whole):
     shards = numpy.concatenate([rank["head.centers"] for rank in ranks])
     assert shards.shape == whole["head.centers"].shape
     assert _relative_error(shards, whole["head.centers"]) < 1e-4
@@ -161,19 +141,10 @@ def launched(library, folder):
         try:
             yield launcher
         finally:
-            _kill_all_of(folder)
-
-
-def _kill_all_of(folder):
-    """Kill what bears this test's folder in its command line: ranks lead sessions of their own."""
-    for process in psutil.process_iter(["cmdline"]):
-        if str(folder) in (process.info["cmdline"] or []):
-            process.kill()
-
-
-def _tail(folder):
-    logs = [path for path in folder.rglob("*") if path.name.startswith("workerlog.") or path.suffix == ".log"]
-    return "\n".join(path.read_text()[-2000:] for path in [folder / "launcher.log", *logs])
+            # Ranks lead sessions of their own; all have this test's folder in their command line.
+            for process in psutil.process_iter(["cmdline"]):
+                if str(folder) in (process.info["cmdline"] or []):
+                    process.kill()
 
 
 def _relative_error(actual, expected):

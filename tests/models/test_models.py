@@ -51,22 +51,19 @@ def test_flops_are_six_for_a_multiply_accumulate_and_unknown_without_a_count():
     assert saved == 6 * 512 * 900
 
 
-REFUSED = (
-    ("resnet50", {"classifier": "sharded"}),
-    ("arcface_resnet50", {"classifier": "local"}),
-    ("arcface_resnet50", {"sample_ratio": 0.5}),
-    ("arcface_resnet50", {"sample_ratio": 0.0, "classifier": "sharded"}),
-    ("vgg16_cifar", {"image_size": 31}),
-)
 TOKENS = {"image_size": 224, "sequence_length": 128}
-#: The same of models of sequences, which PyTorch builds.
-REFUSED_SEQUENCES = (
-    ("gpt_tiny", {"image_size": 224}),
-    ("gpt_tiny", TOKENS | {"sequence_length": 1025}),
-    ("gpt_tiny", TOKENS | {"classes": 10, "image_set": "photographs"}),
-    ("bert_tiny", TOKENS),
-    ("bert_tiny", TOKENS | {"masked_positions": 129}),
-    ("llama_tiny", TOKENS | {"image_size": 32, "memory_format": "nhwc"}),
+REFUSED = (
+    ("paddle", "resnet50", {"classifier": "sharded"}),
+    ("paddle", "arcface_resnet50", {"classifier": "local"}),
+    ("paddle", "arcface_resnet50", {"sample_ratio": 0.5}),
+    ("paddle", "arcface_resnet50", {"sample_ratio": 0.0, "classifier": "sharded"}),
+    ("paddle", "vgg16_cifar", {"image_size": 31}),
+    ("torch", "gpt_tiny", {"image_size": 224}),
+    ("torch", "gpt_tiny", TOKENS | {"sequence_length": 1025}),
+    ("torch", "gpt_tiny", TOKENS | {"classes": 10, "image_set": "photographs"}),
+    ("torch", "bert_tiny", TOKENS),
+    ("torch", "bert_tiny", TOKENS | {"masked_positions": 129}),
+    ("torch", "llama_tiny", TOKENS | {"image_size": 32, "memory_format": "nhwc"}),
 )
 
 
@@ -74,12 +71,8 @@ def test_what_a_model_cannot_do_is_refused_before_anything_is_built(snapshot):
     with pytest.raises(UnsupportedError) as caught:
         models.load("resnet50").builder("mxnet")
     reasons = [str(caught.value)]
-    for model, changes in REFUSED:
+    for library, model, changes in REFUSED:
         with pytest.raises(UnsupportedError) as caught:
-            models.load(model).builder("paddle")(replace(CONFIGURATION, **changes), 0, 1)
-        reasons.append(str(caught.value))
-    for model, changes in REFUSED_SEQUENCES:
-        with pytest.raises(UnsupportedError) as caught:
-            models.load(model).builder("torch")(replace(CONFIGURATION, **changes), 0, 1)
+            models.load(model).builder(library)(replace(CONFIGURATION, **changes), 0, 1)
         reasons.append(str(caught.value))
     assert reasons == snapshot

@@ -34,31 +34,14 @@ def compared(tmp_path_factory):
     """What both libraries computed with each network: the same parameters, the same batch, one step."""
     folder = tmp_path_factory.mktemp("networks")
     by_paddle = {name: step_in_paddle(folder, name) for name in COMPARED}
-    counts = in_tensorflow(str(folder))
-    pairs = {name: (by_paddle[name], numpy.load(folder / f"{name}-tensorflow.npz")) for name in COMPARED}
-    return counts, pairs
-
-
-def in_tensorflow(folder):
-    """Run the program in a process of its own; return the numbers of parameters that it prints."""
     environment = {**os.environ, **WITHOUT_KERAS_3, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    command = [sys.executable, PROGRAM, folder, *NAMES]
+    command = [sys.executable, PROGRAM, str(folder), *NAMES]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
     assert finished.returncode == 0, finished.stderr[-3000:]
-    return json.loads(finished.stdout.splitlines()[-1])
-
-
-@pytest.fixture
-def pairs(compared):
-    return compared[1]
-
-
-@pytest.mark.needs("tensorflow")
-def test_the_built_networks_have_the_published_numbers_of_parameters(compared):
-    counts, _ = compared
-    for name in NAMES:
+    for name, counts in json.loads(finished.stdout.splitlines()[-1]).items():
         published = {str(classes): parameters for classes, parameters in models.load(name).parameters.items()}
-        assert counts[name] == published, name
+        assert counts == published, name
+    return {name: (by_paddle[name], numpy.load(folder / f"{name}-tensorflow.npz")) for name in COMPARED}
 
 
 def step_in_paddle(folder, name):
@@ -84,9 +67,9 @@ def as_in_tensorflow(arrays):
 
 @pytest.mark.needs("tensorflow")
 @pytest.mark.parametrize("name", COMPARED)
-def test_a_step_is_the_same(pairs, name):
+def test_a_network_is_paddles(compared, name):
     """TensorFlow computes in single precision, whose rounding moves gradients behind batch norms by percents."""
-    (loss, _, expected_gradients, means), tensorflow = pairs[name]
+    (loss, parameters, expected_gradients, means), tensorflow = compared[name]
     assert float(tensorflow["loss"]) == pytest.approx(loss, rel=1e-4)
     largest = max(numpy.linalg.norm(gradient) for gradient in expected_gradients)
     for number, expected in enumerate(expected_gradients):
@@ -95,12 +78,7 @@ def test_a_step_is_the_same(pairs, name):
         assert numpy.linalg.norm(actual - expected) <= allowed, (number, expected.shape)
     for number, mean in enumerate(means):
         assert tensorflow[f"mean_{number}"] == pytest.approx(mean, rel=1e-3, abs=1e-5)
-
-
-@pytest.mark.needs("tensorflow")
-@pytest.mark.parametrize("name", COMPARED)
-def test_parameters_start_from_the_same_distribution(pairs, name):
-    (_, parameters, _, _), tensorflow = pairs[name]
+    # Parameters start from the same distribution.
     for array, (deviation, mean) in zip(parameters, tensorflow["starts"], strict=True):
         tolerance = SIGMAS / math.sqrt(array.size)
         assert deviation == pytest.approx(array.std(), rel=tolerance), array.shape
