@@ -96,9 +96,5 @@ CASES: Cases = {
         "a mean and a median": ("", _twice("352.72", "353.1", estimator="mean")),
         "twice with other digits": ("N", [rate("352.72", 8), rate("352.7", 8, cell="again")]),
         "two numbers in one table": ("W", [rate("352.72", 8), rate("400.00", 8, cell="again")]),
-        "three tables": (
-            "W",
-            [rate(text, 8, table=table) for table, text in (("a", "352.72"), ("b", "400.00"), ("c", "352.80"))],
-        ),
     },
 }
