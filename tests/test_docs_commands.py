@@ -58,10 +58,6 @@ _ABOUT_A_STUDY = r"python -m dlperf_study (?!audit|ingest|compare|predict)"
 OF_THE_PACKAGE = [command for command in COMMANDS if re.match(_ABOUT_A_STUDY, command)]
 
 
-def run_elsewhere(command: str) -> tuple[str, str] | None:
-    return next((place for pattern, place in RUN_ELSEWHERE.items() if re.fullmatch(pattern, command)), None)
-
-
 def test_there_are_pages_and_commands():
     assert len(PAGES) > 10
     assert {"make study", "make test", "make lab"} <= set(COMMANDS)
@@ -69,11 +65,10 @@ def test_there_are_pages_and_commands():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_run_here_or_elsewhere(command, tmp_path):
-    place = run_elsewhere(command)
-    if place:
-        file, text = place
-        assert text in (PROJECT / file).read_text(encoding="utf-8"), f"{file} no longer runs it"
-        return
+    for pattern, (file, text) in RUN_ELSEWHERE.items():
+        if re.fullmatch(pattern, command):
+            assert text in (PROJECT / file).read_text(encoding="utf-8"), f"{file} no longer runs it"
+            return
     # JupyterLab as `make lab` starts it, told to say its version instead of opening a browser.
     ended = typed(f"{command} LAB=--version" if command == "make lab" else command, tmp_path)
     assert ended.returncode == 0, ended.stderr

@@ -61,13 +61,6 @@ def links(html: str) -> list[str]:
     return [unescape(link) for link in re.findall(r'href="([^"#]+)', html)]
 
 
-def assert_served(root: Path, folder: str, targets: list[str]) -> None:
-    """Ask as JupyterLab does: for the path of a link below the root, from the folder of its notebook."""
-    for target in targets:
-        path = posixpath.normpath(posixpath.join(folder, target))
-        assert opened(root, path)["type"] in ("file", "notebook"), target
-
-
 def test_the_list_of_studies_leads_to_their_reports(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
@@ -78,7 +71,9 @@ def test_the_list_of_studies_leads_to_their_reports(tmp_path, monkeypatch):
     paths.report_page.write_text("<html></html>")
     targets = links(dlperf_study.studies()._repr_html_())
     assert targets == [os.path.relpath(paths.report_page)]
-    assert_served(tmp_path, "notebooks", targets)
+    # JupyterLab asks for the path of a link below the root, from the folder of its notebook.
+    path = posixpath.normpath(posixpath.join("notebooks", targets[0]))
+    assert opened(tmp_path, path)["type"] == "file"
 
 
 def test_a_table_in_a_notebook_has_its_style_and_leads_nowhere():

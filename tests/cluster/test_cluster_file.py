@@ -43,12 +43,6 @@ def test_a_cluster_file_says_how_long_a_start_and_an_exchange_may_take(tmp_path)
     assert command.environment == {"DLPERF_STUDY_MEET_SECONDS": "600", "DLPERF_STUDY_COLLECTIVE_SECONDS": "45.5"}
 
 
-def test_a_framework_has_the_python_the_file_names_or_this_one(tmp_path):
-    cluster = load_cluster(write(tmp_path, CLUSTER))
-    assert cluster.python_for("horovod_torch") == "/opt/horovod/bin/python"
-    assert cluster.python_for("paddle_collective") == sys.executable
-
-
 def test_local_is_this_machine(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     cluster = load_cluster("local")
@@ -107,9 +101,6 @@ def test_hosts_are_the_nodes_of_ssh(tmp_path):
     assert cluster.container == ("apptainer", "exec", "image.sif")
     assert cluster.image_sets == {**made_image_sets(), "imagenet": "/data/imagenet"}
     assert cluster.settings == SshSettings()
-
-
-def test_fewer_nodes_than_hosts_may_be_asked_for(tmp_path):
     assert load_cluster(write(tmp_path, SSH + "nodes: 1\n")).nodes == 1
 
 
@@ -135,7 +126,8 @@ def test_what_kubernetes_is_told(tmp_path):
     assert cluster.python_for("torch_ddp") == "python", "that of the image"
 
 
-def test_default_is_the_python_of_all_that_have_none_of_their_own(tmp_path):
+def test_a_framework_has_its_own_python_or_the_default_or_this_one(tmp_path):
+    assert load_cluster(write(tmp_path, CLUSTER)).python_for("paddle_collective") == sys.executable
     text = CLUSTER.replace("python: {", "python: {default: /opt/all/bin/python, ")
     cluster = load_cluster(write(tmp_path, text))
     assert cluster.python_for("horovod_torch") == "/opt/horovod/bin/python"
@@ -157,10 +149,9 @@ def test_a_file_of_ours_has_its_name_also_by_its_path(monkeypatch):
 
 
 def test_a_path_may_be_given_as_text_and_its_file_is_the_title(tmp_path):
-    assert load_cluster(write(tmp_path, CLUSTER, "v100")).title == "v100"
-    assert load_cluster("ssh").title == "ssh"
     file = write(tmp_path, CLUSTER, "v100")
-    assert load_cluster(str(file)).name == str(file)
+    cluster = load_cluster(str(file))
+    assert (cluster.name, cluster.title, load_cluster("ssh").title) == (str(file), "v100", "ssh")
 
 
 @pytest.mark.parametrize("name", ["local", "cpu_hosts", "ssh", "slurm", "kubernetes"])

@@ -18,7 +18,6 @@ from dlperf_study.machines.guard.coordinator import PORTS
 from dlperf_study.machines.launchers.ssh import SshSettings
 from dlperf_study.programs.questions import program_facts
 from tests.clusters.slurm import Slurm
-from tests.clusters.ssh_hosts import SshHosts
 from tests.command_line import LIMIT_SECONDS, typed, wait_for
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)

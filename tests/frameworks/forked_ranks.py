@@ -3,24 +3,40 @@
 They get the command and the variables that torchrun gives its ranks; torchrun itself is tested with real jobs.
 """
 
-import atexit
 import json
+import multiprocessing
 import os
+import runpy
 import socket
-import subprocess
 import sys
+import time
 from collections.abc import Sequence
-from functools import cache
+from multiprocessing.connection import wait
 from pathlib import Path
-from threading import Timer
 
+import pytest
+
+from dlperf_study.core.signals import die_with_parent
 from dlperf_study.programs.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.study.configuration import Configuration
 
 #: The frameworks of which a rank needs nothing else.
 FORKED = ("torch_ddp", "torch_zero", "torch_tensor", "torch_pipeline")
-SERVER = Path(__file__).with_name("fork_server.py")
 WORKER = ("-m", "dlperf_study.programs.worker")
+#: Starts processes as forks of one that has imported what a rank imports sooner or later; none of it starts a thread.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        "tests.frameworks.forked_ranks",
+        "dlperf_study.programs.worker.__main__",
+        "torch._dynamo",
+        "torch.distributed.fsdp",
+        "torch.distributed.pipelining",
+        "torch.distributed.tensor.parallel",
+    ]
+)
+#: What PyTorch reads when it is imported.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def run_forks(asked: Configuration, folder: Path, script: Sequence[str], seconds: float, **environment: str) -> None:
@@ -29,13 +45,18 @@ def run_forks(asked: Configuration, folder: Path, script: Sequence[str], seconds
     file = folder / "configuration.json"
     file.write_text(json.dumps(asked.as_dict()))
     environment |= {CONFIGURATION_VARIABLE: str(file), RUN_VARIABLE: str(folder), "WORLD_SIZE": str(asked.world_size)}
-    environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())} | ONE_THREAD
     argv = ("", *script) if script else WORKER
     logs = [folder / f"rank-{rank}.log" for rank in range(asked.world_size)]
-    ranks = [
-        {"argv": argv, "environment": environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, "log": str(log)}
-        for rank, log in enumerate(logs)
-    ]
+    ranks = []
+    with pytest.MonkeyPatch.context() as patch:
+        # The process that forks is started with the first rank, and keeps this environment.
+        for name, value in ONE_THREAD.items():
+            patch.setenv(name, value)
+        for rank, log in enumerate(logs):
+            variables = environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            ranks.append(FORKS.Process(target=become, args=(argv, variables, log)))
+            ranks[rank].start()
     codes = exit_codes(ranks, seconds)
     assert not any(codes), (codes, [log.read_text()[-2000:] for log in logs])
 
@@ -45,37 +66,30 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def exit_codes(ranks: Sequence[dict[str, object]], seconds: float) -> list[int]:
-    """Let the server run ranks; one that takes too long takes the server and all ranks with it."""
-    server = fork_server()
-    timer = Timer(seconds, server.kill)
-    timer.start()
-    try:
-        answer = ask(server, json.dumps({"ranks": ranks}))
-    finally:
-        timer.cancel()
-    if not answer:
-        fork_server.cache_clear()
-        raise TimeoutError(f"the ranks had no end after {seconds:g} s")
-    return list(json.loads(answer))
+def become(argv: Sequence[str], environment: dict[str, str], log: Path) -> None:
+    """Run what a rank runs, with its environment and output, and end with the process that forks."""
+    die_with_parent()
+    # As ranks of a job have: Linux shares the cores between sessions, and the tests are one.
+    os.setsid()
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for descriptor in (1, 2):
+        os.dup2(output, descriptor)
+    os.environ.update(environment)
+    option, name, *arguments = argv
+    sys.argv = [name, *arguments]
+    if option == "-m":
+        runpy.run_module(name, run_name="__main__")
+    else:
+        sys.path.insert(0, os.path.dirname(name))
+        runpy.run_path(name, run_name="__main__")
 
 
-def ask(server: "subprocess.Popen[str]", request: str) -> str:
-    """Send a line; return the next one, empty if the server is gone."""
-    assert server.stdin
-    assert server.stdout
-    print(request, file=server.stdin, flush=True)
-    return server.stdout.readline()
-
-
-@cache
-def fork_server() -> "subprocess.Popen[str]":
-    """Start the server of this process of tests, which ends with it."""
-    one_thread = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    pipe = subprocess.PIPE
-    argv = [sys.executable, "-m", "tests.frameworks.fork_server"]
-    environment = os.environ | one_thread
-    # In a session of its own, as ranks of a job are: Linux shares the cores between sessions, and the tests are one.
-    server = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, env=environment, start_new_session=True)
-    atexit.register(server.kill)
-    return server
+def exit_codes(ranks: Sequence[multiprocessing.Process], seconds: float) -> list[int | None]:
+    """Wait for all ranks; the first that fails, or the end of the time, ends the others."""
+    deadline = time.monotonic() + seconds
+    while running := [rank for rank in ranks if rank.exitcode is None]:
+        if any(rank.exitcode for rank in ranks) or time.monotonic() > deadline:
+            for rank in running:
+                rank.kill()
+        wait([rank.sentinel for rank in running], timeout=1.0)
+    return [rank.exitcode for rank in ranks]

@@ -1,7 +1,5 @@
 """Real training in TensorFlow: who exchanged what with whom."""
 
-import os
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -84,16 +82,9 @@ def test_a_killed_server_or_trainer_fails_the_run_and_leaves_nothing(tmp_path, r
     with ThreadPoolExecutor() as pool:
         run = pool.submit(launch, served("async", servers=1), tmp_path, (str(TINY),))
         wait_for(lambda: len(list(tmp_path.glob("trains-*"))) == 2, "two ranks that train", seconds=100)
-        os.kill(one_with_role(role, tmp_path).pid, signal.SIGKILL)
+        wanted = {"TRAINING_ROLE": role, "DLPERF_STUDY_RUN": str(tmp_path)}
+        processes = psutil.Process().children(recursive=True)
+        next(process for process in processes if wanted.items() <= process.environ().items()).kill()
         ending = run.result(timeout=15)
     assert ending.outcome == "failed"
     assert not left_over()
-
-
-def one_with_role(role: str, folder: Path) -> psutil.Process:
-    """Return a process of a run, which its folder tells from others."""
-    for process in psutil.Process().children(recursive=True):
-        environment = process.environ()
-        if environment.get("TRAINING_ROLE") == role and environment["DLPERF_STUDY_RUN"] == str(folder):
-            return process
-    raise AssertionError(f"no process with the role {role}")

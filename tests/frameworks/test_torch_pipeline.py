@@ -63,7 +63,7 @@ def test_ranks_with_the_last_layers_have_the_losses_of_one_process_with_the_whol
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_evidence_has_no_contradiction(logs_of, case):
+def test_evidence_has_no_contradiction_and_no_step_without_its_exchange(logs_of, case):
     requested = divided(*case)
     logs = logs_of(requested)
     layout = requested.layout
@@ -72,6 +72,9 @@ def test_evidence_has_no_contradiction(logs_of, case):
     assert len({tuple(log.windows) for log in logs}) == 1
     assert len({log.end["parameter_checksum"] for log in logs}) == layout.devices_per_replica, "of copies one"
     assert {log.end["initial_checksum"] for log in logs} == {logs_of(whole(case[0], BATCH))[0].end["initial_checksum"]}
+    for log in logs:
+        assert "activations" in log.end["computation_obstacle"]
+        assert not {"computation_before", "computation_after"} & set(log.windows)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -107,12 +110,6 @@ def test_what_is_sent_follows_from_the_sizes(logs_of, case):
     of_gradients = sum(log.facts["held_bytes"]["gradients"] for log in logs_of(requested))
     tied = 4 * model.sizes.vocabulary * model.sizes.hidden * model.sizes.tied
     assert exchanged == 2 * tied * requested.layout.replicas + of_gradients * (requested.layout.data > 1)
-
-
-def test_no_step_is_measured_without_its_exchange(logs_of):
-    for log in logs_of(divided(*CASES[1])):
-        assert "activations" in log.end["computation_obstacle"]
-        assert not {"computation_before", "computation_after"} & set(log.windows)
 
 
 def test_ends_that_do_not_add_their_gradients_train_another_model(logs_of, tmp_path):

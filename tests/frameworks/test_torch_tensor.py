@@ -53,7 +53,7 @@ def test_every_rank_has_the_losses_of_one_process_with_the_whole_batch(logs_of, 
 
 
 @pytest.mark.parametrize("case", [("gpt_tiny", True, 4), ("gpt_tiny", False, 2)])
-def test_only_copies_end_with_equal_parameters(logs_of, case):
+def test_only_copies_end_with_equal_parameters_and_no_step_is_without_its_exchange(logs_of, case):
     requested = divided(*case)
     logs = logs_of(requested)
     assert not [*contradictory_parameters(logs, requested.layout)]
@@ -63,6 +63,9 @@ def test_only_copies_end_with_equal_parameters(logs_of, case):
     assert {log.end["initial_checksum"] for log in logs} == {
         logs_of(whole("gpt_tiny", BATCH))[0].end["initial_checksum"]
     }
+    for log in logs:
+        assert "activations" in log.end["computation_obstacle"]
+        assert not {"computation_before", "computation_after"} & set(log.windows)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -105,12 +108,6 @@ def test_collectives_of_several_groups_are_told_apart_and_measured_alone(logs_of
     assert windows["exchange_all_gather"] == sizes["all_gather", "tensor"]
     assert windows["exchange_over_data"] == sizes["all_reduce", "data"]
     assert windows["exchange_over_tensor"] == windows["exchange"] - windows["exchange_over_data"]
-
-
-def test_no_step_is_measured_without_its_exchange(logs_of):
-    for log in logs_of(divided("gpt_tiny", False, 2)):
-        assert "activations" in log.end["computation_obstacle"]
-        assert not {"computation_before", "computation_after"} & set(log.windows)
 
 
 @pytest.mark.parametrize(("model", "defect"), [("gpt_tiny", "untied"), ("bert_tiny", "repeated"), ("gpt_tiny", "none")])

@@ -43,13 +43,12 @@ print(ending.as_json())
 
 def submission(folder: Path, ports: int = 0, **scripts: str) -> Submission:
     """Return one command per shell script; a name that begins with ``server`` is a server's."""
-    commands = (_command(name, script, folder) for name, script in scripts.items())
+    commands = []
+    for name, script in scripts.items():
+        role = "server" if name.startswith("server") else "trainer"
+        log = str(folder / f"{name}.log")
+        commands.append(Command(name, role, ("sh", "-c", script), {"FOLDER": str(folder)}, log))
     return Submission("local", str(folder), tuple(commands), ports)
-
-
-def _command(name: str, script: str, folder: Path) -> Command:
-    role = "server" if name.startswith("server") else "trainer"
-    return Command(name, role, ("sh", "-c", script), {"FOLDER": str(folder)}, str(folder / f"{name}.log"))
 
 
 def run(folder: Path, timeout_seconds: float = 30, **scripts: str) -> JobResult:

@@ -61,10 +61,6 @@ def _cut(run: RunPaths, way: str) -> None:
         if kept[0]["exchange"] != "none":
             kept[0]["exchange"] = "unknown" if way == LOG else "all_reduce"
         kept[-1]["windows"] = len(kept) - 2
-        write_lines(path, [_without(line, removed) for line in kept])
+        write_lines(path, [{key: line[key] for key in line if key not in removed} for line in kept])
     facts: dict[str, Any] = {"program": {**_PROGRAM, "steps": way}}
     change(run, **facts, **({"ranks_seen": [0]} if way == LOG else {}))
-
-
-def _without(line: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {key: value for key, value in line.items() if key not in names}

@@ -64,6 +64,13 @@ def process(tmp_path: Path) -> Iterator[NotebookProcess]:
     started.end()
 
 
+@pytest.fixture
+def notebook(tmp_path: Path, process: NotebookProcess) -> psutil.Process:
+    """The process that executes a notebook, which has begun to run."""
+    wait_for((tmp_path / "running").exists, "the notebook to run")
+    return psutil.Process(int((tmp_path / "running").read_text()))
+
+
 def test_a_kernel_starts_with_the_imports_of_notebooks_and_what_its_driver_gives_it(tmp_path):
     started = NotebookProcess(execution(tmp_path, FACTS))
     assert (started.wait(60), started.errors()) == (0, "")
@@ -121,9 +128,7 @@ def test_a_kernel_records_nothing_once_its_driver_is_dead(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_process_that_is_killed_leaves_the_reason_and_no_kernel(tmp_path, process, number):
-    wait_for((tmp_path / "running").exists, "the notebook to run")
-    notebook = psutil.Process(int((tmp_path / "running").read_text()))
+def test_a_process_that_is_killed_leaves_the_reason_and_no_kernel(tmp_path, process, notebook, number):
     [kernel] = notebook.children()
     notebook.send_signal(number)
     words = f"the notebook process was ended by signal {signal.Signals(number).name}"
@@ -134,8 +139,8 @@ def test_a_process_that_is_killed_leaves_the_reason_and_no_kernel(tmp_path, proc
     kernel.wait(10)
 
 
+@pytest.mark.usefixtures("notebook")
 def test_a_process_that_is_ended_by_its_driver_leaves_the_reason(tmp_path, process, snapshot):
-    wait_for((tmp_path / "running").exists, "the notebook to run")
     assert process.wait(0) is None
     process.end()
     assert (tmp_path / "failure.txt").read_text() == snapshot
@@ -194,10 +199,9 @@ def test_no_key_stays_when_a_driver_is_killed(tmp_path):
     wait_for(lambda: not key.parent.exists(), "the key to be removed")
 
 
-def test_a_kernel_that_is_stopped_is_named(tmp_path, process):
-    wait_for((tmp_path / "running").exists, "the notebook to run")
+def test_a_kernel_that_is_stopped_is_named(process, notebook):
     assert process.stopped() == []
-    [kernel] = psutil.Process(int((tmp_path / "running").read_text())).children()
+    [kernel] = notebook.children()
     kernel.suspend()
     wait_for(lambda: kernel.status() == psutil.STATUS_STOPPED, "the kernel to stop")
     [stopped] = process.stopped()

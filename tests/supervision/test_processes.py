@@ -49,15 +49,12 @@ def test_the_name_of_a_command_may_contain_anything(tmp_path):
     shutil.copy("/bin/sleep", program)
     with subprocess.Popen([program, "60"]) as process:
         wait_for(lambda: psutil.Process(process.pid).name() == program.name, "the program to have its name")
+        ticks_per_second = os.sysconf("SC_CLK_TCK")
         started = int(psutil.Process(process.pid).create_time() - psutil.boot_time())
+        possible_ticks = range((started - 2) * ticks_per_second, (started + 3) * ticks_per_second)
         assert not is_running(f"{process.pid}-1")
-        assert any(is_running(f"{process.pid}-{ticks}") for ticks in range(*ticks_of(started - 2, started + 3)))
+        assert any(is_running(f"{process.pid}-{ticks}") for ticks in possible_ticks)
         process.kill()
-
-
-def ticks_of(*seconds: int) -> list[int]:
-    """Return seconds since the start of the machine in clock ticks."""
-    return [second * os.sysconf("SC_CLK_TCK") for second in seconds]
 
 
 def test_a_survivor_is_ended_when_another_process_has_the_id_of_its_owner():
