@@ -55,8 +55,7 @@ def runs_of(configurations: Sequence[Any], factors: np.ndarray) -> pd.DataFrame:
     rows = []
     for of_round in factors:
         for requested, factor in zip(configurations, of_round, strict=True):
-            names = ("identity", "pipeline_parallel")
-            known = {name: getattr(requested, name) for name in names}
+            known = {"identity": requested.identity, "pipeline_parallel": requested.pipeline_parallel}
             rows.append({**known, "step_seconds": step(requested.micro_batches) * factor})
     return pd.DataFrame(rows)
 

@@ -95,6 +95,9 @@ def test_what_runs_explain_or_linear_scaling_allows_is_not_diagnosed():
     step = CurveStep(CurvePoint(1, 100.0), CurvePoint(2, 180.0), Estimate(math.log(1.8), 1e-6, 4))
     assert unexplained_steps([step]) == [False]
     assert unexplained_steps([replace(step, log_ratio=Estimate(math.log(2.1), 1e-6, 4))]) == [True]
+    # The gain is against the devices.
+    step = CurveStep(CurvePoint(2, 100.0), CurvePoint(8, 300.0), Estimate(math.log(3.0)))
+    assert (step.devices_ratio, step.gain) == (4.0, 0.75)
 
 
 @pytest.mark.parametrize(
@@ -153,11 +156,6 @@ def severities_of(rates, *parameters, **columns):
     runs = np.array([0.999, 1.0, 1 / 0.999])
     samples = {f"point {position}": Sample(rate * runs) for position, rate in enumerate(rates)}
     return [(diagnostic.identity, diagnostic.severity) for diagnostic in curve_diagnostics(table, samples, "weak")]
-
-
-def test_the_gain_is_against_the_devices():
-    step = CurveStep(CurvePoint(2, 100.0), CurvePoint(8, 300.0), Estimate(math.log(3.0)))
-    assert (step.devices_ratio, step.gain) == (4.0, 0.75)
 
 
 def test_a_curve_in_tokens_alone_is_judged_in_tokens():

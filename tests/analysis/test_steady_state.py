@@ -84,11 +84,6 @@ def test_the_further_steps_would_tell():
     assert np.mean(are_steady) > 0.75
 
 
-def test_a_wider_tolerance_is_shown_earlier():
-    steps = autoregressive(np.random.default_rng(3), 40, 0.03)
-    assert [steadiness(steps, tolerance).is_steady for tolerance in (0.01, 0.05)] == [False, True]
-
-
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8])
 def test_noise_is_estimated_also_where_the_level_changes(correlation):
     steps = autoregressive(np.random.default_rng(2), 4000, 0.02, correlation)

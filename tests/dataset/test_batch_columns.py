@@ -18,7 +18,8 @@ def search(paths):
     """A study that searches up to 4, with the trials of a largest batch of 2."""
     plan = write_study(paths, [Planned(ASKED), Planned(replace(ASKED, batch_per_device=8))])
     write_searched(plan, paths)
-    return {batch: write_run(paths, trial(ASKED, batch), 1, recipe) for batch, recipe in trials().items()}
+    recipes = {4: TOO_LARGE, 2: Recipe(), 3: TOO_LARGE}
+    return {batch: write_run(paths, trial(ASKED, batch), 1, recipe) for batch, recipe in recipes.items()}
 
 
 def write_searched(plan, paths):
@@ -27,19 +28,11 @@ def write_searched(plan, paths):
     replace(plan, entries=entries, largest_batch=4).write(paths.plan_file)
 
 
-def trials():
-    return {4: TOO_LARGE, 2: Recipe(), 3: TOO_LARGE}
-
-
-def subjects(dataset):
-    return dataset.diagnostics["subject"].tolist()
-
-
 def test_configurations_that_differ_in_their_batch_have_the_same_largest(paths, search):
     dataset = collect(paths)
     largest_batches = dataset.configurations[["largest_batch", "too_large_batch", "batch_trials"]]
     assert largest_batches.to_numpy().tolist() == [[2, 3, 3]] * 2
-    assert not {"plan", "largest_batch"} & set(subjects(dataset))
+    assert not dataset.diagnostics["subject"].isin(["plan", "largest_batch"]).any()
     assert len(dataset.runs) == 6
     assert tables.memory(dataset).column("Largest batch") == ["2", "2"]
 

@@ -40,10 +40,6 @@ def row_of(dataset, asked):
     return dataset.configurations.set_index("identity", drop=False).loc[asked.identity]
 
 
-def half_width(values):
-    return stats.t.ppf(0.975, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
-
-
 def test_a_run_that_trains_alone_counts_and_nothing_is_wrong_with_it(dataset):
     runs = dataset.runs[dataset.runs["identity"] == TWO.identity]
     assert [row.notna().tolist() for _, row in runs[PARTS].iterrows()] == [[False] * 4] * 3 + [[True] * 4] * 3
@@ -58,7 +54,8 @@ def test_rates_are_of_all_runs_and_parts_of_those_that_measured_them(dataset):
     assert row["throughput"] == pytest.approx(stats.gmean(TWO.global_batch / steps))
     assert (row["step_seconds"], row["broken_down_step_seconds"]) == pytest.approx((steps.mean(), steps[3:].mean()))
     assert row["computation_seconds"] == pytest.approx(SECONDS[3:].mean())
-    assert row["exposed_seconds_high"] - row["exposed_seconds"] == pytest.approx(half_width(EXPOSED[3:]))
+    half_width = stats.t.ppf(0.975, 2) * EXPOSED[3:].std(ddof=1) / np.sqrt(3)
+    assert row["exposed_seconds_high"] - row["exposed_seconds"] == pytest.approx(half_width)
     parts = row[["computation_seconds", "input_seconds", "exposed_seconds"]].to_numpy(float)
     assert parts.sum() == pytest.approx(row["broken_down_step_seconds"])
 

@@ -140,18 +140,14 @@ def recorded(paths: RunPaths) -> RunPaths:
     return paths
 
 
-def one_digit(text: str) -> str:
-    """Return a text with another last digit before its end."""
-    *_, last = re.finditer(r"\d", text)
-    return text[: last.start()] + str((int(last[0]) + 1) % 10) + text[last.end() :]
-
-
 def test_one_digit_of_any_file_tells_that_it_was_changed(paths):
     files = {file.name: file for file in recorded(paths).evidence_files}
     assert sorted(files) == ["configuration.json", "rank-00000.jsonl", "rank-00001.jsonl", "telemetry-00000.jsonl"]
     for name, file in files.items():
         left = file.read_text()
-        file.write_text(one_digit(left))
+        *_, last_digit = re.finditer(r"\d", left)
+        other_digit = str((int(last_digit[0]) + 1) % 10)
+        file.write_text(left[: last_digit.start()] + other_digit + left[last_digit.end() :])
         assert name in reason(paths)
         file.unlink()
         assert name in reason(paths)
@@ -159,18 +155,9 @@ def test_one_digit_of_any_file_tells_that_it_was_changed(paths):
     assert read_run(paths).completed
 
 
-@pytest.mark.parametrize("key", ["load", "seconds", "started", "files", "diagnostics", "new"])
-def test_a_record_that_was_edited_is_told_from_the_one_that_was_left(paths, key, refused):
-    facts = json.loads(recorded(paths).run_file.read_text())
-    other_values = {
-        "load": facts["load"] | {"waited_seconds": 9.0},
-        "seconds": 599.0,
-        "started": "2024-05-01T10:01:01+00:00",
-        "files": {},
-        "diagnostics": [{"subject": "x", "message": "y"}],
-        "new": 1,
-    }
-    change(paths, **{key: other_values[key]})
+@pytest.mark.parametrize("changes", [{"seconds": 599.0}, {"files": {}}, {"new": 1}], ids=["seconds", "files", "new"])
+def test_a_record_that_was_edited_is_told_from_the_one_that_was_left(paths, changes, refused):
+    change(recorded(paths), **changes)
     with refused(EvidenceError):
         read_run(paths)
 
@@ -185,11 +172,10 @@ def test_clocks_may_be_a_minute_apart_and_no_more(paths, seconds_ahead, counts):
 
 
 @pytest.mark.parametrize(("seconds", "counts"), [(900, True), (901, False)])
-@pytest.mark.parametrize("started", ["2001-01-01T00:00:00+00:00", "2024-05-01T00:00:00+00:00"])
-def test_a_run_lasts_as_long_as_it_may_however_long_ago_it_was(paths, started, seconds, counts):
+def test_a_run_lasts_as_long_as_it_may_however_long_ago_it_was(paths, seconds, counts):
     """The processes of a run are ended after its timeout."""
-    change(paths, started=started, seconds=float(seconds))
     assert ASKED.timeout_seconds == 600
+    change(paths, started="2001-01-01T00:00:00+00:00", seconds=float(seconds))
     assert read_run(paths).completed == counts
 
 
@@ -201,13 +187,6 @@ def test_the_work_of_a_sample_is_that_of_the_model_however_slow_the_machine(path
     run = read_run(paths)
     assert run.completed == counts
     assert counts or "flops_per_sample of rank 0 is" in run.reason
-
-
-def test_a_record_of_an_earlier_version_counts_without_digests(paths):
-    facts = json.loads(recorded(paths).run_file.read_text())
-    del facts["digest"], facts["files"]
-    paths.run_file.write_text(json.dumps(facts))
-    assert read_run(paths).completed
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\udce9", "", "..", "/dev/zero", "x" * 300])

@@ -99,9 +99,7 @@ def test_a_log_of_another_run_is_not_counted(paths, snapshot):
     ("values", "message"),
     [
         ({"order": "random"}, "order is 'random'; the choices are 'rounds', 'blocks' or 'by hand'"),
-        ({"order": None}, "order is null; the choices are"),
         ({"round": 0}, "round is 0; it must be at least 1"),
-        ({"round": "1"}, "round is '1', which is not an integer"),
         ({"position": None}, "order is 'rounds', but round is 1 and position None"),
         ({"order": "blocks"}, "order is 'blocks', but round is 1 and position 1"),
         ({"outcome": "fine"}, "outcome is 'fine'; the choices are 'completed', 'failed'"),

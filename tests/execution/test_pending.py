@@ -33,24 +33,19 @@ def turns(executions: Sequence[PendingExecution]) -> list[Turn]:
     return [run.turn for execution in executions for run in execution.runs]
 
 
-def test_at_first_everything_is_pending_in_the_order_of_the_plan(plan):
+def test_executions_are_in_the_order_of_the_plan_and_an_interrupted_study_goes_on_within_its_round(plan, monkeypatch):
     executions, planned = pending(plan), planned_executions(plan)
     assert [each.configuration for each in executions] == [each.configuration for each in planned]
     assert turns(executions) == [each.turn for each in planned]
     assert [each.run_names for each in executions] == ["run 1"] * 3 + ["run 2"] * 3 + ["run 3"] * 3
-
-
-def test_an_execution_measures_the_run_of_its_round_and_records_its_turn(plan, monkeypatch):
-    executions = pending(plan)
     perform(executions[:4], monkeypatch)
     records = [json.loads(run.paths.run_file.read_text()) for each in executions[:4] for run in each.runs]
-    assert [(facts["order"], facts["round"], facts["position"]) for facts in records] == [
-        ("rounds", 1, 1),
-        ("rounds", 1, 2),
-        ("rounds", 1, 3),
-        ("rounds", 2, 1),
-    ]
+    recorded_turns = [(facts["order"], facts["round"], facts["position"]) for facts in records]
+    assert recorded_turns == [("rounds", 1, 1), ("rounds", 1, 2), ("rounds", 1, 3), ("rounds", 2, 1)]
     assert not any(run.paths.folder.exists() for each in executions[4:] for run in each.runs)
+    assert pending(plan) == executions[4:]
+    perform(executions[4:], monkeypatch)
+    assert pending(plan) == []
 
 
 def test_how_many_runs_of_each_configuration_are_done(plan, monkeypatch):
@@ -64,14 +59,6 @@ def test_how_many_runs_of_each_configuration_are_done(plan, monkeypatch):
     shutil.rmtree(executions[4].runs[0].paths.folder)
     of_removed = {executions[4].configuration.identity: 2}
     assert pending_of(plan, cluster).done == dict.fromkeys(identities, 3) | of_removed
-
-
-def test_an_interrupted_study_goes_on_within_its_round(plan, monkeypatch):
-    executions = pending(plan)
-    perform(executions[:5], monkeypatch)
-    assert pending(plan) == executions[5:]
-    perform(executions[5:], monkeypatch)
-    assert pending(plan) == []
 
 
 def test_a_finished_study_reads_each_record_and_each_rank_log_once(plan, monkeypatch):
@@ -169,15 +156,11 @@ def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan
     assert unmeasured_runs(plan, gpus) == {"NCCL-reported": len(several)}
 
 
-def test_by_hand_all_runs_are_measured_and_in_no_round(three_runs):
-    records = ConfigurationRuns(three_runs).perform()
+def test_runs_that_are_measured_by_hand_are_in_no_round_and_with_the_name_of_a_study_they_are_done(plan):
+    by_hand = plan.entries[0].configuration
+    records = ConfigurationRuns(by_hand).perform()
     assert [facts["repetition"] for facts in records] == [1, 2, 3]
     assert {(facts["order"], facts["round"], facts["position"]) for facts in records} == {(BY_HAND, None, None)}
-
-
-def test_runs_that_are_measured_by_hand_with_the_name_of_a_study_are_done(plan):
-    by_hand = plan.entries[0].configuration
-    ConfigurationRuns(by_hand).perform()
     state = pending_of(plan, load_cluster(plan.cluster))
     assert state.done[by_hand.identity] == by_hand.repeats
     assert by_hand not in [each.configuration for each in state.executions]

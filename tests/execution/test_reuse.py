@@ -14,7 +14,7 @@ from dlperf_study.execution.pending import done_and_not_fitting, pending_of
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.reuse import not_counted
 from dlperf_study.study.batch_search import trial
-from dlperf_study.study.plan import Entry, Plan
+from dlperf_study.study.plan import Plan
 from tests.evidence_factory import Recipe, write_run
 from tests.execution.constructed import perform
 from tests.execution.test_code_of_a_study import checkout
@@ -28,12 +28,6 @@ def sentences(plan: Plan) -> Sequence[str]:
     return not_counted(plan, cluster, done)
 
 
-def on_cluster(plan: Plan, name: str) -> Plan:
-    """Return the plan of the same study on another cluster."""
-    renamed = [replace(entry.configuration, cluster=name) for entry in plan.entries]
-    return replace(plan, cluster=name, entries=tuple(Entry(each, renamed[0].identity) for each in renamed))
-
-
 def test_what_counts_is_not_mentioned(plan, monkeypatch):
     assert sentences(plan) == []
     perform(pending_of(plan, load_cluster(plan.cluster)).executions[:5], monkeypatch)
@@ -44,9 +38,10 @@ def test_what_counts_is_not_mentioned(plan, monkeypatch):
     ("host", "is_here"), [(socket.gethostname(), True), ("elsewhere", False)], ids=["here", "elsewhere"]
 )
 def test_runs_of_another_cluster_are_counted_and_so_is_that_it_is_this_machine(plan, host, is_here, snapshot):
-    for entry in on_cluster(plan, "busy").entries[:2]:
+    for entry in plan.entries[:2]:
+        elsewhere = replace(entry.configuration, cluster="busy")
         for repetition in (1, 2):
-            write_run(StudyPaths.of(plan.study), entry.configuration, repetition, Recipe(host=host))
+            write_run(StudyPaths.of(plan.study), elsewhere, repetition, Recipe(host=host))
     [sentence] = sentences(plan)
     assert sentence.startswith("4 runs of cluster busy ")
     assert ("this machine" in sentence) is is_here

@@ -29,11 +29,6 @@ def test_every_largest_batch_is_found_in_no_more_trials_than_were_said(at_most):
         assert known.trials == len(tried) == len(set(tried)) <= BatchSearch(at_most).trials_left
 
 
-def test_512_takes_ten_runs_at_most_and_one_if_it_fits():
-    assert BatchSearch(512).trials_left == 10
-    assert search(512, 1, fits_up_to(512, [])).trials == 1
-
-
 @pytest.mark.parametrize("micro_batches", [2, 3, 8])
 def test_only_batches_that_divide_into_their_micro_batches_are_tried(micro_batches):
     """Up to 29 there are 14, 9 and 3 of them; one in between that would fit is none that can be trained."""

@@ -11,27 +11,20 @@ from dlperf_study.study.device_peaks import FORMATS, PeaksByFormat, known_device
     [
         ("Tesla V100-SXM2-16GB", "V100"),
         ("Tesla V100-PCIE-32GB", "V100-PCIE"),
-        ("Tesla V100S-PCIE-32GB", "V100S"),
         ("NVIDIA A10", "A10"),
         ("NVIDIA A10G", None),
         ("NVIDIA RTX A1000", None),
         ("NVIDIA A100-SXM4-80GB", "A100"),
-        ("NVIDIA L4", "L4"),
         ("NVIDIA L40S", "L40S"),
         ("NVIDIA L20", None),
         ("h100_80gb", "H100"),
-        ("a100_40gb", "A100"),
         ("a10g_24gb", None),
-        ("NVIDIA H20", "H20"),
         ("NVIDIA GB200", "GB200"),
         ("NVIDIA B300 SXM6 AC", "B300"),
         ("AMD Instinct MI355X", None),
-        ("NVIDIA GeForce RTX 3090", "RTX 3090"),
-        ("NVIDIA GeForce RTX 3090 Ti", None),
         ("NVIDIA GeForce RTX 4090", "RTX 4090"),
         ("NVIDIA GeForce RTX 4090 D", None),
         ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
-        ("NVIDIA RTX 6000 Ada Generation", None),
         ("NVIDIA H100 80GB HBM3", "H100"),
         ("NVIDIA H100 PCIe", "H100 PCIe"),
         ("NVIDIA GH200 480GB", None),
@@ -55,14 +48,6 @@ def test_dense_tensor_cores_double_with_every_halving_of_the_format():
         if fp8:
             assert bf16
             assert fp8.flops == pytest.approx(2 * bf16.flops, rel=0.03)
-
-
-@pytest.mark.parametrize(
-    ("device", "teraflops"), [("H100", 1978.9), ("H200", 1978.9), ("B200", 4500), ("MI300X", 2614.9), ("A100", None)]
-)
-def test_devices_from_hopper_on_have_a_peak_in_8_bits(device, teraflops):
-    peak = known_peak(device, "fp8")
-    assert (peak.flops / 1e12 if peak else None) == teraflops
 
 
 def test_every_peak_names_a_data_sheet_or_a_white_paper():

@@ -74,8 +74,6 @@ def test_an_exclude_of_many_levels_is_no_grid(tmp_path):
     [
         ("fp16", "amp_fp16"),
         ("AMP", "amp_fp16"),
-        ("bf16", "amp_bf16"),
-        ("fp32", "fp32"),
         ("TF32", "tf32"),
         ("pure_fp16", "amp_fp16_o2"),
         ("int8", "int8"),

@@ -33,21 +33,9 @@ OF_LANGUAGE_MODELS = ("torchtitan_llama3_h100", "torchtitan_llama3_h200", "fms_f
 AFTER_TABLES = (*STUDIES, "bert", "gpt")
 
 
-def fixed(study, *names):
-    """Return the values that must be the same in all configurations."""
-    plan = build_plan(load_study(study), cluster(nodes=100, devices_per_node=8), anything_goes)
-    values = {tuple(getattr(entry.configuration, name) for name in names) for entry in plan.entries}
-    (only,) = values
-    return only
-
-
-def asking_sources(study):
-    return [name for name in load_study(study).published if read_source(name).question]
-
-
-def printed_cells(study, sources=asking_sources):
-    """Return every cell with a result that the sources of a study print, also a dash."""
-    cells = load(sources(study))
+def printed_cells(sources):
+    """Return every cell with a result that published sources print, also a dash."""
+    cells = load(sources)
     return cells[cells["role"] == "result"].reset_index(drop=True)
 
 
@@ -91,7 +79,8 @@ def test_the_coverage_of_a_study_counts_its_configurations():
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_each_printed_cell_has_exactly_one_configuration(study):
-    cells, ours = printed_cells(study), configurations_of(study)
+    asking_sources = [name for name in load_study(study).published if read_source(name).question]
+    cells, ours = printed_cells(asking_sources), configurations_of(study)
     matches = SameQuestion(cells, ours).matches()
     counts = pd.Series([len(match.identities) for match in matches])
     wrong = cells[(counts != 1) & is_planned(cells)]
@@ -101,7 +90,7 @@ def test_each_printed_cell_has_exactly_one_configuration(study):
 
 @pytest.mark.parametrize("study", AFTER_TABLES)
 def test_each_configuration_has_a_printed_cell_unless_it_is_marked_as_an_extra(study):
-    cells, ours = printed_cells(study, lambda name: load_study(name).published), configurations_of(study)
+    cells, ours = printed_cells(load_study(study).published), configurations_of(study)
     answering = {identity for match in SameQuestion(cells, ours).matches() for identity in match.identities}
     of_source = set(ours.loc[~ours["is_extra"], "identity"])
     assert of_source - answering == set(), "neither printed nor marked as an extra"
@@ -111,18 +100,14 @@ def test_each_configuration_has_a_printed_cell_unless_it_is_marked_as_an_extra(s
 def test_what_can_run_nowhere_is_named():
     reasons = []
     for study in STUDIES:
-        plans = [plan_on(device, study) for device in ("cpu", "gpu")]
-        reasons += unrunnable_reasons(plans)
+        on_cpus, on_gpus = (plan_on(device, study).entries for device in ("cpu", "gpu"))
+        for on_cpu, on_gpu in zip(on_cpus, on_gpus, strict=True):
+            if on_cpu.unsupported and on_gpu.unsupported:
+                reasons.append(on_gpu.unsupported)
     assert Counter(reasons) == {
         "compiler xla is not built for paddle_collective (built: none, to_static, cinn)": 2,
         "data_source dali is not built for tensorflow (built: paddle, torch)": 15,
     }
-
-
-def unrunnable_reasons(plans):
-    """Return why a GPU can't run what neither of the two plans, on CPUs and on GPUs, can run."""
-    pairs = zip(*(plan.entries for plan in plans), strict=True)
-    return [on_gpu.unsupported for on_cpu, on_gpu in pairs if on_cpu.unsupported and on_gpu.unsupported]
 
 
 def test_vgg16_compares_each_configuration_with_one_process_of_the_same_batch_and_images():
@@ -138,13 +123,13 @@ def test_vgg16_compares_each_configuration_with_one_process_of_the_same_batch_an
             assert getattr(baseline, name) == getattr(configuration, name)
 
 
-#: Windows by time: what was published has numbers of steps.
-BY_TIME = ("max_warmup_seconds", "measured_seconds")
-
-
-def test_arcface_and_resnet50_measure_the_iterations_of_their_sources():
-    assert fixed("arcface", "warmup_steps", "measured_steps", "repeats", *BY_TIME) == (50, 100, 6, 0, 0)
-    assert fixed("resnet50", "warmup_steps", "measured_steps", *BY_TIME) == (20, 100, 0, 0)
+@pytest.mark.parametrize(("study", "warmup", "measured"), [("arcface", 50, 100), ("resnet50", 20, 100)])
+def test_a_study_measures_the_iterations_of_its_source(study, warmup, measured):
+    """Its windows are no time: what was published has numbers of steps."""
+    plan = build_plan(load_study(study), cluster(nodes=100, devices_per_node=8), anything_goes)
+    configurations = [entry.configuration for entry in plan.entries]
+    assert {(c.warmup_steps, c.measured_steps) for c in configurations} == {(warmup, measured)}
+    assert {(c.max_warmup_seconds, c.measured_seconds) for c in configurations} == {(0, 0)}
 
 
 def test_a_mark_that_matches_no_configuration_is_refused(refused):
