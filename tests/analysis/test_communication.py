@@ -267,13 +267,6 @@ def test_overlap_is_not_given_where_threads_share_cores(make_run, threads, helpe
     assert shared_cores(run) == ("" if given else f"4 threads of ranks, exchange and servers share {cores} cores")
 
 
-def test_latency_and_bandwidth_are_told_apart(make_run):
-    recipe = Recipe(latency_seconds=0.002, exchange_seconds=0.042, noise=0.0)
-    cost = exchange_cost(make_run(recipe=recipe, **TWO))
-    assert cost.latency_seconds == pytest.approx(0.002, rel=1e-6)
-    assert 1 / cost.seconds_per_byte == pytest.approx(GRADIENT_BYTES / 0.040, rel=1e-6)
-
-
 def test_a_larger_exchange_that_is_faster_has_no_bandwidth(make_run):
     fast = {"exchange": [0.0005] * 10}
     recipe = Recipe(latency_seconds=0.002, exchange_seconds=0.042, noise=0.0)

@@ -50,7 +50,7 @@ def t_interval(values):
     return t.interval(0.95, len(values) - 1, np.mean(values), np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
-def test_the_ratio_is_made_within_rounds_and_has_the_absolute_throughput_of_the_reference(paths):
+def test_ratio_and_differences_are_made_within_rounds_and_the_reference_is_itself_exactly(paths):
     row, dataset = compared(paths)
     own, other = (by_hand(dataset, name, "throughput") for name in ("torch_ddp", "paddle_collective"))
     assert row.reference_identity == PADDLE.identity
@@ -59,15 +59,15 @@ def test_the_ratio_is_made_within_rounds_and_has_the_absolute_throughput_of_the_
     ends = (row.relative_throughput_low, row.relative_throughput_high)
     assert ends == pytest.approx(tuple(np.exp(t_interval(np.log(own) - np.log(other)))))
     assert row.verdict == "faster"
-
-
-def test_a_difference_is_the_mean_of_those_within_rounds(paths):
-    row, dataset = compared(paths)
     for part in PARTS:
         own, other = (np.array(by_hand(dataset, name, part)) for name in ("torch_ddp", "paddle_collective"))
         name = part.replace("_seconds", "_difference_seconds")
         assert row[name] == pytest.approx(np.mean(own - other)), part
         assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(t_interval(own - other)), part
+    reference = dataset.configurations.set_index("identity").loc[PADDLE.identity]
+    assert (reference.is_reference, reference.relative_throughput) == (True, 1.0)
+    for name in ("step_difference_seconds", "step_difference_seconds_low", "step_difference_seconds_high"):
+        assert reference[name] == 0.0
 
 
 def test_what_computes_faster_lies_in_the_computation_and_what_waits_longer_in_the_exchange(paths, tmp_path):
@@ -76,13 +76,6 @@ def test_what_computes_faster_lies_in_the_computation_and_what_waits_longer_in_t
     assert (row.verdict, row.difference_lies_in) == ("slower", EXCHANGE)
     row, _ = compared(type(paths)(tmp_path / "waiting"), replace(SLOW, input_seconds=0.060))
     assert (row.verdict, row.difference_lies_in) == ("slower", INPUT)
-
-
-def test_the_reference_is_itself_exactly(paths):
-    _, dataset = compared(paths)
-    row = dataset.configurations.set_index("identity").loc[PADDLE.identity]
-    assert (row.is_reference, row.relative_throughput, row.step_difference_seconds) == (True, 1.0, 0.0)
-    assert (row.step_difference_seconds_low, row.step_difference_seconds_high) == (0.0, 0.0)
 
 
 def test_two_runs_have_a_ratio_and_differences_but_no_interval_and_no_verdict(paths):

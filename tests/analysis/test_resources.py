@@ -108,14 +108,23 @@ def test_processors_count_all_their_packages(cpu_paths):
     assert columns["peak_device_bytes"] is None
 
 
-def test_without_a_counter_its_obstacle_is_the_reason(cpu_paths):
-    reason = "the kernel shows no energy counter of a processor in /sys/class/powercap"
-    run = with_telemetry(
-        cpu_paths, sample(-9, []), [sample(s, []) for s in range(5)], [], obstacles={"cpu_energy": reason}
-    )
+NO_COUNTER = "the kernel shows no energy counter of a processor in /sys/class/powercap"
+NO_NVML = "NVML: Driver Not Loaded"
+
+
+@pytest.mark.parametrize(
+    ("device", "obstacles", "diagnosed_as"),
+    [
+        ("cpu", {"cpu_energy": NO_COUNTER}, {}),
+        ("gpu", {"gpus": NO_NVML}, {"telemetry": (Severity.NOTE, f"its GPUs were not sampled: {NO_NVML}")}),
+    ],
+)
+def test_without_a_counter_its_obstacle_is_the_reason(tmp_path, device, obstacles, diagnosed_as):
+    samples = [sample(s, []) for s in range(5)]
+    run = with_telemetry(_written(tmp_path, device), sample(-9, []), samples, [], obstacles)
     columns = run_row(run)
-    assert (columns["mean_power"], columns["energy_obstacle"]) == (None, reason)
-    assert diagnosed(run) == {}
+    assert (columns["mean_power"], columns["energy_obstacle"]) == (None, *obstacles.values())
+    assert diagnosed(run) == diagnosed_as
 
 
 def test_a_short_window_has_no_power(paths, snapshot):
@@ -216,11 +225,3 @@ def test_a_low_clock_without_a_reason_is_diagnosed(paths, state, is_low):
     run = with_telemetry(paths, sample(-9, [gpu(utilisation=0.0)]), samples, [facts])
     message = f"the clock of {UUID} was at most 900 MHz of 1410 while it was busy"
     assert diagnosed(run).get("sm_clock", (None, ""))[1].startswith(message) == is_low
-
-
-def test_gpus_without_nvml_are_said_once(paths):
-    run = with_telemetry(
-        paths, sample(-9, []), [sample(s, []) for s in range(5)], [], {"gpus": "NVML: Driver Not Loaded"}
-    )
-    assert run_row(run)["energy_obstacle"] == "NVML: Driver Not Loaded"
-    assert diagnosed(run)["telemetry"] == (Severity.NOTE, "its GPUs were not sampled: NVML: Driver Not Loaded")

@@ -276,16 +276,6 @@ def test_the_environment_has_the_hardware_of_the_first_node(paths):
     assert [diagnostic.message for diagnostic in read_run(paths).diagnostics] == [message]
 
 
-def write_ranks(paths, asked, alter):
-    """Change the rank line of every rank alike, and the bytes of the exchange with it."""
-    for rank in range(asked.world_size):
-        first, *others = rank_lines(asked, rank, 1, Recipe())
-        first |= alter
-        for line in others:
-            line |= {"bytes": first["gradient_bytes"]} if line.get("name") == "exchange" else {}
-        write_lines(paths.rank_log(rank), [first, *others])
-
-
 @pytest.mark.parametrize(
     ("parameters", "alter", "message"),
     [
@@ -304,7 +294,13 @@ def write_ranks(paths, asked, alter):
 def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, message):
     two_devices = configuration(**({"devices_per_node": 2} | parameters))
     paths = write_run(StudyPaths(tmp_path), two_devices, 1)
-    write_ranks(paths, two_devices, alter)
+    for rank in range(two_devices.world_size):
+        changed = lines(rank, two_devices)
+        changed[0] |= alter
+        for line in changed:
+            if line.get("name") == "exchange":
+                line["bytes"] = changed[0]["gradient_bytes"]
+        write_lines(paths.rank_log(rank), changed)
     run = read_run(paths)
     assert run.completed is not bool(message)
     assert message in run.reason

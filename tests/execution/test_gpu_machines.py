@@ -39,18 +39,6 @@ def test_a_plan_for_any_device_is_for_the_cpu_and_says_why_once(tmp_path):
     assert Plan.read(tmp_path / "plan.json").why_not_gpu == plan.why_not_gpu != ""
 
 
-def test_a_plan_for_gpus_has_nothing_to_run(tmp_path):
-    file = write(tmp_path, ON_GPUS)
-    plan, cluster = make_plan("quickstart", str(file), quick=False)
-    assert (cluster.device, cluster.devices_per_node, plan.why_not_gpu) == ("gpu", 2, "")
-    assert plan.runnable == ()
-    reasons = {str(entry.unsupported) for entry in plan.unsupported}
-    assert reasons == {
-        "paddle is built without CUDA (`make gpu PADDLE_INDEX=ADDRESS` installs a build with it: docs/gpu.md)",
-        "device is gpu, but parameter servers are built for cpu",
-    }
-
-
 def test_the_device_depends_on_the_frameworks_of_the_study(tmp_path):
     servers = STUDY.replace("paddle_collective, strategy: all_reduce", "paddle_ps, strategy: async")
     cluster = cluster_for([load_study(write(tmp_path, servers))], "local")

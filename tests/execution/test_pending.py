@@ -105,17 +105,13 @@ def test_a_configuration_that_is_added_to_a_finished_study_is_in_none_of_its_rou
     executions = pending(larger)
     assert {each.configuration for each in executions} == {larger.entries[-1].configuration}
     assert turns(executions) == [Turn("rounds")] * 3
-    # Not either if the call ends before the last of them.
-    perform(executions[:2], monkeypatch)
-    assert turns(pending(larger)) == [Turn("rounds")]
-
-
-def test_a_configuration_that_is_added_shares_the_rounds_that_follow(plan, monkeypatch):
-    perform(pending(plan), monkeypatch)
-    larger = added_last(plan, round_number=3)
+    # It shares the rounds that follow.
     longer = tuple(replace(each, configuration=replace(each.configuration, repeats=4)) for each in larger.entries)
     rounds = [turn.round for turn in turns(pending(replace(larger, entries=longer)))]
     assert rounds == [None, None, None, 4, 4, 4, 4]
+    # It is in none either if the call ends before the last of its runs.
+    perform(executions[:2], monkeypatch)
+    assert turns(pending(larger)) == [Turn("rounds")]
 
 
 def test_a_round_for_precision_that_was_begun_is_continued_without_what_was_added_since(plan, monkeypatch):
