@@ -15,15 +15,12 @@ def busy(configurations: int = 2, **changes: object) -> Dataset:
     return study(*planned, **changes)
 
 
-def test_diagnostics_of_one_subject_are_one_group_with_their_number():
+def test_diagnostics_of_one_subject_are_one_group_with_their_number(mixed):
     dataset = busy()
     [group] = [group for group in diagnostic_groups(dataset) if group.subject == "Background load"]
     assert (group.severity, group.count, group.configurations) == ("warning", 6, "all 2 configurations")
     assert len(group.rows) == 2
-
-
-def test_no_diagnostic_is_lost_in_groups(mixed):
-    assert sum(group.count for group in diagnostic_groups(mixed)) == len(mixed.diagnostics)
+    assert sum(group.count for group in diagnostic_groups(mixed)) == len(mixed.diagnostics), "none is lost"
 
 
 def test_a_few_of_many_configurations_are_named_and_more_are_counted():
