@@ -21,9 +21,8 @@ PAGE = DOCS / "api.md"
 def write_measured(name: str, recipe: Recipe) -> None:
     planned = []
     for framework in ("paddle_collective", "torch_ddp"):
-        one = configuration(framework=framework)
-        planned.append(Planned(one, recipe, baseline=one))
-        planned.append(Planned(configuration(framework=framework, devices_per_node=2), recipe, baseline=one))
+        one, two = (configuration(framework=framework, devices_per_node=count) for count in (1, 2))
+        planned += [Planned(one, recipe, baseline=one), Planned(two, recipe, baseline=one)]
     paths = StudyPaths.of(name)
     replace(write_study(paths, planned), questions=("scaling",)).write(paths.plan_file)
 
@@ -43,11 +42,8 @@ def test_every_block_of_the_page_runs(tmp_path: Path) -> None:
     scope: dict[str, Any] = {}
     for block in blocks(PAGE, "python"):
         exec(compile(block, str(PAGE), "exec"), scope)
-    assert {file.name for file in tmp_path.glob("*.p*")} == {
-        "speedup.pdf",
-        "communication.pdf",
-        "scaling-resnet50.png",
-    }
+    files = {file.name for file in tmp_path.glob("*.p*")}
+    assert files == {"speedup.pdf", "communication.pdf", "scaling-resnet50.png"}
     assert len(scope["changed"].throughputs) == 4
     assert len(scope["logs"].runs) == 9
 
