@@ -10,7 +10,7 @@ from dlperf_study.report.formatting import MISSING, is_missing
 from dlperf_study.report.tables.missing import explain_missing
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
-from tests.report.tables.cells import cell_of
+from tests.report.tables.cells import cell_of, labels
 
 LATENCY_AND_RATE = ("exchange_latency_seconds", "exchange_bandwidth")
 
@@ -21,15 +21,9 @@ def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it
     dataset = study(Planned(waiting, recipe), Planned(fixed, Recipe()))
     table = tables.data_sources(dataset)
     [row] = table.rows
-    assert [heading.label for heading in table.headings][-5:] == [
-        "Input rate",
-        "Throughput",
-        "Step in parts",
-        "Input wait",
-        "Input share",
-    ]
+    assert labels(table)[-5:] == ["Input rate", "Throughput", "Step in parts", "Input wait", "Input share"]
     assert float(row[-2].text) == pytest.approx(20, rel=0.05)
-    parts = [heading.label for heading in tables.communication(dataset).headings]
+    parts = labels(tables.communication(dataset))
     assert parts[parts.index("Computation") + 1] == "Input wait"
 
 
@@ -47,8 +41,7 @@ def test_waiting_for_jitter_below_two_milliseconds_is_no_number(noise, is_shown)
     row = dataset.configuration_rows[two.identity]
     assert is_missing(row.jitter_seconds) is not is_shown
     assert is_missing(row.jitter_seconds_low) is not is_shown
-    labels = [heading.label for heading in tables.communication(dataset).headings]
-    assert ("Waiting for jitter" in labels) is is_shown
+    assert ("Waiting for jitter" in labels(tables.communication(dataset))) is is_shown
     if not is_shown:
         assert explain_missing(dataset, row, "jitter_seconds") == "below 2 ms, so it is not reported"
 
@@ -76,9 +69,8 @@ def test_a_percentile_that_no_configuration_has_is_no_column_but_a_note(mixed):
         tables.step_times(replace(mixed, configurations=mixed.configurations.assign(step_p99_seconds=seconds)))
         for seconds in (0.1, float("nan"))
     )
-    without = [heading.label for heading in shown.headings if heading.label != p99]
-    assert [heading.label for heading in left_out.headings] == without
-    assert len(without) < len(shown.headings)
+    assert p99 in labels(shown)
+    assert labels(left_out) == [label for label in labels(shown) if label != p99]
     assert [note for note in left_out.notes if note.startswith(f"Without {p99}: ")]
 
 
@@ -86,5 +78,5 @@ def test_the_sum_of_trainers_is_shown_where_it_is_another_number_than_the_throug
     rates, label = mixed.configurations["throughput"], COLUMNS["sum_of_rank_rates"].label
     for factor, is_shown in ((1.0, False), (1.5, True)):
         rows = mixed.configurations.assign(sum_of_rank_rates=rates * factor)
-        labels = [heading.label for heading in tables.exchange(replace(mixed, configurations=rows)).headings]
-        assert (label in labels, COLUMNS["throughput"].label in labels) == (is_shown, is_shown)
+        shown = labels(tables.exchange(replace(mixed, configurations=rows)))
+        assert (label in shown, COLUMNS["throughput"].label in shown) == (is_shown, is_shown)

@@ -87,34 +87,21 @@ def test_a_result_without_intervals_or_ratios_is_not_among_the_ratios():
     verdicts = selftest_tables.comparisons(replace(RESULT, checks=(compared,))).column("Verdict")
     assert verdicts == ["equal within 2.6\u202f%", "equal"]
     bandwidth = replace(CHECK.comparisons[0], label="fitted bandwidth (bit/s)", verdict="")
-    result = replace(RESULT, checks=(replace(CHECK, comparisons=(bandwidth,)),))
-    assert selftest_tables.comparisons(result).rows == ()
-    assert page_figures.ratios(result).drawing is None
+    for check in (replace(CHECK, comparisons=(bandwidth,)), SKIPPED):
+        result = replace(RESULT, checks=(check,))
+        assert selftest_tables.comparisons(result).rows == ()
+        assert page_figures.ratios(result).drawing is None
 
 
-def test_a_panel_for_each_check_with_ratios_and_none_without():
-    drawing = page_figures.ratios(RESULT).drawing
-    assert drawing is not None
-    [axes] = drawing.axes
-    assert axes.get_title(loc="left") == "slowdowns"
-    bar, measured, true = (list(line.get_xdata()) for line in axes.lines)
-    assert (bar, measured, true) == ([0.93, 0.97], [0.95], [0.952])
-    assert page_figures.ratios(replace(RESULT, checks=(SKIPPED,))).drawing is None
-
-
-def test_a_comparison_without_an_interval_is_neither_drawn_nor_in_the_table():
+def test_a_panel_for_each_check_has_its_ratios_with_intervals():
+    """An interval that misses the truth has another colour."""
     without = replace(CHECK.comparisons[0], label="no interval", low=None, high=None)
     result = replace(RESULT, checks=(replace(CHECK, comparisons=(*CHECK.comparisons, without)),))
-    drawing = page_figures.ratios(result).drawing
-    assert drawing is not None
-    [axes] = drawing.axes
+    [axes] = page_figures.ratios(result).drawing.axes
+    assert axes.get_title(loc="left") == "slowdowns"
     assert [label.get_text() for label in axes.get_yticklabels()] == [CHECK.comparisons[0].label]
-    assert len(axes.lines) == 3
+    assert [list(line.get_xdata()) for line in axes.lines] == [[0.93, 0.97], [0.95], [0.952]]
     assert selftest_tables.comparisons(result).column("Study") == [CHECK.comparisons[0].label]
-
-
-def test_an_interval_that_misses_the_truth_has_another_colour():
-    missing = replace(CHECK.comparisons[0], true=0.5)
-    drawing = page_figures.ratios(replace(RESULT, checks=(replace(CHECK, comparisons=(missing,)),))).drawing
-    assert drawing is not None
-    assert {line.get_color() for line in drawing.axes[0].lines[:2]} == {page_figures.WRONG}
+    missing = replace(CHECK, comparisons=(replace(CHECK.comparisons[0], true=0.5),))
+    [axes] = page_figures.ratios(replace(RESULT, checks=(missing,))).drawing.axes
+    assert {line.get_color() for line in axes.lines[:2]} == {page_figures.WRONG}
