@@ -3,6 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
 from dlperf_study.dataset.dataset import Dataset
@@ -20,18 +21,25 @@ from tests.report.conftest import ALONE, TOGETHER, on_devices, study
 from tests.report.figures.drawn import axes_of, curve, lines, only
 
 
-def test_a_curve_holds_the_medians_at_their_devices(mixed):
-    drawn = curve(axes_of(only(figures.scaling(mixed)))[0], "collective")
+def test_scaling_has_a_curve_of_means_an_ideal_line_and_the_bound_of_the_longest_part(mixed):
+    """A step of 104 ms with 80 ms of computation and 48 ms of exchange can be no faster than 80 ms."""
+    panels = axes_of(only(figures.scaling(mixed)))
+    drawn = curve(panels[0], "collective")
     rows = mixed.configurations.query("framework == 'paddle_collective'").dropna(subset=["throughput"])
     assert drawn.get_xdata().tolist() == [1, 2, 4]
     np.testing.assert_allclose(drawn.get_ydata(), rows["throughput"])
-
-
-def test_every_scaling_panel_has_an_ideal_line_from_its_baseline(mixed):
     baseline = mixed.configurations["baseline_throughput"].iloc[0]
-    expected = baseline * np.array([1, 2, 4]), np.array([1, 2, 4]), np.ones(3)
-    for panel, values in zip(axes_of(only(figures.scaling(mixed))), expected, strict=True):
+    ideals = baseline * np.array([1, 2, 4]), np.array([1, 2, 4]), np.ones(3)
+    for panel, values in zip(panels, ideals, strict=True):
         np.testing.assert_allclose(lines(panel, IDEAL)[0].get_ydata(), values)
+    longest = rows[["computation_seconds", "exchange_seconds"]].max(axis=1)
+    np.testing.assert_allclose(lines(panels[0], BOUND)[0].get_ydata(), rows["global_batch"] / longest, rtol=1e-3)
+    assert open_marks(panels[0]) == [4.0], "what has no interval"
+
+
+def open_marks(axes: Axes) -> list[float]:
+    opened = [line for line in axes.get_lines() if to_rgba(line.get_markerfacecolor()) == to_rgba("white")]
+    return [float(x) for line in opened for x in line.get_xdata()]
 
 
 def test_the_ideal_line_starts_at_a_baseline_of_another_series():
@@ -56,30 +64,12 @@ def test_a_name_gives_the_absolute_baseline_and_the_legend_has_the_rest(mixed, w
     assert [handle.get_color() for handle in legend.legend_handles] == [style.SOFT] * 2
 
 
-def test_the_bound_is_a_step_of_its_longest_part_alone(mixed):
-    """A step of 104 ms with 80 ms of computation and 48 ms of exchange can be no faster than 80 ms."""
-    bound = lines(axes_of(only(figures.scaling(mixed)))[0], "bound")[0]
-    rows = mixed.configurations.query("framework == 'paddle_collective'").dropna(subset=["throughput"])
-    longest = rows[["computation_seconds", "exchange_seconds"]].max(axis=1)
-    np.testing.assert_allclose(bound.get_ydata(), rows["global_batch"] / longest, rtol=1e-3)
-
-
-def test_points_without_an_interval_are_open(mixed):
-    throughput = axes_of(only(figures.scaling(mixed)))[0]
-    opened = [line for line in throughput.get_lines() if to_rgba(line.get_markerfacecolor()) == to_rgba("white")]
-    assert [float(x) for line in opened for x in line.get_xdata()] == [4.0]
-
-
 def test_without_intervals_the_baseline_is_open_and_no_interval_is_named():
     configurations = [configuration(devices_per_node=count) for count in (1, 2)]
     planned = [Planned(each, TOGETHER, baseline=configurations[0], runs=1) for each in configurations]
     dataset = study(*planned)
     throughput, speedup, _ = axes_of(only(figures.scaling(dataset)))
-    opened = []
-    for axes in (throughput, speedup):
-        open_marks = [line for line in axes.get_lines() if to_rgba(line.get_markerfacecolor()) == to_rgba("white")]
-        opened.append([float(x) for line in open_marks for x in line.get_xdata()])
-    assert opened == [[1.0, 2.0], [2.0]]
+    assert (open_marks(throughput), open_marks(speedup)) == ([1.0, 2.0], [2.0])
     communication = only(figures.communication(dataset))
     legends = [text.get_text() for text in communication.drawing.legends[0].get_texts()]
     assert not [label for label in legends if label.startswith("Interval")]
@@ -96,44 +86,39 @@ def test_the_overview_shows_every_completed_run_and_connects_none(mixed):
     assert len(dots.get_xdata()) == (mixed.runs["outcome"] == "completed").sum()
 
 
-def test_bars_are_as_long_as_their_steps(mixed):
-    axes = axes_of(only(figures.communication(mixed)))[0]
-    computation, exposed = axes.containers[:2]
-    ends = [bar.get_x() + bar.get_width() for bar in exposed]
-    assert [bar.get_x() for bar in exposed] == [bar.get_width() for bar in computation]
+def communication(dataset: Dataset, **columns: object) -> Axes:
+    """Return the panel of the parts of a step, after a change of some columns."""
+    changed = replace(dataset, configurations=dataset.configurations.assign(**columns))
+    return axes_of(only(figures.communication(changed)))[0]
+
+
+def test_bars_are_as_long_as_their_steps_and_their_intervals_are_around_the_ends(mixed):
+    """Also of a step that is faster than its computation."""
     steps = mixed.configurations.dropna(subset=["throughput"])["step_seconds"].to_numpy() * 1e3
-    np.testing.assert_allclose(ends, steps)
+    computation, exposed = communication(mixed).containers[:2]
+    assert [bar.get_x() for bar in exposed] == [bar.get_width() for bar in computation]
+    np.testing.assert_allclose([bar.get_x() + bar.get_width() for bar in exposed], steps)
+    bounds = {"exposed_seconds": -0.004, "exposed_seconds_low": -0.005, "exposed_seconds_high": -0.003}
+    _, intervals = communication(mixed, **bounds).collections
+    np.testing.assert_allclose([segment[:, 0].mean() for segment in intervals.get_segments()], steps)
 
 
 def test_a_step_whose_parts_were_not_measured_has_no_empty_row(mixed):
     whole = mixed.configurations["throughput"].notna().idxmax()
-    rows = mixed.configurations.copy()
-    rows.loc[whole, "exposed_seconds"] = np.nan
-    [axes], [of_rest] = (
-        axes_of(only(figures.communication(replace(mixed, configurations=r)))) for r in (mixed.configurations, rows)
-    )
-    bars, fewer = axes.containers[0], of_rest.containers[0]
+    exposed = mixed.configurations["exposed_seconds"].copy()
+    exposed[whole] = np.nan
+    bars, fewer = communication(mixed).containers[0], communication(mixed, exposed_seconds=exposed).containers[0]
     assert len(fewer) == len(bars) - 1
     assert [bar.get_y() for bar in fewer] == [bar.get_y() for bar in bars][:-1]
 
 
 def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed):
-    long = mixed.configurations.assign(exchange_seconds=2 * mixed.configurations["step_seconds"])
-    axes = axes_of(only(figures.communication(replace(mixed, configurations=long))))[0]
+    axes = communication(mixed, exchange_seconds=2 * mixed.configurations["step_seconds"])
     exchanges, _ = axes.collections
     left, right = axes.get_xlim()
     ends = [segment[1][0] for segment in exchanges.get_segments()]
     assert left == 0
     assert right > 1.05 * max(ends)
-
-
-def test_the_interval_of_a_step_that_is_faster_than_its_computation_is_around_its_end(mixed):
-    bounds = {"exposed_seconds": -0.004, "exposed_seconds_low": -0.005, "exposed_seconds_high": -0.003}
-    axes = axes_of(only(figures.communication(replace(mixed, configurations=mixed.configurations.assign(**bounds)))))[0]
-    _, intervals = axes.collections
-    middles = [segment[:, 0].mean() for segment in intervals.get_segments()]
-    steps = mixed.configurations.dropna(subset=["throughput"])["step_seconds"].to_numpy() * 1e3
-    np.testing.assert_allclose(middles, steps)
 
 
 def test_a_comparison_has_every_run_of_its_configurations_and_connects_none(mixed):
@@ -167,9 +152,8 @@ def test_the_slowest_rank_is_one(mixed):
 
 def test_alt_texts_have_what_is_drawn_and_nothing_else():
     alone, two, four = (configuration(devices_per_node=count) for count in (1, 2, 4))
-    planned = [Planned(alone, ALONE), Planned(two, TOGETHER, reference=two)]
-    planned += [Planned(replace(two, framework="torch_ddp"), TOGETHER, reference=two), Planned(four, TOGETHER)]
-    dataset = study(*planned)
+    other = Planned(replace(two, framework="torch_ddp"), TOGETHER, reference=two)
+    dataset = study(Planned(alone, ALONE), Planned(two, TOGETHER, reference=two), other, Planned(four, TOGETHER))
     stragglers, comparison = only(figures.stragglers(dataset)), only(figures.comparison(dataset))
     assert stragglers.alt.count("load balance") == len(axes_of(stragglers)[0].get_yticklabels()) == 3
     assert comparison.alt.count("samples/s") == 2
@@ -178,22 +162,15 @@ def test_alt_texts_have_what_is_drawn_and_nothing_else():
 
 def test_a_group_without_its_reference_is_not_drawn_and_steps_without_parts_are_named():
     two = configuration(devices_per_node=2)
-    others = [replace(two, framework=name) for name in ("torch_ddp", "horovod_torch")]
+    other = Planned(replace(two, framework="torch_ddp"), TOGETHER, reference=two)
     failed = Recipe(outcome="failed", reason="exit 1")
-    planned = [Planned(two, failed, reference=two), *(Planned(other, TOGETHER, reference=two) for other in others)]
-    figure = only(figures.comparison(study(*planned)))
+    figure = only(figures.comparison(study(Planned(two, failed, reference=two), other)))
     assert figure.is_empty
     assert "Groups whose reference was not measured are left out." in figure.caption
-    measured = study(Planned(two, TOGETHER, reference=two), Planned(others[0], TOGETHER, reference=two))
+    measured = study(Planned(two, TOGETHER, reference=two), other)
     whole = measured.configurations.assign(broken_down_step_seconds=np.nan, exposed_seconds=np.nan)
     assert "have no bar" in only(figures.comparison(replace(measured, configurations=whole))).caption
     assert "have no bar" not in only(figures.comparison(measured)).caption
-
-
-def test_one_number_of_devices_is_no_scaling():
-    figure = only(figures.scaling(study(Planned(configuration(), ALONE))))
-    assert figure.drawing is None
-    assert figure.empty in figure._repr_html_()
 
 
 def test_colour_and_marker_tell_many_series_apart():
@@ -212,13 +189,6 @@ def test_a_framework_has_one_colour_for_every_model():
     tones = [[curve(axes, name).get_color() for name in ("Paddle", "DDP")] for axes in (first, second)]
     assert tones[0] == tones[1]
     assert len(set(tones[0])) == 2
-
-
-def test_steps_that_hardly_differ_still_have_an_axis_that_can_be_read():
-    even = Recipe(0.08, first_step_slowdown=1.3)
-    panel = axes_of(only(figures.steps(study(Planned(configuration(), even)))))[0]
-    low, high = panel.get_ylim()
-    assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.9, 1.4), (0.8, 3.1), (0.97, 1.02), (0.5, 1.9)])
@@ -244,8 +214,7 @@ def test_the_ticks_of_many_steps_leave_each_other_room(mixed, factor, tmp_path):
 
 
 def test_of_a_long_run_the_shortest_and_the_longest_step_of_each_piece_are_drawn():
-    longest_configuration = configuration(warmup_steps=1, measured_steps=5000)
-    dataset = study(Planned(longest_configuration, ALONE, runs=1))
+    dataset = study(Planned(configuration(warmup_steps=1, measured_steps=5000), ALONE, runs=1))
     [line] = axes_of(only(figures.steps(dataset)))[0].get_lines()
     drawn, seconds = line.get_ydata(), dataset.steps.query("window != 'exchange'")["seconds"].to_numpy()
     assert len(drawn) <= 2 * STEP_PIECES
@@ -253,13 +222,9 @@ def test_of_a_long_run_the_shortest_and_the_longest_step_of_each_piece_are_drawn
     assert (drawn.min(), drawn.max()) == pytest.approx((relative.min(), relative.max()))
 
 
-def varied(*changes: dict[str, object]) -> Dataset:
-    return study(*(Planned(configuration(**change)) for change in changes))
-
-
 def test_a_factor_is_drawn_where_nothing_else_differs():
-    batches = [{"batch_per_device": batch, "devices_per_node": devices} for batch in (4, 8) for devices in (1, 2)]
-    [figure] = factors(varied(*batches))
+    batches = [configuration(batch_per_device=batch, devices_per_node=n) for batch in (4, 8) for n in (1, 2)]
+    [figure] = factors(study(*map(Planned, batches)))
     assert figure.name == "factor-batch-per-device"
     [axes] = figure.drawing.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["4", "8"]
@@ -273,14 +238,13 @@ def test_a_factor_is_drawn_where_nothing_else_differs():
 
 
 def test_what_changes_with_another_factor_or_is_devices_is_not_drawn():
-    together = [{"batch_per_device": 4, "precision": "fp32"}, {"batch_per_device": 8, "precision": "bf16"}]
-    assert list(factors(varied(*together))) == []
-    assert list(factors(varied({"devices_per_node": 1}, {"devices_per_node": 2}))) == []
+    together = [configuration(batch_per_device=4), configuration(batch_per_device=8, precision="bf16")]
+    assert list(factors(study(*map(Planned, together)))) == []
+    assert list(factors(on_devices(1, 2))) == []
 
 
 def test_the_drift_has_a_mark_for_every_run_and_a_line_for_every_round():
-    counts = (1, 2, 4)
-    dataset = on_devices(*counts)
+    dataset = on_devices(1, 2, 4)
     [axes] = axes_of(only(figures.drift(dataset)))
     marks = [lines(axes, f"round {number}") for number in (1, 2, 3)]
     assert [len(mark.get_xdata()) for [mark] in marks] == [3, 3, 3]
@@ -293,9 +257,11 @@ def test_the_drift_has_a_mark_for_every_run_and_a_line_for_every_round():
     assert all(intervals)
 
 
-def test_without_repetitions_there_is_no_drift_to_show():
+def test_one_run_has_neither_scaling_nor_drift():
     dataset = study(Planned(configuration(), ALONE, runs=1))
-    assert only(figures.drift(dataset)).drawing is None
+    for figure in (only(figures.scaling(dataset)), only(figures.drift(dataset))):
+        assert figure.drawing is None
+        assert figure.empty in figure._repr_html_()
     assert tables.rounds(dataset).rows == ()
 
 

@@ -90,7 +90,7 @@ def test_sentences_menus_and_macros_print_a_number_alike():
 
 
 def test_completed_runs_without_a_rate_are_not_called_failed():
-    dataset = study(*(Planned(each, ALONE) for each in (ONE, TWO)))
+    dataset = study(Planned(ONE, ALONE), Planned(TWO, ALONE))
     rateless = replace(dataset, configurations=dataset.configurations.assign(throughput=np.nan))
     [sentence] = [text for text in sentences.quality(rateless).sentences if "no number" in text]
     assert "the completed runs of 2 have no rate" in sentence
