@@ -1,7 +1,7 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -17,7 +17,7 @@ from dlperf_study.metrics import comparison
 from dlperf_study.metrics.columns import Metric, Source, Summary, TableName, summarised, values_of
 from dlperf_study.metrics.comparison import RATIOS, Throughputs, Verdict
 from dlperf_study.metrics.outcome import completed_of, counted_of, disturbed_configurations
-from dlperf_study.metrics.pipeline_bubble import bubbles
+from dlperf_study.metrics.pipeline_bubble import Bubble, bubbles
 from dlperf_study.metrics.scaling import scaling_columns
 from dlperf_study.metrics.statistics import Estimate, interval_columns
 from dlperf_study.study.grid import Denominator
@@ -44,7 +44,7 @@ def configurations_table(
     throughputs, rate = throughputs_of(runs, plan), rate_column(counted, plan)
     looks = looks_of(throughputs)
     measurements = Measurements(completed_of(runs), counted, looks)
-    kinds_of_device = runs.dropna(subset=["device"]).groupby("identity")["device"].unique()
+    kinds_of_device = _kinds_of_device(runs)
     speedups = _ratios(plan, plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs = _ratios(plan, plan.entries, "reference", throughputs)
     decided = _verdicts(plan, speedups, relative_throughputs, disturbed_configurations(runs))
@@ -52,12 +52,8 @@ def configurations_table(
     bubble_of = bubbles(plan.entries, counted, comparison.rounds_of(counted, plan), looks)
     entries, table = plan.by_identity, GrowingFrame(TableName.CONFIGURATIONS)
     for identity, entry in entries.items():
-        row = {"identity": identity, **entry.parameters, "world_size": entry.configuration.world_size}
-        row["global_batch"] = entry.configuration.global_batch
-        row |= values_of(Source.ENTRY, entry) | measurements.columns(identity)
-        kinds = kinds_of_device.get(identity, [plan.device or None])
-        # None for one that ran on both CPUs and GPUs.
-        row["device"] = kinds[0] if len(kinds) == 1 else None
+        row = _planned_columns(entry) | measurements.columns(identity)
+        row["device"] = kinds_of_device.get(identity, plan.device or None)
         if speedup := speedups.logarithms.get(identity):
             baseline, devices = entries[entry.baseline_identity].configuration, entry.configuration.world_size
             row |= _denominator_columns("baseline", measurements.summary(entry.baseline_identity, rate))
@@ -73,11 +69,20 @@ def configurations_table(
         if bubble := bubble_of.get(identity):
             row |= bubble.columns
         table.add(row | separate.get(identity, {}))
-    diagnostics = [*speedups.diagnostics, *relative_throughputs.diagnostics]
+    return table.frame, [*speedups.diagnostics, *relative_throughputs.diagnostics, *_without_interval(bubble_of)]
+
+
+def _without_interval(bubble_of: Mapping[str, Bubble]) -> Iterator[Diagnostic]:
+    """Yield why bubbles of pipelines have no interval."""
     for identity, bubble in bubble_of.items():
         if bubble.no_interval:
-            diagnostics.append(Diagnostic("bubble_share", bubble.no_interval, Severity.NOTE, identity))
-    return table.frame, diagnostics
+            yield Diagnostic("bubble_share", bubble.no_interval, Severity.NOTE, identity)
+
+
+def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
+    """Return whether each configuration ran on CPUs or on GPUs, by identity; None for one that ran on both."""
+    kinds = runs.dropna(subset=["device"]).groupby("identity")["device"].unique()
+    return {identity: levels[0] if len(levels) == 1 else None for identity, levels in kinds.items()}
 
 
 def rate_column(rows: pd.DataFrame, plan: Plan) -> str:
@@ -228,6 +233,17 @@ def _verdicts(
                 without_outcome.add(pairs[role][identity])
     decided = comparison.verdicts(compared, comparison.widest_equality(plan), without_outcome)
     return {role: {identity: decided[pair] for identity, pair in of_role.items()} for role, of_role in pairs.items()}
+
+
+def _planned_columns(entry: Entry) -> dict[str, Any]:
+    configuration = entry.configuration
+    return {
+        "identity": configuration.identity,
+        **entry.parameters,
+        "world_size": configuration.world_size,
+        "global_batch": configuration.global_batch,
+        **values_of(Source.ENTRY, entry),
+    }
 
 
 def _denominator_columns(role: Denominator, rate: Mapping[str, float]) -> dict[str, Any]:

@@ -214,8 +214,41 @@ def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
             yield Diagnostic("relative_throughput", message, Severity.ERROR, identity)
 
 
-#: What the interval of a ratio is of.
-RATIO_INTERVAL = "of the ratio: from ratios within rounds, of independent runs from the runs of both"
+def denominator_metric(role: Denominator, rate: str, pages: tuple[str, ...] = ()) -> Metric:
+    """Return the metric of the rate of the baseline or reference; ``rate``: the column of it."""
+    definition, unit = f"{rate} of the declared {role}", "samples/s"
+    if rate == "token_throughput":
+        definition, unit = f"{definition}, where ratios are of tokens/s", "tokens/s"
+    return Metric(
+        f"{role}_{rate}",
+        f"{role.capitalize()} {rate.replace('_', ' ')}",
+        definition,
+        C,
+        unit=unit,
+        interval=f"of the {role}",
+        missing=(no_ratio_to(role),),
+        shown=Shown.DENOMINATOR,
+        pages=pages,
+    )
+
+
+def ratio_metric(
+    name: str, label: str, definition: str, role: Denominator, pages: tuple[str, ...], unit: str = ""
+) -> Metric:
+    """Return the metric of a ratio to the baseline or reference."""
+    return Metric(
+        name,
+        label,
+        definition,
+        C,
+        unit=unit,
+        interval="of the ratio: from ratios within rounds, of independent runs from the runs of both",
+        missing=(no_ratio_to(role),),
+        compared_with=role,
+        of_itself="1",
+        neutral=1.0,
+        pages=pages,
+    )
 
 
 def verdict_metric(name: str, label: str, role: Denominator) -> Metric:
@@ -267,28 +300,14 @@ DIFFERENCES = (
 )
 
 METRICS = (
-    Metric(
-        "reference_throughput",
-        "Reference throughput",
-        "throughput of the declared reference",
-        C,
-        unit="samples/s",
-        interval="of the reference",
-        missing=(no_ratio_to("reference"),),
-        shown=Shown.DENOMINATOR,
-    ),
-    Metric(
+    denominator_metric("reference", "throughput"),
+    ratio_metric(
         "relative_throughput",
         "Relative throughput",
         "throughput / throughput of the declared reference",
-        C,
-        unit="×",
-        interval=RATIO_INTERVAL,
-        missing=(no_ratio_to("reference"),),
-        compared_with="reference",
-        of_itself="1",
-        neutral=1.0,
+        "reference",
         pages=(COMPARISON_PAGE,),
+        unit="×",
     ),
     verdict_metric("verdict", "Against reference", "reference"),
     equal_within_metric("relative_throughput", "Relative throughput", "reference"),

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, median
-from dlperf_study.metrics.metric import RC, C, Dtype, Gap, Metric, R, Shown, Summary, no_ratio_to, only_in_tokens
+from dlperf_study.metrics.comparison import denominator_metric
+from dlperf_study.metrics.metric import RC, Dtype, Gap, Metric, R, Summary, only_in_tokens
 from dlperf_study.metrics.rate_series import SteadyPart
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS
 
@@ -136,26 +137,8 @@ def no_wall_rate_of_run(row: Any) -> str:
 
 METRICS = (
     Metric("log_format", "Format", "of ingested logs: the format they are in", R, dtype=Dtype.STRING),
-    Metric(
-        "baseline_token_throughput",
-        "Baseline token throughput",
-        "token_throughput of the declared baseline, where ratios are of tokens/s",
-        C,
-        unit="tokens/s",
-        interval="of the baseline",
-        missing=(no_ratio_to("baseline"),),
-        shown=Shown.DENOMINATOR,
-    ),
-    Metric(
-        "reference_token_throughput",
-        "Reference token throughput",
-        "token_throughput of the declared reference, where ratios are of tokens/s",
-        C,
-        unit="tokens/s",
-        interval="of the reference",
-        missing=(no_ratio_to("reference"),),
-        shown=Shown.DENOMINATOR,
-    ),
+    denominator_metric("baseline", "token_throughput"),
+    denominator_metric("reference", "token_throughput"),
     Metric(
         "printed_rate",
         "Printed as",

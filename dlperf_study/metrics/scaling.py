@@ -11,7 +11,7 @@ import pandas as pd
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted, rounded
 from dlperf_study.metrics import comparison
-from dlperf_study.metrics.metric import RATIO_PAGES, SCALING, C, Metric, Shown, no_ratio_to
+from dlperf_study.metrics.metric import RATIO_PAGES, SCALING
 from dlperf_study.metrics.parameters import settings_of, varying
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample, interval_columns, log_ratio, significant
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
@@ -216,41 +216,17 @@ def _explanations(explanations: tuple[str, ...]) -> str:
 
 
 METRICS = (
-    Metric(
-        "baseline_throughput",
-        "Baseline throughput",
-        "throughput of the declared baseline",
-        C,
-        unit="samples/s",
-        interval="of the baseline",
-        missing=(no_ratio_to("baseline"),),
-        shown=Shown.DENOMINATOR,
-        pages=(SCALING,),
-    ),
-    Metric(
+    comparison.denominator_metric("baseline", "throughput", pages=(SCALING,)),
+    comparison.ratio_metric(
         "speedup",
         "Speedup",
         "throughput / throughput of the declared baseline",
-        C,
+        "baseline",
+        pages=RATIO_PAGES,
         unit="×",
-        interval=comparison.RATIO_INTERVAL,
-        missing=(no_ratio_to("baseline"),),
-        compared_with="baseline",
-        of_itself="1",
-        neutral=1.0,
-        pages=RATIO_PAGES,
     ),
-    Metric(
-        "efficiency",
-        "Efficiency",
-        "speedup × baseline devices / devices",
-        C,
-        interval=comparison.RATIO_INTERVAL,
-        missing=(no_ratio_to("baseline"),),
-        compared_with="baseline",
-        of_itself="1",
-        neutral=1.0,
-        pages=RATIO_PAGES,
+    comparison.ratio_metric(
+        "efficiency", "Efficiency", "speedup × baseline devices / devices", "baseline", pages=RATIO_PAGES
     ),
     comparison.verdict_metric("baseline_verdict", "Against baseline", "baseline"),
     comparison.equal_within_metric("speedup", "Speedup", "baseline"),

@@ -138,11 +138,6 @@ class Estimate:
         return interval.exponential if interval else None
 
     @property
-    def bounded(self) -> Bounded:
-        """The mean with its interval."""
-        return bounded(self.mean, self.interval())
-
-    @property
     def bounded_factor(self) -> Bounded:
         """The rate or ratio of which this is the logarithm, with its interval."""
         return bounded(self.factor, self.factor_interval())

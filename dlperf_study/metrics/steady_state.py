@@ -91,11 +91,11 @@ def steadiness(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness
     return _tested(_replace_single_slow_steps(step_seconds), tolerance)
 
 
-def steadiness_of_usual(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness:
+def steadiness_of_usual(step_seconds: Floats) -> Steadiness:
     """Return what ``steadiness`` returns, of steps without slow ones: these were left out already."""
     if step_seconds.size < MINIMUM_STEPS:
         return Steadiness(Answer.CANT_TELL, np.nan, ENOUGH_STEPS - step_seconds.size)
-    return _tested(step_seconds, tolerance)
+    return _tested(step_seconds, TOLERANCE)
 
 
 def settled_at(step_seconds: Floats, tolerance: float = TOLERANCE) -> int | None:
