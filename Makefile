@@ -39,7 +39,7 @@ endif
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
-	@echo "  variables           STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (the short form of a study, not for publication)"
+	@echo "  variables           STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (quick mode: a first look, not for publication)"
 
 # For the set-up: whether this machine is what is measured, and nothing waits until it is free.
 study: export MEASURES_HERE := $(if $(filter-out 0,$(WAIT)),,$(filter local,$(CLUSTER)))

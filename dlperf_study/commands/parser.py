@@ -158,7 +158,7 @@ def _add_study_commands(commands: "argparse._SubParsersAction[argparse.ArgumentP
         reads_outputs = command in (collect, report, paper)
         parser_of_command.add_argument("study", help=_MEASURED_HELP if reads_outputs else _STUDY_HELP)
         parser_of_command.add_argument("--cluster", default="local", help=_CLUSTER_HELP)
-        quick_help = "the study's quick variant: not for publication"
+        quick_help = "the study in quick mode: not for publication"
         parser_of_command.add_argument("--quick", action="store_true", help=quick_help)
         if command is study:
             again_help = "measure everything again; what was measured is kept as an earlier measurement"

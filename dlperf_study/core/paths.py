@@ -18,7 +18,7 @@ OUTPUTS_VARIABLE = "DLPERF_STUDY_OUTPUTS"
 REPORT_VARIABLE = "DLPERF_STUDY_REPORT"
 #: How the names of the self-test's studies begin, and the folder of its results and of all its studies.
 SELFTEST = "selftest"
-#: How the name of the quick form of a study ends, and that of its folder.
+#: How the name of a study in quick mode ends, and its folder.
 QUICK_SUFFIX = "-quick"
 #: The folder of what was measured before, and of that without a completed run, which is no measurement.
 EARLIER, WITHOUT_RESULT = "earlier", "without-result"

@@ -68,7 +68,7 @@ def _other_unknown_names(study_name: str, message: str) -> list[str]:
         content = read_mapping(path)
     except StudyFileError:
         return []
-    # The same name has another key in the messages about the quick variant.
+    # The same name has another key in the messages about quick mode.
     messages = _unknown_names(content, display_path(path))
     return [line for line in messages if line.partition(" is ")[2] not in message]
 

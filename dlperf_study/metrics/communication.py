@@ -277,7 +277,7 @@ METRICS = (
         "exchange_latency_seconds",
         "Exchange latency",
         "seconds of an exchange of no bytes, fitted to exchanges alone of five sizes: t = latency + bytes / rate; an "
-        "interval that begins with 0 can't tell it from none",
+        "interval that begins with 0 is compatible with none",
         RC,
         unit="s",
         value=_exchange_latency,

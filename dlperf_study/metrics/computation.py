@@ -340,7 +340,7 @@ METRICS = (
         "Input wait",
         "by how much waiting for batches lengthens a step: largest computation + wait of a rank − computation; of a "
         "program whose computation was not measured the largest wait of a rank, the most it can be; an interval that "
-        "begins with 0 can't tell it from none",
+        "begins with 0 is compatible with none",
         RC,
         unit="s",
         value=input_seconds,

@@ -290,7 +290,7 @@ METRICS = (
         "foreign_processes",
         "Foreign processes",
         "how many processes that are not of the run used its GPUs in the training window, by NVML; missing "
-        "where process ids can't be told apart, as in a container",
+        "where process ids are ambiguous, as in a container",
         R,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=number_of_foreign_processes,

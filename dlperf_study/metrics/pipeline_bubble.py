@@ -170,7 +170,7 @@ METRICS = (
         "Pipeline bubble",
         "part of a step that does not grow with the number of micro-batches: mean over rounds of 1 − micro-batches × "
         "slope / step, with the slope in the same round of the step over the number of micro-batches of one size; "
-        "exchange of gradients and update are in it; an interval that begins with 0 can't tell it from none",
+        "exchange of gradients and update are in it; an interval that begins with 0 is compatible with none",
         C,
         interval="of the mean over rounds",
         missing=(

@@ -275,7 +275,7 @@ def _reasons(
         yield f"after a stall: {counted(after, 'line')} unlike the rest"
     if fast:
         yield f"too fast: {counted(fast, 'line')}"
-    if result.answer is Answer.CANT_TELL:
+    if result.answer is Answer.INCONCLUSIVE:
         lines = guessed(result.further_steps or 0, 2 * (result.further_steps or 0))
         yield f"too few lines to tell whether the rest is steady; {lines} more probably would"
     elif result.answer is Answer.NOT_STEADY:

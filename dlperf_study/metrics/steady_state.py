@@ -5,7 +5,7 @@ rest, last quarter and rest. The window is
 
 * *steady* if each difference + EQUIVALENT standard errors is at most the tolerance: equivalence is shown;
 * *not steady* if one difference − DIFFERENT standard errors is above the tolerance;
-* otherwise these steps *can't tell*, and the number of further steps that would is computed.
+* otherwise these steps are *inconclusive*, and the number of further steps that would is computed.
 
 Noise therefore never makes a window steady. The standard error takes neighbouring steps that resemble each other into
 account, as a first-order autoregressive process: its variance and its correlation come from differences of steps
@@ -57,7 +57,7 @@ class Answer(StrEnum):
 
     STEADY = "steady"
     NOT_STEADY = "not steady"
-    CANT_TELL = "can't tell"
+    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ def steadiness(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness
 
     """
     if step_seconds.size < MINIMUM_STEPS:
-        return Steadiness(Answer.CANT_TELL, np.nan, ENOUGH_STEPS - step_seconds.size)
+        return Steadiness(Answer.INCONCLUSIVE, np.nan, ENOUGH_STEPS - step_seconds.size)
     return _tested(_replace_single_slow_steps(step_seconds), tolerance)
 
 
 def steadiness_of_usual(step_seconds: Floats) -> Steadiness:
     """Return what ``steadiness`` returns, of steps without slow ones: these were left out already."""
     if step_seconds.size < MINIMUM_STEPS:
-        return Steadiness(Answer.CANT_TELL, np.nan, ENOUGH_STEPS - step_seconds.size)
+        return Steadiness(Answer.INCONCLUSIVE, np.nan, ENOUGH_STEPS - step_seconds.size)
     return _tested(step_seconds, TOLERANCE)
 
 
@@ -136,7 +136,7 @@ def _tested(step_seconds: Floats, tolerance: float) -> Steadiness:
         return Steadiness(Answer.STEADY, largest, 0)
     if (differences - DIFFERENT * errors > tolerance).any():
         return Steadiness(Answer.NOT_STEADY, largest, None)
-    return Steadiness(Answer.CANT_TELL, largest, _further_steps(step_seconds.size, errors.max() / tolerance))
+    return Steadiness(Answer.INCONCLUSIVE, largest, _further_steps(step_seconds.size, errors.max() / tolerance))
 
 
 def _differences(values: Floats) -> tuple[Floats, Floats]:
@@ -218,7 +218,7 @@ def unsteady(window: WindowSteadiness) -> Iterator[Diagnostic]:
 
 def _answer(window: WindowSteadiness) -> str | None:
     answer = window.steadiness.answer
-    return None if answer is Answer.CANT_TELL else str(answer)
+    return None if answer is Answer.INCONCLUSIVE else str(answer)
 
 
 METRICS = (

@@ -3,7 +3,7 @@
 The ideal step is that of the baseline, for as much work of a device. What a configuration adds is the difference of
 each part of a step: the mean computation of its ranks, by how much the slowest rank's is longer, the waiting for
 jitter, what of the exchange is exposed besides, the input wait, and the drain. Where no step can be done without its
-exchange, and where logs print nothing but rates, these can't be told apart: then they are one cause, without those that
+exchange, and where logs print nothing but rates, these can't be separated: then they are one cause, without those that
 can, which are the bubble of a pipeline and the input wait.
 """
 
@@ -24,7 +24,7 @@ CAUSES = {
     "imbalance": "Load imbalance",
     JITTER: "Waiting for jitter",
     "exchange": "Exposed exchange",
-    TOGETHER: "Not told apart",
+    TOGETHER: "Unattributed",
     INPUT: "Input wait",
     BUBBLE: "Pipeline bubble",
     "drain": "Drain",
@@ -35,7 +35,7 @@ MAX_DEPARTURE = 0.10
 _OF_WHOLE = ("computation", "imbalance", JITTER, "exchange", INPUT, "drain")
 #: The causes that are left out where neither step has them.
 _IF_ANY = (JITTER, BUBBLE)
-#: What may be told apart in other steps, the most first; the rest is together.
+#: What may be separate in other steps, the most first; the rest is together.
 _OF_OTHERS: tuple[tuple[str, ...], ...] = ((INPUT, BUBBLE), (BUBBLE,), (INPUT,), ())
 
 
@@ -57,7 +57,7 @@ class Waterfall:
 
     @property
     def has_several_causes(self) -> bool:
-        """Whether some cause is told apart from the rest."""
+        """Whether some cause is separate from the rest."""
         return len(self.causes) > 1
 
 

@@ -64,7 +64,7 @@ def _measured(dataset: Dataset) -> Iterator[str]:
     yield from map(latex_escaped, context.breakdown_notes(dataset))
     yield _statistics(dataset)
     if dataset.plan.quick:
-        yield r"\textbf{These are runs of the quick form: not for publication.}"
+        yield r"\textbf{These runs are in quick mode: not for publication.}"
 
 
 def _training(dataset: Dataset) -> str:

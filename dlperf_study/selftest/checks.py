@@ -86,12 +86,12 @@ def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
 
 
 def judge_same_program(comparisons: Sequence[Comparison]) -> CheckResult:
-    """Return whether few enough pairs of one program are told apart."""
+    """Return whether few enough pairs of one program are distinguished."""
     distinguished = [comparison.label for comparison in comparisons if comparison.verdict in (FASTER, SLOWER)]
     cases = len(comparisons)
     is_passed = len(distinguished) <= allowed_cases(cases, FALSE_DIFFERENCE)
     return check_result(
-        SAME, is_passed, f"{len(distinguished)} of {cases} told apart{_listed(distinguished)}", comparisons
+        SAME, is_passed, f"{len(distinguished)} of {cases} distinguished{_listed(distinguished)}", comparisons
     )
 
 

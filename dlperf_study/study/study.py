@@ -58,7 +58,7 @@ def source_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Study:
-    """One study, or its quick variant; ``source`` is the file that messages name.
+    """One study, in full or in quick mode; ``source`` is the file that messages name.
 
     ``scaling`` is ``weak`` (batch per device fixed) or ``strong`` (global batch fixed). ``order`` is ``rounds`` or
     ``blocks``, and ``order_seed`` shuffles the rounds. ``max_configurations``: how many points the factors and the

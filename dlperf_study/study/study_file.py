@@ -211,7 +211,7 @@ class LargestBatchSection(Section):
 
 
 class QuickSection(Section):
-    """What the quick variant changes: mappings key by key, lists as a whole."""
+    """What quick mode changes: mappings key by key, lists as a whole."""
 
     fixed: Values = Field(default={})
     factors: Factors = Field(default={})
@@ -289,10 +289,10 @@ KEYS = {
 
 
 def load_study(name_or_path: str | Path, quick: bool = False) -> study.Study:
-    """Return a study by its name in ``params/studies`` or by the path of its file, or its quick variant.
+    """Return a study by its name in ``params/studies`` or by the path of its file, in full or in quick mode.
 
     Parts beside the file are parts from then on.
-    Raises StudyFileError for any error in the file, the quick variant's included.
+    Raises StudyFileError for any error in the file, those of quick mode included.
     """
     path = find_file("study", name_or_path)
     _check_name(path)
@@ -300,7 +300,7 @@ def load_study(name_or_path: str | Path, quick: bool = False) -> study.Study:
     content = read_mapping(path)
     source, folder = display_path(path), path.resolve().parent
     full = _study(path.stem, source, content, folder, quick=False)
-    # A quick variant is measured as often as its repeats say, and none of its configurations is in a published table.
+    # In quick mode repeats alone say how often to measure, and no configuration is in a published table.
     merged = {key: value for key, value in content.items() if key not in ("quick", "extras", *study.PRECISION_KEYS)}
     for key, change in content.get("quick", {}).items():
         both = isinstance(change, dict) and isinstance(merged.get(key), dict)

@@ -166,7 +166,7 @@ def test_a_series_that_drifts_is_not_steady(snapshot):
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
 def test_few_lines_tell_nothing(count):
     steady = steady_part(steps(count), noisy(count))
-    assert steady.steadiness.answer is Answer.CANT_TELL
+    assert steady.steadiness.answer is Answer.INCONCLUSIVE
     assert steady.window.kept.all()
 
 

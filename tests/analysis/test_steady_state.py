@@ -77,7 +77,7 @@ def test_the_further_steps_would_tell():
     are_steady = []
     for _ in range(200):
         result = steadiness(autoregressive(generator, 30, 0.06))
-        if result.answer is Answer.CANT_TELL:
+        if result.answer is Answer.INCONCLUSIVE:
             assert result.further_steps is not None
             are_steady.append(steadiness(autoregressive(generator, 30 + result.further_steps, 0.06)).is_steady)
     assert len(are_steady) > 150
@@ -112,7 +112,7 @@ def test_steps_with_a_slow_half_or_that_grow_to_the_end_are_not_steady():
 @pytest.mark.parametrize("count", [0, 1, 8])
 def test_few_steps_tell_nothing(count):
     for result in (steadiness(np.full(count, 0.1)), steadiness_of_usual(np.full(count, 0.1))):
-        assert (result.answer, result.further_steps) == (Answer.CANT_TELL, 50 - count)
+        assert (result.answer, result.further_steps) == (Answer.INCONCLUSIVE, 50 - count)
     assert settled_at(np.full(count, 0.1)) is None
 
 

@@ -186,7 +186,7 @@ def test_a_bubble_without_common_rounds_has_a_value_and_says_why_it_has_no_inter
 def test_what_is_not_told_apart_says_why():
     table = tables.causes(_pipelines())
     assert len(table.headings) == 5
-    assert MISSING not in table.column("Not told apart")
+    assert MISSING not in table.column("Unattributed")
     one, two = configuration(devices_per_node=1), configuration(devices_per_node=2)
     divided = replace(two, framework="torch_tensor", tensor_parallel=2, computation_steps=0, exchange_steps=0)
     with_both = study(
@@ -196,7 +196,7 @@ def test_what_is_not_told_apart_says_why():
     )
     of_whole, of_divided = tables.causes(with_both).rows
     labels = [heading.label for heading in tables.causes(with_both).headings]
-    assert of_whole[labels.index("Not told apart")].text == MISSING
+    assert of_whole[labels.index("Unattributed")].text == MISSING
     computation = of_divided[labels.index("Scaling of computation")]
     assert (computation.text, "matrices" in computation.footnote) == (MISSING, True)
 

@@ -38,7 +38,7 @@ def test_the_same_program_is_hardly_ever_told_from_itself(wrong, status):
     datasets = [pair_dataset(number, replica=0.2 * (number <= wrong)) for number in range(1, 4)]
     result = checks.check_same_program(datasets)
     assert result.status is status
-    assert result.seen.startswith(f"{wrong} of 3 told apart")
+    assert result.seen.startswith(f"{wrong} of 3 distinguished")
     assert [comparison.verdict for comparison in result.comparisons] == ["slower"] * wrong + ["equal"] * (3 - wrong)
     assert 0 < result.comparisons[2].equal_within < 0.05
 

@@ -140,9 +140,9 @@ def test_a_mark_that_matches_no_configuration_is_refused(refused):
 
 TWO_CORES = cluster(1, 2)
 QUICK = ("quickstart", *STUDIES)
-#: Runs of seconds: with the report, a quick variant takes less than eight minutes.
+#: Runs of seconds: with the report, quick mode takes less than eight minutes.
 MOST_QUICK_RUNS = 24
-#: What the quick variants of the seeds can't vary on two cores; the plan lists the other level with its reason.
+#: What the seeds in quick mode can't vary on two cores; the plan lists the other level with its reason.
 UNVARIED = {"nodes": "needs 2 devices on 2 nodes; cluster example has 2 devices on 1 node"}
 
 

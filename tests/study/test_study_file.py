@@ -1,4 +1,4 @@
-"""What a study file becomes: the study, its quick variant, and every study that comes with the package."""
+"""What a study file becomes: the study, its quick mode, and every study that comes with the package."""
 
 import pytest
 

@@ -131,8 +131,8 @@ def _rate_diagnostics(rates: Rates, subjects: Set[str]) -> Iterator[Diagnostic]:
     reasons = "; ".join(rates.steady.window.reasons)
     if rates.steady.steadiness.answer is Answer.NOT_STEADY:
         yield Diagnostic("steadiness", f"no steady state: {reasons}")
-    elif rates.steady.steadiness.answer is Answer.CANT_TELL:
-        yield Diagnostic("steadiness", f"can't tell whether there is a steady state: {reasons}")
+    elif rates.steady.steadiness.answer is Answer.INCONCLUSIVE:
+        yield Diagnostic("steadiness", f"inconclusive whether there is a steady state: {reasons}")
     if rates.steady.startup > max(1, LONG_STARTUP * rates.rate.size):
         startup = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
         yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")

@@ -33,7 +33,7 @@ _FEWEST_MEANS = 4
 #: The relative difference of that rate up to which a mean is a steady rate.
 _STEADY_MEAN = 0.02
 #: Whether a running mean is steady can't be told, however many lines there are.
-_ONE_LINE = Steadiness(Answer.CANT_TELL, float("nan"), None)
+_ONE_LINE = Steadiness(Answer.INCONCLUSIVE, float("nan"), None)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from dlperf_study.report.series import (
 
 #: How many sentences a reader who opens a page reads before the figure, and how many of them answer its first question.
 MOST_SENTENCES, MOST_OF_FIRST = 5, 3
-#: How many times the low end of an interval its high end may be: of a wider one a sentence says that it can't be told.
+#: How many times the low end of an interval its high end may be: a sentence calls a wider one inconclusive.
 MOST_TIMES = 10.0
 #: Around the part of a sentence that a reader looks for. A name of a user that has one of them marks nothing.
 _BEGIN, _END = "\x02", "\x03"

@@ -46,13 +46,13 @@ def no_conclusion_reason(dataset: Dataset) -> str:
 
 
 def quick_sentence(dataset: Dataset) -> str:
-    """Return how little the quick form of a study says, and how it is measured in full; empty for any other study."""
+    """Return how few runs a study in quick mode has, and how it is measured in full; empty for any other study."""
     if not dataset.plan.quick:
         return ""
     most = max(entry.configuration.repeats for entry in dataset.plan.entries)
     no_interval = ", so no interval" if context.has_no_interval(context.measured(dataset)) else ""
     runs = f"at most {counted(most, 'run')} of each configuration{no_interval}"
-    form = answer("This is the quick form, not for publication")
+    form = answer("These runs are in quick mode, not for publication")
     return f"{form}: {runs}. Without --quick (of make, without QUICK=1) the study is measured in full."
 
 

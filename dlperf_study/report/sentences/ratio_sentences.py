@@ -39,7 +39,7 @@ MOST_CLAIMS = 4
 _SUBJECTS: dict[Denominator, str] = {"baseline": "scaling", "reference": "what is faster"}
 #: What refers to the sentence on a serious diagnostic.
 SEE_ABOVE = f"{formatting.DOUBTFUL} see above"
-_UNKNOWN_AMOUNT = ", by how much these runs can't tell"
+_UNKNOWN_AMOUNT = ", by an amount that is inconclusive"
 _COMPARED = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
 
 
@@ -113,7 +113,7 @@ class Claim:
 
     @property
     def is_vague(self) -> bool:
-        """Whether the interval of the ratio is so wide that a sentence says that it can't be told."""
+        """Whether the interval of the ratio is so wide that a sentence calls it inconclusive."""
         return is_vague_column(self.row, RATIOS[self.role])
 
     @property
@@ -276,7 +276,7 @@ def _counted_sentence(claims: Sequence[Claim], total: int, word: str, most_named
         most_missing = max(claims, key=lambda claim: getattr(claim.row, f"{RATIOS[role]}_rounds_missing") or 0)
         return f"{share}{_ratios_text(claims)}: {most_missing.no_outcome_reason}: {names}."
     if word == NOT_DISTINGUISHABLE:
-        sentence = answer(f"{share} can't be told from {pronoun} {role}")
+        sentence = answer(f"{share} can't be distinguished from {pronoun} {role}")
     else:
         sentence = answer(f"{share} {verb} {_COMPARED[word]} {pronoun} {role}")
     return f"{sentence}{_ratios_text(claims)}: {names}."

@@ -130,11 +130,11 @@ def _sentence(dataset: Dataset, wait: Wait, what: str) -> str:
     interval = wait.interval()
     if interval.low <= 0:
         most = answer(f"at most {wait.most} of a step")
-        return f"These runs can't tell whether {wait.name} waits for {what}: {most}."
+        return f"{wait.name}: inconclusive whether it waits for {what} ({most})."
     included = _included(dataset, wait.row) if wait.column == "exposed_seconds" else ""
     if is_vague(interval):
         most = answer(f"at most {wait.most} of a step")
-        return f"{wait.name} waits for {what}{included}; for how long these runs can't tell: {most}."
+        return f"{wait.name} waits for {what}{included}, {most}."
     columns, seconds = (wait.column, "broken_down_step_seconds"), ""
     if not any(is_missing(getattr(wait.row, column)) for column in columns):
         # As ``: 20 ms [17, 23] of 120 ms [110, 130]``.
@@ -143,9 +143,9 @@ def _sentence(dataset: Dataset, wait: Wait, what: str) -> str:
 
 
 def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
-    """Yield which configurations wait for more than is negligible, which for less, and of which that can't be told.
+    """Yield which configurations wait for more than is negligible, which for less, and which are inconclusive.
 
-    All shares are judged together: each of these sentences holds in 95 % of cases.
+    Intervals are corrected for the number of configurations: each of these sentences holds in 95 % of cases.
     """
     confidence = together(CONFIDENCE, len(all_waits))
     more, less, unclear = list[Wait](), list[Wait](), list[Wait]()
@@ -162,19 +162,19 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
         yield f"{len(less)} of {total} {verb} for {what} in less than {limit} of a step: {_named(less)}."
     if unclear:
         they = "it waits" if len(unclear) == 1 else "they wait"
-        subject = f"of {len(unclear)} of {total} whether {they} for {what} in more than {limit} of a step"
-        yield f"Judged together, these runs can't tell {subject}{_alone(unclear)}."
+        subject = f"{len(unclear)} of {total}: inconclusive whether {they} for {what} in more than {limit} of a step"
+        yield f"{subject}{_alone(unclear)}."
 
 
 def _alone(unclear: Sequence[Wait]) -> str:
-    """Return which of these waits are clear if each is judged alone, as the table shows it; empty where none is."""
+    """Return which of these waits are clear by their own intervals, as the table shows them; empty if none is."""
     clear = [wait for wait in unclear if wait.interval().low > MATERIAL]
     named = [
         wait.name if is_vague(wait.interval()) else f"{wait.name} in {percent_text(wait.share)} of a step"
         for wait in clear
     ]
     verb = "one does" if len(clear) == 1 else f"{len(clear)} do"
-    return f"; judged alone, {verb}: {first_of(named, MOST_NAMED, '; ')}" if named else ""
+    return f"; by their own intervals {verb}: {first_of(named, MOST_NAMED, '; ')}" if named else ""
 
 
 def _range_of_shares(waits_of_kind: Sequence[Wait], confidence: float) -> str:

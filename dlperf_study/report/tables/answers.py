@@ -37,7 +37,7 @@ EXPLANATIONS = {
     INPUT: "The largest part of the difference is in the waiting for batches.",
     EXCHANGE: "The largest part of the difference is in the exposed exchange.",
     SEVERAL: "The difference is in several parts of the step.",
-    UNCLEAR: "In which part of the step the difference is, these runs can't tell.",
+    UNCLEAR: "Inconclusive: no part of the step explains the difference.",
 }
 _ORDER_UNKNOWN = (
     "Logs do not say in which order the runs were made: intervals of ratios take them as independent, and hold nothing "

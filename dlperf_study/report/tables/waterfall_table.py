@@ -40,7 +40,7 @@ _NOTES = {
     "imbalance": "Load imbalance: by how much the slowest rank computes longer than the mean.",
     "exchange": "Exposed exchange: the exposed communication without the drain, and without a waiting for jitter of 2 "
     "ms or more, − that of the baseline.",
-    TOGETHER: "Not told apart: what no measurement divides, computation, load imbalance, waiting and exchange; a dash "
+    TOGETHER: "Unattributed: computation, load imbalance, waiting and exchange that no measurement separates; a dash "
     "says why.",
     BUBBLE: "Pipeline bubble: what does not grow with the number of micro-batches, exchange of gradients and update "
     "included.",
@@ -49,7 +49,7 @@ _NOTES = {
 NOTHING = "Of no configuration and its baseline the step was measured."
 _NO_INTERVAL = "fewer than three common rounds: no interval"
 _NO_INTERVAL_OF_LOGS = "fewer than three runs of it or of its baseline, or equal ones: no interval"
-_ALL_APART = "all parts of its step are told apart"
+_ALL_APART = "all parts of its step are separate"
 _NO_PARTS = "logs print rates, and no part of a step"
 _ONLY_RATES = " Logs print rates: they do not say which part of a step makes it longer."
 
@@ -156,7 +156,7 @@ def step_unit(dataset: Dataset) -> Unit:
 
 
 def _why_not_apart(dataset: Dataset, identity: str, name: str) -> str:
-    """Return why a cause is not told apart: what is not known of the configuration, or else of its baseline."""
+    """Return why a cause is not separate: what is not known of the configuration, or else of its baseline."""
     row = dataset.configuration_rows[identity]
     column = {BUBBLE: "bubble_share", INPUT: "input_seconds"}.get(name, "computation_seconds")
     if name == TOGETHER:
