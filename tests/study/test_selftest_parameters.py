@@ -37,14 +37,10 @@ def test_no_other_study_may_have_them(name, value, refused):
     assert Configuration.from_mapping(values | {"study": "selftest_x"}).selftest_values() == {name: value}
 
 
-def test_a_study_file_that_plants_something_is_refused(tmp_path):
+def test_a_study_file_that_plants_something_or_calls_itself_a_selftest_is_refused(tmp_path, refused):
     file = write(tmp_path, STUDY.replace("fixed: {", "fixed: {planted_slowdown: 0.1, "))
     with pytest.raises(StudyFileError) as caught:
         build_plan(load_study(file), cluster(), anything_goes)
     assert str(caught.value).startswith(f"{file}: planted_slowdown is allowed ")
-
-
-def test_no_other_file_may_call_itself_a_selftest(tmp_path, refused):
-    file = write(tmp_path, name="selftest_mine")
     with refused(StudyFileError):
-        load_study(file)
+        load_study(write(tmp_path, name="selftest_mine"))

@@ -15,13 +15,9 @@ def test_a_valid_file_becomes_a_study(tmp_path):
     assert (study.name, study.scaling, study.quick, study.questions) == ("example", "weak", False, ("scaling",))
     assert study.factors == {"model": ["resnet50", "mobilenet_v2"], "devices_per_node": [1, 2]}
     assert study.baseline == (DenominatorRule({"devices_per_node": 1}),)
-
-
-def test_runs_are_measured_in_rounds_unless_the_file_says_blocks(tmp_path):
-    study = load_study(write(tmp_path))
     assert (study.order, study.order_seed) == ("rounds", 0)
-    study = load_study(write(tmp_path, STUDY + "order: blocks\norder_seed: 7\n"))
-    assert (study.order, study.order_seed) == ("blocks", 7)
+    in_blocks = load_study(write(tmp_path, STUDY + "order: blocks\norder_seed: 7\n"))
+    assert (in_blocks.order, in_blocks.order_seed) == ("blocks", 7)
 
 
 @pytest.mark.parametrize(("given", "share"), [("2 %", 0.02), ("0.5%", 0.005), ("0.02", 0.02)])
