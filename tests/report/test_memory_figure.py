@@ -41,9 +41,7 @@ HELD = {
 @pytest.mark.parametrize("width", [PAGE, COLUMN])
 def test_parts_add_up_to_the_peak(width):
     [figure] = figures.memory(with_memory(**HELD, largest_micro_batch=[3, 2], too_large_batch=[4, None]))
-    drawing = figure.drawn(width)
-    assert drawing is not None
-    [axes] = drawing.axes
+    [axes] = figure.drawn(width).axes
     widths = [[bar.get_width() for bar in part] for part in axes.containers]
     assert widths == [pytest.approx(part) for part in ([2, 1], [2, 1], [4, 2], [2, 1])]
     assert [bar.get_x() + bar.get_width() for bar in axes.containers[-1]] == pytest.approx([10, 5])
@@ -53,13 +51,9 @@ def test_parts_add_up_to_the_peak(width):
 def test_tensors_are_drawn_where_each_library_counts_them():
     [figure] = figures.memory(with_memory(**HELD, peak_allocated_bytes=[9 * GB, 5 * GB]))
     [of_processes] = figures.memory(with_memory(**HELD, peak_allocated_bytes=[9 * GB, None]))
-    ends = []
-    for each in (figure, of_processes):
-        drawing = each.drawing
-        assert drawing is not None
+    for drawing, ends in ((figure.drawing, [9, 5]), (of_processes.drawing, [10, 5])):
         rest = drawing.axes[0].containers[-1]
-        ends.append([bar.get_x() + bar.get_width() for bar in rest])
-    assert ends == [pytest.approx([9, 5]), pytest.approx([10, 5])]
+        assert [bar.get_x() + bar.get_width() for bar in rest] == pytest.approx(ends)
     assert figure.caption != of_processes.caption
 
 

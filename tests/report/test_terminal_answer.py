@@ -10,7 +10,8 @@ from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import sentences
 from dlperf_study.report.formatting import format_column
 from dlperf_study.report.terminal_answer import BAR_WIDTH, CERTAIN, MOST_ROWS, UNCERTAIN, in_markdown, in_terminal
-from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_study
+from tests.evidence_factory import Planned, Recipe, configuration, example_study
+from tests.report.conftest import study
 
 
 def bars(text: str) -> list[str]:
@@ -41,14 +42,9 @@ def test_it_says_what_the_first_page_says(paths):
         assert any(rate in line for line in markdown.splitlines() if line.startswith("| "))
 
 
-def test_bars_are_to_scale_and_show_the_intervals(paths):
+def test_bars_are_to_scale_and_show_the_intervals():
     slow, fast = (Recipe(computation_seconds=seconds, noise=0.02) for seconds in (0.2, 0.1))
-    planned = [
-        Planned(configuration(devices_per_node=1), slow),
-        Planned(configuration(devices_per_node=1, seed=1), fast),
-    ]
-    write_study(paths, planned)
-    dataset = collect(paths)
+    dataset = study(Planned(configuration(), slow), Planned(configuration(seed=1), fast))
     rows = dataset.configurations.dropna(subset="throughput").sort_values("throughput")
     first, second = sorted(bars(in_terminal(dataset)), key=len)
     scale = BAR_WIDTH / (1.25 * rows["throughput"].max())
@@ -58,37 +54,31 @@ def test_bars_are_to_scale_and_show_the_intervals(paths):
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
-def test_a_quick_study_says_so_first_and_how_it_is_measured_in_full(paths, repeats, snapshot):
+def test_a_quick_study_says_so_first_and_how_it_is_measured_in_full(repeats, snapshot):
     planned = Planned(configuration(quick=True, repeats=repeats), Recipe(noise=0.05), runs=repeats)
-    plan = write_study(paths, [planned])
-    replace(plan, quick=True).write(paths.plan_file)
-    dataset = collect(paths)
+    dataset = study(planned, quick=True)
     first = sentences.summary(dataset).sentences[0]
     assert first == snapshot
     assert in_terminal(dataset).splitlines()[2] == f"- {first}"
     assert unescaped(in_markdown(dataset)).splitlines()[2] == f"- {first}"
 
 
-def test_a_study_without_a_rate_has_its_sentence_and_no_table(paths):
-    write_study(paths, [Planned(configuration(), Recipe(outcome="failed", reason="rank-0 exited with code 1"))])
-    dataset = collect(paths)
+def test_a_study_without_a_rate_has_its_sentence_and_no_table():
+    dataset = study(Planned(configuration(), Recipe(outcome="failed", reason="rank-0 exited with code 1")))
     assert "Nothing can be concluded" in in_terminal(dataset)
     assert bars(in_terminal(dataset)) == []
     assert "| " not in in_markdown(dataset)
 
 
-def test_of_many_configurations_some_are_listed_and_the_others_counted(paths):
-    write_study(paths, [Planned(configuration(seed=seed), runs=3) for seed in range(MOST_ROWS + 3)])
-    text = in_terminal(collect(paths))
+def test_of_many_configurations_some_are_listed_and_the_others_counted():
+    text = in_terminal(study(*(Planned(configuration(seed=seed)) for seed in range(MOST_ROWS + 3))))
     assert len(bars(text)) == MOST_ROWS
     assert "3 further configurations: see the report" in text
 
 
 @pytest.mark.parametrize("title", ["a | b", "*bold* [link](x) `code` <b>"])
-def test_markdown_takes_nothing_of_a_text_for_its_own(paths, title):
-    example_study(paths)
-    dataset = collect(paths)
-    dataset = replace(dataset, plan=replace(dataset.plan, title=title))
+def test_markdown_takes_nothing_of_a_text_for_its_own(mixed, title):
+    dataset = replace(mixed, plan=replace(mixed.plan, title=title))
     heading = in_markdown(dataset).splitlines()[0]
     assert unescaped(heading) == f"### {title}"
     assert not re.search(r"(?<!\\)[|*_<>`\[\]]", heading)
