@@ -8,7 +8,7 @@ import pytest
 
 from dlperf_study.__main__ import main
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import figures, tables
 from dlperf_study.report.figures.style import COLUMN
@@ -27,21 +27,25 @@ LONG = "a sentence on what was observed in this run that is longer than a page i
 
 def compiled(folder: Path, document: str) -> str:
     """Return what pdflatex prints about a document; fails on an error in it."""
-    result = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", document],
-        cwd=folder,
-        capture_output=True,
-        timeout=120,
-    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", document]
+    result = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
     printed = result.stdout.decode(errors="replace")
     assert result.returncode == 0, printed[-2000:]
     return printed
 
 
-def test_the_document_compiles_and_nothing_is_too_wide(tmp_path):
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The paper of a study of one and two devices. Look, don't touch."""
+    paths = StudyPaths(tmp_path_factory.mktemp("paper") / "example")
+    write_titled(paths, [Planned(configuration(), ALONE), Planned(configuration(devices_per_node=2), TOGETHER)])
+    return write_paper(paths)
+
+
+def test_the_document_compiles_and_nothing_is_too_wide(paths):
     need("pdflatex")
-    dataset = write_titled(StudyPaths(tmp_path / "example"), mixed_entries())
-    paper = write_paper(StudyPaths(tmp_path / "example"))
+    dataset = write_titled(paths, mixed_entries())
+    paper = write_paper(paths)
     compiled(paper, "paper")
     assert subprocess.run(["bibtex", "paper"], cwd=paper, capture_output=True).returncode == 0
     compiled(paper, "paper")
@@ -54,9 +58,8 @@ def test_the_document_compiles_and_nothing_is_too_wide(tmp_path):
     assert f"/speedup}}{{{cell.text}$\\times$~{cell.interval}}} % Speedup" in macros
 
 
-def test_a_number_that_does_not_exist_stops_the_document(tmp_path):
+def test_a_number_that_does_not_exist_stops_the_document(paths):
     need("pdflatex")
-    paths = StudyPaths(tmp_path / "example")
     write_study(paths, [Planned(configuration())])
     paper = write_paper(paths)
     lines = [r"\documentclass{article}\input{macros}\begin{document}\measured{example}{nothing}{speedup}\end{document}"]
@@ -83,42 +86,35 @@ def test_a_table_fits_whatever_its_cells_hold(columns, further, tmp_path):
     assert re.findall(r"Overfull \\hbox.*", compiled(tmp_path, "wide")) == []
 
 
-def test_names_of_configurations_are_unique(tmp_path):
-    paths = StudyPaths(tmp_path / "example")
+def test_names_of_configurations_are_unique():
     same_names = [configuration(seed=seed) for seed in (0, 1)]
-    write_study(paths, [Planned(planned) for planned in (*same_names, configuration(devices_per_node=2))])
-    keys = configuration_keys(collect(paths))
+    keys = configuration_keys(study(*map(Planned, (*same_names, configuration(devices_per_node=2)))))
     assert len(set(keys.values())) == 3
     assert [name == key for name, key in keys.items()] == [True, True, False]
 
 
-def test_the_command_names_the_folder(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
-    paths = StudyPaths.of("quickstart")
+def test_the_command_names_the_folder(paths, capsys):
     write_study(paths, [Planned(configuration())])
-    assert main(["paper", "quickstart"]) == 0
+    assert main(["paper", "example"]) == 0
     assert capsys.readouterr().out == f"paper: {paths.paper}; paper.tex shows how each file is used\n"
-    assert main(["paper", "quickstart", "--quick"]) == 1
+    assert main(["paper", "example", "--quick"]) == 1
 
 
-def test_a_study_of_failed_runs_has_nothing_to_publish(tmp_path):
-    paths = StudyPaths(tmp_path / "example")
+def test_a_study_of_failed_runs_has_nothing_to_publish(paths):
     write_study(paths, [Planned(configuration(), Recipe(outcome="failed", reason="no memory"))])
     with pytest.raises(EvidenceError, match="nothing to publish"):
         write_paper(paths)
     assert not paths.paper.exists()
 
 
-def test_what_the_methods_cite_is_among_the_references(tmp_path):
-    paths = StudyPaths(tmp_path / "example")
+def test_what_the_methods_cite_is_among_the_references(paths):
     write_study(paths, [Planned(configuration()), Planned(configuration(devices_per_node=2))])
     cited = set(re.findall(r"\\cite\{(\w+)\}", (write_paper(paths) / "methods.tex").read_text(encoding="utf-8")))
     assert cited
     assert cited == set(re.findall(r"@\w+\{(\w+),", (paths.paper / "references.bib").read_text(encoding="utf-8")))
 
 
-def test_a_paper_has_prose_with_macros_and_names_that_a_person_would_type(tmp_path):
-    paper = _paper_of_two_devices(tmp_path)
+def test_a_paper_has_prose_with_macros_and_names_that_a_person_would_type(paper):
     sentences = (paper / "results.tex").read_text(encoding="utf-8")
     assert "trained \\measuredvalue{example}{2 devices}{speedup} times" in sentences
     assert re.findall(r"\d\.\d", sentences) == []
@@ -128,12 +124,11 @@ def test_a_paper_has_prose_with_macros_and_names_that_a_person_would_type(tmp_pa
         assert f"dlperf@{of_study}/{full_name}/{column}/value" in macros
 
 
-def test_what_is_not_decided_takes_nothing_back_of_what_is(tmp_path):
+def test_what_is_not_decided_takes_nothing_back_of_what_is(paths):
     """Of two series the one has a verdict, and both have their own baseline."""
     horovod = {"framework": "horovod_torch", "strategy": "all_reduce"}
     other, others = (configuration(devices_per_node=count, **horovod) for count in (1, 2))
     planned = [Planned(configuration(), ALONE), Planned(configuration(devices_per_node=2), TOGETHER)]
-    paths = StudyPaths(tmp_path / "example")
     write_titled(paths, [*planned, Planned(other, ALONE, baseline=other), Planned(others, TOGETHER, 2, baseline=other)])
     _, decided, undecided = (write_paper(paths) / "results.tex").read_text(encoding="utf-8").splitlines()
     assert "{speedup} times" in decided
@@ -142,18 +137,16 @@ def test_what_is_not_decided_takes_nothing_back_of_what_is(tmp_path):
     assert "Horovod" in undecided
 
 
-def test_the_ends_of_an_interval_are_those_of_the_number(tmp_path):
-    macros = (_paper_of_two_devices(tmp_path) / "macros.tex").read_text(encoding="utf-8")
+def test_the_ends_of_an_interval_are_those_of_the_number(paper):
+    macros = (paper / "macros.tex").read_text(encoding="utf-8")
     name = "[^}]*1n2d[^}]*/speedup"
     [(low, high)] = re.findall(rf"@{name}\}}\{{.*\[(.*), (.*)\]\}}", macros)
     assert re.findall(rf"@{name}/(?:low|high)\}}\{{([^}}]*)\}}", macros) == [low, high]
 
 
-def test_names_that_fit_two_configurations_are_none(tmp_path):
-    paths = StudyPaths(tmp_path / "example")
+def test_names_that_fit_two_configurations_are_none():
     different = (configuration(), configuration(model="mobilenet_v2"), configuration(devices_per_node=2))
-    write_study(paths, list(map(Planned, different)))
-    names = set(short_names(collect(paths)).values())
+    names = set(short_names(study(*map(Planned, different))).values())
     assert names == {"ResNet-50, 1 device", "MobileNetV2, 1 device", "ResNet-50, 2 devices"}
 
 
@@ -167,14 +160,11 @@ def test_a_table_has_one_note_on_its_diagnostics_and_no_column_of_dashes():
     assert [heading.label for heading in table.headings] == ["Devices", "Speedup"]
     assert "Speedup: " in table.caption
     assert "Overlap" not in table.caption
-    assert (table.notes, table.footnotes) == (
-        ("2 numbers of this table have diagnostics, which the report of the study lists.",),
-        {},
-    )
+    assert table.notes == ("2 numbers of this table have diagnostics, which the report of the study lists.",)
+    assert table.footnotes == {}
 
 
-def test_no_line_breaks_between_a_number_and_its_percent_sign(tmp_path):
-    paper = _paper_of_two_devices(tmp_path)
+def test_no_line_breaks_between_a_number_and_its_percent_sign(paper):
     written = "".join(file.read_text(encoding="utf-8") for file in paper.rglob("*.tex"))
     assert "95\\,\\%" in written
     assert re.findall(r".{0,30}[\d\]]\s+\\%", written) == []
@@ -186,35 +176,24 @@ def test_a_table_without_a_number_is_not_written():
     assert not has_numbers(for_paper(study(Planned(configuration())), Table("any", "Any", "", headings, rows)))
 
 
-def _paper_of_two_devices(tmp_path: Path) -> Path:
-    paths = StudyPaths(tmp_path / "example")
-    write_titled(paths, [Planned(configuration(), ALONE), Planned(configuration(devices_per_node=2), TOGETHER)])
-    return write_paper(paths)
-
-
-def test_a_name_is_never_that_of_another_configuration_once_the_study_grows(tmp_path):
+def test_a_name_is_never_that_of_another_configuration_once_the_study_grows():
     """A limit that all have is in no label; once it varies, what has none must not get the name of what has it."""
     limited = [configuration(cpu_limit=0.5, batch_per_device=batch) for batch in (4, 8)]
-    names = {}
-    for size, planned in enumerate((limited, [*limited, configuration(batch_per_device=4)])):
-        paths = StudyPaths(tmp_path / f"example{size}")
-        write_study(paths, list(map(Planned, planned)))
-        names[size] = short_names(collect(paths))
-    before, after = names[0][limited[0].identity], {name: identity for identity, name in names[1].items()}
+    grown = study(*map(Planned, [*limited, configuration(batch_per_device=4)]))
+    before = short_names(study(*map(Planned, limited)))[limited[0].identity]
+    after = {name: identity for identity, name in short_names(grown).items()}
     assert len(after) == 3
     assert after.get(before, limited[0].identity) == limited[0].identity
 
 
-def test_a_drawing_that_is_higher_than_a_page_is_not_written_for_a_column(tmp_path):
-    paths = StudyPaths(tmp_path / "example")
+def test_a_drawing_that_is_higher_than_a_page_is_not_written_for_a_column(paths):
     batches = [configuration(batch_per_device=batch) for batch in range(1, 41)]
     write_titled(paths, [Planned(each, ALONE, 3, baseline=each, reference=batches[0]) for each in batches])
     paper = write_paper(paths)
-    written, heights = {file.stem for file in (paper / "figures").iterdir()}, {}
+    written = {file.stem for file in (paper / "figures").iterdir()}
+    heights = {}
     for figure in figures.comparison(collect(paths)):
         heights[figure.name] = figure.drawn(COLUMN).get_figheight()
+        assert (f"{figure.name}{COLUMN.suffix}" in written) == (heights[figure.name] <= 9.0)
     assert max(heights.values()) > 9.0
-    assert {name for name in heights if f"{name}{COLUMN.suffix}" in written} == {
-        name for name, height in heights.items() if height <= 9.0
-    }
     assert "too high for a column" in (paper / "paper.tex").read_text(encoding="utf-8")
