@@ -12,11 +12,10 @@ import pytest
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.report import context
 from dlperf_study.report.formatting import level_with_unit
 from dlperf_study.report.methods import methods
 from tests.evidence_factory import Planned, Recipe, configuration
-from tests.report.conftest import ALONE, TOGETHER, on_devices, study, write_titled
+from tests.report.conftest import ALONE, TOGETHER, study, write_titled
 
 ONE, TWO, FOUR = (configuration(devices_per_node=count) for count in (1, 2, 4))
 FAILED = Recipe(outcome="failed", reason="exit 1")
@@ -97,11 +96,6 @@ def test_ratios_without_intervals_have_no_method():
     assert "Welch" not in text
 
 
-def test_ranks_are_merged_only_where_there_are_several():
-    assert context.merging(on_devices(1)) == ""
-    assert "Ranks are merged by the slowest" in context.merging(on_devices(1, 2))
-
-
 def test_a_framework_that_trained_some_of_the_models_has_their_names():
     small = configuration(model="mobilenet_v2")
     local = configuration(model="mobilenet_v2", framework="paddle_ps", strategy="local")
@@ -112,8 +106,8 @@ def test_a_framework_that_trained_some_of_the_models_has_their_names():
 
 def test_methods_name_what_was_compared_and_what_goes_without_saying(mixed):
     text = methods(mixed)
-    for name in ("PaddlePaddle collective (data parallel)", "PaddlePaddle parameter server (asynchronous)"):
-        assert name in text
+    assert "PaddlePaddle collective (data parallel)" in text
+    assert "PaddlePaddle parameter server (asynchronous)" in text
     assert " only)" not in text
     assert re.search(r"with [^.;]*\bclasses \d+\b[^.;]*\boptimizer SGD\b", text)
 

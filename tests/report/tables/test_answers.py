@@ -113,9 +113,3 @@ def test_the_difference_of_one_program_is_its_ratio_and_explained_as_none(snapsh
     [(_, verdict)] = answers.comparison(study(*planned)).verdicts
     assert verdict == snapshot
     assert comparison_notes(both(devices=2)) == ()
-
-
-def test_equal_runs_have_neither_interval_nor_verdict_and_say_why(snapshot):
-    cells = labelled(tables.scaling(both(noise=0.0)), 1)
-    assert (cells["Throughput"].interval, cells["Speedup"].interval) == ("", "")
-    assert [cells[label].footnote for label in ("Throughput", "Speedup", "Against baseline")] == snapshot

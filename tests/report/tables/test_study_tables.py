@@ -1,25 +1,19 @@
 """The tables of a study's own numbers, from constructed studies."""
 
-import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.metric import not_measured_in_run
 from dlperf_study.report import tables
 from dlperf_study.report.context import repetition
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.section import evidence_anchor
-from dlperf_study.report.tables.latex import latex_table
-from dlperf_study.report.tables.missing import explain_missing_interval
-from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.study import QUESTIONS
-from tests.evidence_factory import Planned, Recipe, change, configuration, write_lines, write_run, write_study
+from tests.evidence_factory import Planned, Recipe, change, configuration, write_run
 from tests.report.conftest import ALONE, TOGETHER, on_devices, study, write_titled
-from tests.report.tables.cells import assert_dashes_have_reasons, cell_of, facts, labelled, labels
+from tests.report.tables.cells import assert_dashes_have_reasons, cell_of, facts, labels
 
 CONFIGURATION_TABLES = (tables.measured, tables.scaling, tables.communication, tables.comparison, tables.differences)
 THROUGHPUT, SPEEDUP = COLUMNS["throughput"].label, COLUMNS["speedup"].label
@@ -31,16 +25,12 @@ def test_every_planned_configuration_has_a_row_under_the_conditions_of_its_numbe
     table = build(mixed)
     assert len(table.rows) == len(mixed.plan.entries)
     assert table.caption == snapshot
+    assert_dashes_have_reasons(table)
 
 
 @pytest.mark.parametrize("name", tables.__all__)
 def test_the_files_of_a_table_have_its_name(mixed, name):
     assert getattr(tables, name)(mixed).name.replace("-", "_") == name
-
-
-@pytest.mark.parametrize("build", [*CONFIGURATION_TABLES, tables.memory])
-def test_every_dash_has_a_reason_and_nothing_prints_as_nan(mixed, build):
-    assert_dashes_have_reasons(build(mixed))
 
 
 def test_why_a_number_or_its_interval_is_missing(mixed, snapshot):
@@ -56,6 +46,7 @@ def test_why_a_number_or_its_interval_is_missing(mixed, snapshot):
     assert [(cell.text == MISSING, cell.interval) for cell in cells] == [(True, "")] * 3 + [(False, "")]
     assert [cell.footnote for cell in cells] == snapshot
     assert len(tables.failures(mixed).rows) == len(tables.unsupported(mixed).rows) == 1
+    assert_dashes_have_reasons(tables.memory(mixed))
 
 
 @pytest.mark.parametrize(
@@ -210,30 +201,6 @@ def test_runs_on_one_machine_are_of_one_environment_whatever_their_clocks_were()
     assert COLUMNS["cpu_mhz"].label not in facts(tables.environments(dataset))
 
 
-def test_a_rate_whose_steps_are_not_steady_says_so(paths):
-    planned = configuration()
-    write_titled(paths, [Planned(planned, ALONE, reference=planned)])
-    log = paths.configuration(planned.identity).run(2).rank_log(0)
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    [window] = [line for line in lines if line.get("name") == "training"]
-    window["step_seconds"] = [seconds * (1 + (step < 8)) for step, seconds in enumerate(window["step_seconds"])]
-    window["seconds"] = sum(window["step_seconds"])
-    write_lines(log, lines)
-    dataset = collect(paths)
-    for build in (tables.measured, tables.scaling, tables.comparison):
-        footnotes = [str(footnote) for footnote in build(dataset).footnotes]
-        assert [footnote for footnote in footnotes if footnote.startswith("run 2: parts of ")], build
-
-
-@pytest.mark.parametrize("build", [tables.measured, tables.scaling])
-def test_a_throughput_of_a_busy_machine_says_so_on_page_and_in_print(build, snapshot):
-    quiet, busy = configuration(devices_per_node=1), configuration(devices_per_node=2)
-    table = build(study(Planned(quiet), Planned(busy, Recipe(busy_cores=1.5))))
-    [footnote] = [footnote for footnote in table.footnotes if "background load" in str(footnote)]
-    assert footnote == snapshot
-    assert footnote in latex_table(table, "example")
-
-
 def test_only_runs_that_count_make_a_throughput_doubtful_and_they_share_a_footnote(paths, snapshot):
     first = configuration()
     write_titled(paths, [Planned(first)])
@@ -268,31 +235,6 @@ def test_a_study_without_precision_says_nothing_about_it(paths):
     assert "93" not in repetition(dataset)
 
 
-def test_a_ratio_of_too_few_common_rounds_says_how_many_it_has(paths, snapshot):
-    first, second = configuration(devices_per_node=1), configuration(devices_per_node=2)
-    write_titled(paths, [Planned(first), Planned(second)])
-    change(paths.configuration(first.identity).run(1), round=None, position=None)
-    ratio = labelled(tables.scaling(collect(paths)), 1)[SPEEDUP]
-    assert (ratio.interval, ratio.footnote) == ("", snapshot)
-
-
-def test_a_difference_of_too_few_runs_that_measured_the_parts_says_so(paths):
-    reference, other = (configuration(seed=seed, devices_per_node=2) for seed in (0, 1))
-    planned = [
-        Planned(reference, Recipe(), 4, reference=reference),
-        Planned(other, Recipe(0.1), 4, reference=reference),
-    ]
-    dataset = write_titled(paths, planned)
-    parts = ["broken_down_step_seconds", "computation_seconds", "exposed_seconds"]
-    runs = dataset.runs.copy()
-    runs.loc[runs["repetition"] < 3, parts] = np.nan
-    partly = replace(dataset, runs=runs)
-    row = partly.configuration_rows[other.identity]
-    reason = explain_missing_interval(partly, row, "computation_difference_seconds", "reference")
-    assert reason.startswith("fewer than 3 rounds measured the parts")
-    assert "parts" not in explain_missing_interval(partly, row, "relative_throughput", "reference")
-
-
 def test_links_to_runs_arrive_whatever_their_numbers_are(mixed):
     runs = mixed.runs.assign(repetition=mixed.runs["repetition"] + 20201112090000)
     anchors = [row[0].anchor for row in tables.runs(replace(mixed, runs=runs)).rows if row[0].anchor]
@@ -307,13 +249,3 @@ def test_a_run_without_memory_is_among_the_failures_where_others_completed():
     assert some.column("Outcome") == ["out of memory"]
     none_fits = tables.failures(replace(dataset, runs=dataset.runs.assign(outcome="out_of_memory")))
     assert (none_fits.is_empty, "did not fit in memory" in none_fits.empty) == (True, True)
-
-
-def test_a_dash_of_a_run_of_a_program_says_that_it_was_not_measured(paths):
-    given = {"study": paths.folder.name, "cluster": "local"}
-    planned = [Configuration.of_program("toy", given | {"devices_per_node": devices}) for devices in (1, 2)]
-    write_study(paths, [Planned(configuration, Recipe()) for configuration in planned])
-    dataset = collect(paths)
-    dataset.runs.loc[0, "computation_seconds"] = float("nan")
-    cell = labelled(tables.runs(dataset), 0)[COLUMNS["computation_seconds"].label]
-    assert (cell.text, cell.footnote) == (MISSING, not_measured_in_run(dataset.runs.iloc[0]))
