@@ -72,28 +72,30 @@ def test_noisy_rates_widen_an_interval():
     assert noisy.rate_interval.high > 1.1 * exact.rate_interval.high
 
 
-def test_parameter_servers_are_refused():
-    [result] = predict([replace(curve({1: 100.0, 2: 190.0}), has_servers=True)], Unit.NODE, [4])
+ONE_SIZE = curve({2: 100.0}, Unit.DEVICE, devices_per_unit=1)
+INSIDE_A_NODE = curve({1: 100.0, 2: 190.0, 4: 370.0}, Unit.DEVICE, devices_per_unit=1)
+
+
+@pytest.mark.parametrize(
+    ("measured", "unit", "words"),
+    [
+        (replace(curve({1: 100.0, 2: 190.0}), has_servers=True), Unit.NODE, "servers"),
+        (replace(ONE_SIZE, on_gpus=True), None, "devices_per_node=4"),
+        (INSIDE_A_NODE, Unit.NODE, "nodes=2 with devices_per_node=4"),
+        (curve({2: 100.0}), Unit.NODE, "nodes=1"),
+    ],
+    ids=["servers", "one size", "inside a node", "one number of nodes"],
+)
+def test_a_refusal_names_the_point_to_measure(measured, unit, words):
+    [result] = predict([measured], unit, [8])
     assert isinstance(result, Refusal)
-    assert "servers" in result.reason
+    assert words in result.reason
 
 
 def test_no_second_size_is_asked_for_where_it_would_be_refused_too():
-    one_size = curve({2: 100.0}, Unit.DEVICE, devices_per_unit=1)
-    [of_cores], [of_gpus] = (predict([replace(one_size, on_gpus=on_gpus)]) for on_gpus in (False, True))
+    [of_cores] = predict([replace(ONE_SIZE, on_gpus=False)])
     assert isinstance(of_cores, Refusal)
     assert "devices_per_node" not in of_cores.reason
-    assert isinstance(of_gpus, Refusal)
-    assert "devices_per_node=4" in of_gpus.reason
-
-
-def test_crossing_the_first_node_is_refused_with_the_point_to_measure():
-    [result] = predict([curve({1: 100.0, 2: 190.0, 4: 370.0}, Unit.DEVICE, devices_per_unit=1)], Unit.NODE, [8])
-    assert isinstance(result, Refusal)
-    assert "nodes=2" in result.reason
-    assert "devices_per_node=4" in result.reason
-    [alone] = predict([curve({2: 100.0})], Unit.NODE, [8])
-    assert "nodes=1" in alone.reason
 
 
 def test_the_command_predicts_a_published_series(capsys):
@@ -130,9 +132,3 @@ def test_a_study_is_predicted_in_python_and_by_the_command(study, capsys):
     for sizes in ([0], [-1], [1.5], ["2"], [True], [10**9], 2, "2", None):
         with pytest.raises(DlperfStudyError, match="nodes"):
             study.predict(nodes=sizes)
-
-
-def test_what_if_is_no_option(capsys):
-    with pytest.raises(SystemExit):
-        main(["predict", SERIES, "--what-if", "link=2x"])
-    assert "--what-if" in capsys.readouterr().err
