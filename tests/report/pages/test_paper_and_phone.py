@@ -61,20 +61,3 @@ def test_a_phone_scrolls_no_page_sideways_and_shows_speedups_first(chromium: Any
         page.goto((golden_report / "index.html").as_uri())
         speedup = page.locator("#table-measured th", has_text="Speedup").bounding_box()
         assert speedup["x"] + speedup["width"] <= PHONE
-
-
-def test_a_note_is_where_its_letter_is_pointed_at(chromium: Any, golden_report: Path) -> None:
-    with chromium.new_context(offline=True) as context:
-        page = context.new_page()
-        page.goto((golden_report / "index.html").as_uri())
-        table = page.locator("#table-measured")
-        notes = table.locator(".footnotes li")
-        assert notes.count() > 2
-        assert not notes.first.is_visible()
-        shown = {
-            line
-            for title in table.locator("sup[title]").evaluate_all("all => all.map(s => s.title)")
-            for line in title.splitlines()
-        }
-        below = notes.evaluate_all("all => all.map(note => note.textContent.replace(/^[a-z]+\\s/, ''))")
-        assert {" ".join(note.split()) for note in below} == {" ".join(line.split()) for line in shown}
