@@ -13,12 +13,7 @@ from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE
 from dlperf_study.metrics.statistics import CONFIDENCE, Estimate
 from dlperf_study.report import sentences
 from dlperf_study.report.results import results
-from dlperf_study.report.sentences.names import (
-    MOST_SENTENCES,
-    Names,
-    PageSentences,
-    together,
-)
+from dlperf_study.report.sentences.names import MOST_SENTENCES, Names, PageSentences, together
 from dlperf_study.report.tables.answers import comparison
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study
@@ -120,16 +115,12 @@ def test_a_selection_without_its_reference_says_so_and_not_that_none_is_declared
 
 def test_a_doubtful_ratio_refers_to_its_diagnostic_whatever_its_verdict():
     dataset = two_devices(Recipe(computation_seconds=0.01, exposed_seconds=0.001))
+    verdicts = dataset.configurations["baseline_verdict"]
     for word in (EQUAL, NOT_DISTINGUISHABLE, FASTER):
-        rows = dataset.configurations
-        rows = rows.assign(
-            baseline_verdict=rows["baseline_verdict"].mask(rows["baseline_verdict"].notna(), word),
-            speedup_equal_within=0.1,
-        )
+        changes = {"baseline_verdict": verdicts.mask(verdicts.notna(), word), "speedup_equal_within": 0.1}
+        rows = dataset.configurations.assign(**changes)
         serious, ratio = sentences.scaling(replace(dataset, configurations=rows)).sentences[:2]
-        assert serious.startswith(
-            "The speedup is 7.28 times linear on 2 devices, over 1 device. Is the batch size right"
-        )
+        assert serious.startswith("The speedup is 7.28 times linear on 2 devices, over 1 device. Is the batch size")
         assert serious.endswith("Do not trust the speedup and efficiency of ResNet-50 on 2 devices.")
         assert ratio.endswith("; (!) see above.")
 
@@ -222,6 +213,5 @@ def test_what_to_do_about_runs_that_were_disturbed_or_imprecise_is_the_first_sen
     assert ("3 of 6 runs" in first) == bool(busy)
     assert "asked for" in first
     assert not any("Measure" in text for text in further)
-    assert (
-        getattr(sentences, page)(two_devices()).sentences[0].startswith(("ResNet-50 trains", "The step times of all 6"))
-    )
+    without_remedy = getattr(sentences, page)(two_devices()).sentences[0]
+    assert without_remedy.startswith(("ResNet-50 trains", "The step times of all 6"))

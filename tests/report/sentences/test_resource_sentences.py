@@ -1,11 +1,10 @@
 """What the page on resources says first, and what its tables hold."""
 
-import pytest
-
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.report import sentences, tables
 from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
+from tests.report.tables.cells import labels
 from tests.telemetry_factory import gpu, sample, with_telemetry
 
 SMALL, LARGE = configuration(measured_steps=40, batch_per_device=8), configuration(measured_steps=40)
@@ -22,11 +21,6 @@ def study(paths: StudyPaths, **changes: object) -> Dataset:
             with_telemetry(run, sample(-9, [gpu(utilisation=0.0)]), samples)
     write_plan(paths, [Planned(SMALL), Planned(LARGE)])
     return collect(paths)
-
-
-@pytest.fixture
-def paths(tmp_path) -> StudyPaths:
-    return StudyPaths(tmp_path)
 
 
 def test_energy_memory_and_clocks_come_first(paths, snapshot):
@@ -50,15 +44,14 @@ def test_without_a_counter_the_reason_is_said_once_and_memory_is_there(paths, sn
     dataset = collect(paths)
     assert sentences.resources(dataset).sentences == snapshot
     assert (tables.energy(dataset).is_empty, tables.devices(dataset).is_empty) == (True, True)
-    peaks = [heading.label for heading in tables.memory(dataset).headings if "Peak" in heading.label]
+    peaks = [label for label in labels(tables.memory(dataset)) if "Peak" in label]
     assert peaks == ["Peak of the process", "Peak of the host"]
 
 
 def test_tables_have_energy_with_its_interval_and_the_state_of_gpus(paths):
     dataset = study(paths, temperature_celsius=None)
-    energy = [heading.label for heading in tables.energy(dataset).headings]
-    assert {"Energy per sample", "Power", "Throughput"} <= set(energy)
-    devices = [heading.label for heading in tables.devices(dataset).headings]
+    assert {"Energy per sample", "Power", "Throughput"} <= set(labels(tables.energy(dataset)))
+    devices = labels(tables.devices(dataset))
     assert {"GPU busy", "SM clock", "Clock limited"} <= set(devices)
     assert "Temperature" not in devices
     assert len(tables.telemetry(dataset).rows) == 6
