@@ -1,6 +1,5 @@
 """Figures in Python: what is drawn, read from their artists, against the numbers of the study."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import dlperf_study
 from dlperf_study.api.plot import plot_metric, varying_columns
 from dlperf_study.api.study_results import StudyResults
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
-from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.core.paths import StudyPaths
 from dlperf_study.report import figures
 from dlperf_study.report.figures.factor_figure import GUIDE
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
@@ -21,16 +20,8 @@ from tests.message_snapshots import Refused
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyResults]:
-    """Two models on one and two devices; of one of them too few runs for an interval."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
-        planned = []
-        for model, runs in (("resnet50", 3), ("mobilenet_v2", 2)):
-            for devices in (1, 2):
-                planned.append(Planned(configuration(model=model, devices_per_node=devices), runs=runs))
-        write_study(StudyPaths.of("example"), planned)
-        yield dlperf_study.open_study("example")
+def study(two_models: str) -> StudyResults:
+    return dlperf_study.open_study(two_models)
 
 
 def test_factors_of_a_program_are_its_settings_by_name() -> None:

@@ -24,16 +24,8 @@ def dataset(small_archive: None, write_log: WriteLog, ingested: Ingest) -> Datas
 
 
 #: What is true of runs that this project measured, and of no log.
-OF_MEASURED = (
-    "Measured",
-    "measured on",
-    "planned",
-    "Planned",
-    "can run here",
-    "can't run here",
-    "not recorded",
-    "rounds",
-)
+OF_MEASURED = ("Measured", "measured on", "planned", "Planned", "can run here", "can't run here")
+NOT_OF_LOGS = (*OF_MEASURED, "not recorded", "rounds", "nan", "<NA>", "; ;")
 PAGES = ("summary", "scaling", "communication", "comparison", "quality", "audit")
 TABLES = (tables.measured, tables.scaling, tables.stability, tables.failures, tables.diagnostics, tables.about)
 
@@ -44,10 +36,12 @@ def test_no_table_or_sentence_on_logs_claims_that_something_was_measured(dataset
     shown = [getattr(sentences, page)(dataset) for page in PAGES]
     texts = [*(f"{table.caption} {table.notes} {table.empty}" for table in made)]
     texts += [" ".join((*page.sentences, page.conditions)) for page in shown]
-    assert [(words, text) for text in texts for words in (*OF_MEASURED, "nan", "<NA>", "; ;") if words in text] == []
+    assert [(words, text) for text in texts for words in NOT_OF_LOGS if words in text] == []
     assert [table.caption if table.rows else table.empty for table in made] == snapshot
     assert {page: answer.sentences for page, answer in zip(PAGES, shown, strict=True)} == snapshot
     assert context.merging(dataset) == snapshot
+    runs = dataset.runs.assign(device_name="Tesla V100")
+    assert "on Tesla V100; " in context.conditions(replace(dataset, runs=runs))
 
 
 def test_what_was_left_out_is_a_footnote_and_the_window_of_dlperf_a_column(dataset, snapshot):
@@ -60,11 +54,6 @@ def test_what_was_left_out_is_a_footnote_and_the_window_of_dlperf_a_column(datas
     runs = dataset.runs.copy()
     runs.loc[runs.index[0], "printed_rate"] = "tokens/s of each device"
     assert COLUMNS["printed_rate"].label in [h.label for h in tables.stability(replace(dataset, runs=runs)).headings]
-
-
-def test_a_device_that_was_stated_is_named(dataset):
-    runs = dataset.runs.assign(device_name="Tesla V100")
-    assert "on Tesla V100; " in context.conditions(replace(dataset, runs=runs))
 
 
 def test_the_same_diagnostic_about_many_logs_is_one_row_and_a_footnote_of_their_rates(dataset, snapshot):
@@ -99,27 +88,21 @@ def test_stalls_are_drawn_although_they_do_not_count_and_the_start_is_grey(folde
     assert (grey.get_x(), grey.get_x() + grey.get_width()) == (-5.5, -0.5)
 
 
-def test_diagnostics_name_logs_as_they_lie_below_the_folder(dataset, folder):
+def test_diagnostics_and_reasons_name_logs_as_they_lie_below_the_folder(dataset, folder):
     assert str(folder) not in str(dataset.diagnostics.to_dict())
     diagnostic = dataset.diagnostics.iloc[[0]].assign(subject="1n1g/r50_b128_fp32_1.log", message="one line is odd")
     [cells] = diagnostic_rows(dataset, diagnostic)
     assert cells[3] == Cell("1n1g/r50_b128_fp32_1.log", code=True)
-
-
-def test_a_reason_names_logs_as_they_are(dataset):
     reason = "1n1g/r50_b128_fp32_4.log: odd"
     runs = dataset.runs.assign(reason=dataset.runs["reason"].mask(dataset.runs["outcome"] == "failed", reason))
     assert tables.failures(replace(dataset, runs=runs)).column(COLUMNS["reason"].label) == [reason]
 
 
-def test_rates_of_runs_have_the_digits_of_published_ones(dataset):
+def test_rates_of_runs_have_the_digits_of_published_ones_and_values_next_to_a_throughput_its_own(dataset):
     for name in ("throughput", "fixed_window_mean_of_rates"):
         shown = [text for text in tables.stability(dataset).column(COLUMNS[name].label) if text != MISSING]
         assert len(set(shown)) > 6, "three digits are alike within each of three configurations"
         assert all(text[-3] == "." for text in shown)
-
-
-def test_values_next_to_a_throughput_have_its_digits(dataset):
     columns = [tables.measured(dataset).column(COLUMNS[name].label) for name in ("throughput", "mean_of_rates")]
     decimals = [[len(text.partition(".")[2]) for text in column] for column in columns]
     assert decimals[0] == decimals[1]

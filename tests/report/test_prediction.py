@@ -46,9 +46,7 @@ def test_the_next_size_has_an_interval_and_the_efficiency_of_a_ring() -> None:
 def test_a_figure_is_drawn_in_each_width() -> None:
     [figure] = figures.prediction(on_nodes(1, 2, 4))
     for width in (PAGE, COLUMN):
-        drawing = figure.drawn(width)
-        assert drawing is not None
-        [axes] = [axes for axes in drawing.axes if axes.get_visible()]
+        [axes] = [axes for axes in figure.drawn(width).axes if axes.get_visible()]
         labels = axes.get_legend_handles_labels()[1]
         assert {"90 %", "node ring", "from smaller sizes"} <= set(labels)
 

@@ -21,21 +21,18 @@ SAMPLES_OF_A_TASK = 3200
 TASK, BATCHES, MODEL, GRADIENT, COPY, UPDATE, PASSES = (stage.label for stage in STAGES)
 
 
-def planned() -> list[Planned]:
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
     one, two = (configuration(devices_per_node=devices, **MINIKUBE) for devices in (1, 2))
     waiting = configuration(devices_per_node=3, data_source="synthetic_host", **MINIKUBE)
     other_images = configuration(**MINIKUBE | {"image_size": 64})
-    return [
+    planned = [
         Planned(one, ALONE),
         Planned(two, TOGETHER, baseline=one),
         Planned(waiting, replace(TOGETHER, input_seconds=0.01), baseline=waiting),
         Planned(other_images, ALONE, baseline=other_images),
     ]
-
-
-@pytest.fixture(scope="module")
-def dataset() -> Dataset:
-    return study(*planned(), published=("elasticdl_allreduce_wiki",))
+    return study(*planned, published=("elasticdl_allreduce_wiki",))
 
 
 def cells_of(table: Table, group: str, devices: str, *, ours: bool) -> dict[str, Cell]:
