@@ -109,7 +109,6 @@ SLOW_FILES = {
     "test_setup.py",
     "test_signals.py",
     "test_streams.py",
-    "worker/test_pace.py",
 }
 
 

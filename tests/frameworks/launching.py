@@ -12,7 +12,7 @@ from dlperf_study.programs import data_sources, frameworks
 from dlperf_study.programs.data_sources._producers import add_producers
 from dlperf_study.programs.questions import described
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import JobResult, Task, TaskRole
+from dlperf_study.study.job import JobResult, TaskRole
 from tests.frameworks.forked_ranks import FORKED, run_forks
 
 #: These tests measure no time: they do not wait until other tests leave the machine alone.
@@ -55,8 +55,13 @@ def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = (), **e
     if data_sources.load(asked.data_source).produce:
         job = add_producers(job, asked)
     job = described(job.with_environment(environment), asked, image_folder="")
-    tasks = tuple(_with(script, task) if script and task.role is TaskRole.TRAINER else task for task in job.tasks)
-    submission = local.render(replace(job, tasks=tasks), CLUSTER, folder)
+    tasks = []
+    for task in job.tasks:
+        if script and task.role is TaskRole.TRAINER:
+            assert task.argv[-2:] == ("-m", "dlperf_study.programs.worker")
+            task = replace(task, argv=(*task.argv[:-2], *script))
+        tasks.append(task)
+    submission = local.render(replace(job, tasks=tuple(tasks)), CLUSTER, folder)
     files = {"configuration.json": json.dumps(asked.as_dict())}
     [result] = local.execute([replace(submission, files=files)], CLUSTER, LAUNCH_SECONDS)
     return result
@@ -100,8 +105,3 @@ def require_equal_ranks(one: dict[str, Any], two: dict[str, Any], drift_apart: b
     for rank in told:
         assert rank["restored"] == rank["exchanged"] == one["trained"], told
     assert one["trained"] != one["continued"] == two["continued"], told
-
-
-def _with(script: tuple[str, ...], task: Task) -> Task:
-    assert task.argv[-2:] == ("-m", "dlperf_study.programs.worker")
-    return replace(task, argv=(*task.argv[:-2], *script))

@@ -34,13 +34,10 @@ def main(steps: int) -> None:
     trainer.settle()
     report["continued"] = trainer.parameter_checksum()
     trainer.close()
-    report["threads_of_gloo"] = [name for name in names_of_threads() if "gloo" in name]
+    # Those of libraries too.
+    threads = [file.read_text().strip() for file in Path("/proc/self/task").glob("*/comm")]
+    report["threads_of_gloo"] = [name for name in threads if "gloo" in name]
     tell(trainer.rank, report)
-
-
-def names_of_threads() -> list[str]:
-    """Return the names of this process's threads, those of libraries too."""
-    return [file.read_text().strip() for file in Path("/proc/self/task").glob("*/comm")]
 
 
 def sizes(trainer: Trainer) -> list[int]:

@@ -66,16 +66,12 @@ def test_fp32_switches_off_what_computes_float32_in_fewer_bits():
     parts = (torch.backends.mkldnn.conv, torch.backends.mkldnn.matmul)
     for part in parts:
         part.fp32_precision = "bf16"
-    if has_tiles():
+    # Without AMX oneDNN computes float32 in float32 whatever is allowed.
+    if "amx_bf16" in CPU_INFO.read_text():
         assert format_of_float32(products_of("torch")) == "bfloat16"
     _torch.set_tf32(configuration(framework="torch_ddp"))
     assert [part.fp32_precision for part in parts] == ["ieee", "ieee"]
     assert format_of_float32(products_of("torch")) == "float32"
-
-
-def has_tiles() -> bool:
-    """Return whether oneDNN obeys on this CPU: without AMX it computes float32 in float32 whatever is allowed."""
-    return "amx_bf16" in CPU_INFO.read_text()
 
 
 @pytest.mark.needs("torch")

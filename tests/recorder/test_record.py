@@ -21,7 +21,7 @@ def logs_of(folder, ranks=2):
     return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(ranks)]
 
 
-def test_a_plain_program_leaves_its_steps_inputs_losses_and_counts(tmp_path):
+def test_a_plain_program_leaves_its_steps_inputs_losses_and_counts_as_they_are_declared(tmp_path):
     done = run(tmp_path, PLAIN, "-1")
     assert done.stdout.split() == ["9"], done.stderr
     log = read_rank_log(tmp_path / "rank-00000.jsonl")
@@ -33,6 +33,11 @@ def test_a_plain_program_leaves_its_steps_inputs_losses_and_counts(tmp_path):
     assert training.losses.tolist() == [1 / step for step in range(4, 10)]
     assert training.samples.tolist() == [3] * 6
     assert training.tokens.tolist() == list(range(3, 9))
+    first, window, *_, last = lines(tmp_path)
+    assert first.keys() <= typing.get_type_hints(declared.ProgramRankLine).keys()
+    assert window.keys() <= typing.get_type_hints(declared.WindowLine).keys()
+    assert last.keys() <= typing.get_type_hints(declared.ProgramEndLine).keys()
+    assert declared.FORMAT == record.FORMAT
 
 
 def test_a_program_that_ends_early_says_how_far_it_came(tmp_path):
@@ -41,18 +46,6 @@ def test_a_program_that_ends_early_says_how_far_it_came(tmp_path):
     assert (last["steps"], last["requested"]) == (4, 9)
     with pytest.raises(EvidenceError, match="4 of 9"):
         read_rank_log(tmp_path / "rank-00000.jsonl")
-
-
-def test_what_the_recorder_writes_is_declared(tmp_path):
-    run(tmp_path, PLAIN, "-1")
-    first, window, *_, last = lines(tmp_path)
-    for line, declaration in (
-        (first, declared.ProgramRankLine),
-        (window, declared.WindowLine),
-        (last, declared.ProgramEndLine),
-    ):
-        assert line.keys() <= typing.get_type_hints(declaration).keys()
-    assert declared.FORMAT == record.FORMAT
 
 
 def test_it_is_syntax_of_python_3_8_and_of_the_standard_library_alone():
