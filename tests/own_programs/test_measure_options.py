@@ -1,5 +1,7 @@
 """The options of ``measure``: what is refused before anything is written."""
 
+import re
+
 import pytest
 
 from dlperf_study.__main__ import main
@@ -29,12 +31,13 @@ FURTHER = {"a secret": "--api-key=abcdef", "a column": "{throughput}", "a word o
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_refused_command_leaves_no_study_in_the_way_of_the_mended_one(tmp_path, monkeypatch, capsys, snapshot, name):
+def test_a_refused_command_leaves_no_study_in_the_way(tmp_path, monkeypatch, capsys, snapshot, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
     command = f"{{python}} train.py --width={{width}} {FURTHER.get(name, '')}"
     assert main(["measure", *REFUSED[name], "--", *command.split()]) == 1
-    assert capsys.readouterr().err.partition("the choices are")[0] == snapshot
+    # What follows depends on the parts and the cores of this machine.
+    assert re.split("the choices are|cluster local has", capsys.readouterr().err)[0] == snapshot
     assert not list(tmp_path.glob("studies/*"))
 
 
