@@ -17,14 +17,8 @@ import pandas as pd
 import pytest
 from ipywidgets import Checkbox, Dropdown, Textarea
 
+from dlperf_study.api import plot
 from dlperf_study.api.explorer import MOST_FILTERS, data_names, explore, rows_of
-from dlperf_study.api.plot import (
-    independent_factor,
-    known_metrics,
-    separating_factors,
-    settings_in_words,
-    varying_columns,
-)
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.core.resources import NOTEBOOKS
@@ -51,27 +45,14 @@ ERRORS = ".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']"
 PUBLISHED = "published: tensorpack_multigpu"
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Two models on one and two devices; of one of them too few runs for an interval."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
-        planned = []
-        for model, runs in (("resnet50", 3), ("mobilenet_v2", 2)):
-            for devices in (1, 2):
-                planned.append(Planned(configuration(model=model, devices_per_node=devices), runs=runs))
-        write_study(StudyPaths.of("quickstart"), planned)
-        yield "quickstart"
-
-
-def test_measured_and_published_results_are_offered(study: str) -> None:
-    assert data_names()[0] == study
+def test_measured_and_published_results_are_offered(two_models: str) -> None:
+    assert data_names()[0] == two_models
     assert PUBLISHED in data_names()
-    own, published = rows_of(study), rows_of(PUBLISHED)
-    assert {"world_size", "model"} <= set(varying_columns(own))
-    assert independent_factor(own, "world_size") == "model"
-    assert {"throughput", "speedup", "efficiency", "exposed_seconds"} <= set(known_metrics(own))
-    assert {"throughput", "speedup"} <= set(known_metrics(published))
+    own, published = rows_of(two_models), rows_of(PUBLISHED)
+    assert {"world_size", "model"} <= set(plot.varying_columns(own))
+    assert plot.independent_factor(own, "world_size") == "model"
+    assert {"throughput", "speedup", "efficiency", "exposed_seconds"} <= set(plot.known_metrics(own))
+    assert {"throughput", "speedup"} <= set(plot.known_metrics(published))
     with pytest.raises(EvidenceError, match="nothing: "):
         rows_of("nothing")
 
@@ -80,23 +61,21 @@ def test_what_colours_leave_over_is_offered_as_panels() -> None:
     frameworks, models = ("torch_ddp", "horovod"), ("resnet50", "mobilenet_v2")
     points = list(product((1, 2), frameworks, models))
     rows = pd.DataFrame(points, columns=["world_size", "framework", "model"])
-    colours = independent_factor(rows, "world_size")
-    panels = independent_factor(rows, "world_size", colours)
+    colours = plot.independent_factor(rows, "world_size")
+    panels = plot.independent_factor(rows, "world_size", colours)
     assert {colours, panels} == {"framework", "model"}
-    assert independent_factor(rows, "world_size", colours, panels) == ""
-    assert separating_factors(rows, "world_size") == (colours, panels)
-
-
-def test_models_that_were_measured_on_different_devices_are_told_apart() -> None:
+    assert plot.independent_factor(rows, "world_size", colours, panels) == ""
+    assert plot.separating_factors(rows, "world_size") == (colours, panels)
+    # Models that were measured on different devices are told apart.
     rows = pd.DataFrame({"world_size": [1, 2], "nodes": [1, 2], "model": ["resnet50", "mobilenet_v2"]})
-    assert separating_factors(rows, "world_size") == ("model", "")
+    assert plot.separating_factors(rows, "world_size") == ("model", "")
 
 
 def test_of_two_batches_the_one_per_device_names_a_line() -> None:
     points = list(product((1, 2), (4, 8), ("fp32", "amp_bf16"), ("files", "zmq")))
     rows = pd.DataFrame(points, columns=["world_size", "batch_per_device", "precision", "data_source"])
     rows["global_batch"] = rows["world_size"] * rows["batch_per_device"]
-    assert settings_in_words(rows, "world_size")[0] == "Batch per device 4 · fp32 · files"
+    assert plot.settings_in_words(rows, "world_size")[0] == "Batch per device 4 · fp32 · files"
 
 
 def test_what_two_factors_leave_over_is_a_colour_of_its_own() -> None:
@@ -106,9 +85,9 @@ def test_what_two_factors_leave_over_is_a_colour_of_its_own() -> None:
         *product((1,), ("paddle_ps",), ("local", "async"), ("mobilenet_v2",)),
     ]
     rows = pd.DataFrame(points, columns=["world_size", "framework", "strategy", "model"])
-    assert separating_factors(rows, "world_size") == ("setting", "model")
-    assert separating_factors(rows, "world_size", has_panels=False) == ("setting", "")
-    names = settings_in_words(rows, "world_size", "model")
+    assert plot.separating_factors(rows, "world_size") == ("setting", "model")
+    assert plot.separating_factors(rows, "world_size", has_panels=False) == ("setting", "")
+    names = plot.settings_in_words(rows, "world_size", "model")
     alike = pd.concat([rows, names.rename("setting")], axis="columns").groupby(["world_size", "model", "setting"])
     assert (alike.size() == 1).all()
     assert names[0] == names[2] == "PaddlePaddle collective · all-reduce"
@@ -122,7 +101,7 @@ def test_every_factor_that_varies_can_be_filtered_and_few_are_in_view(monkeypatc
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     planned = [Planned(configuration(**{name: level})) for name, level in levels.items()]
     write_study(StudyPaths.of("example"), planned)
-    varying = varying_columns(rows_of("example"))
+    varying = plot.varying_columns(rows_of("example"))
     assert len(varying) > MOST_FILTERS
     _, filters, *_ = explore("example").children
     *in_view, opened = filters.children
@@ -153,8 +132,8 @@ def executed(code: str) -> Any:
     return eval(last, scope)
 
 
-def test_the_code_makes_what_is_chosen(study):
-    view = explore(study)
+def test_the_code_makes_what_is_chosen(two_models):
+    view = explore(two_models)
     menu(view, Dropdown, "Metric").value = "speedup"
     menu(view, Checkbox, "MobileNetV2").value = False
     code = menu(view, Textarea, "Code").value
@@ -169,7 +148,7 @@ def test_the_code_makes_what_is_chosen(study):
     assert executed(code)._repr_html_() == view.children[2].value
 
 
-@pytest.mark.usefixtures("study")
+@pytest.mark.usefixtures("two_models")
 def test_data_that_are_not_there_are_named_above_the_menu_of_those_that_are():
     view = explore("nothing")
     assert "nothing: " in view.children[2].value
@@ -177,19 +156,19 @@ def test_data_that_are_not_there_are_named_above_the_menu_of_those_that_are():
     assert "<img" in view.children[2].value
 
 
-def test_nothing_of_other_data_is_shown_under_the_name_of_refused_ones(study: str) -> None:
-    view = explore(study)
+def test_nothing_of_other_data_is_shown_under_the_name_of_refused_ones(two_models: str) -> None:
+    view = explore(two_models)
     menu(view, Dropdown, "Data").value = "published: dlperf_megatron_lm"
     assert "nothing to explore" in view.children[2].value
     metric = menu(view, Dropdown, "Metric")
     assert (metric.options, metric.value, menu(view, Textarea, "Code").value) == ((), None, "")
     assert not view.children[1].children
-    menu(view, Dropdown, "Data").value = study
+    menu(view, Dropdown, "Data").value = two_models
     assert "<img" in view.children[2].value
 
 
-def test_an_empty_selection_and_one_factor_for_two_purposes_say_what_to_choose(study: str) -> None:
-    view = explore(study)
+def test_an_empty_selection_and_one_factor_for_two_purposes_say_what_to_choose(two_models: str) -> None:
+    view = explore(two_models)
     for model in ("ResNet-50", "MobileNetV2"):
         menu(view, Checkbox, model).value = False
     assert view.children[2].value == "no configuration is selected: tick a level of Model"
@@ -200,7 +179,7 @@ def test_an_empty_selection_and_one_factor_for_two_purposes_say_what_to_choose(s
 
 
 @pytest.fixture(scope="module")
-def lab(study: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+def lab(two_models: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
     """A JupyterLab with copies of the notebooks of this project, which it saves; the address of a notebook in it."""
     notebooks = shutil.copytree(NOTEBOOKS, tmp_path_factory.mktemp("lab") / "notebooks")
     token = secrets.token_hex(16)
@@ -253,7 +232,7 @@ def test_menus_chart_and_table_work_in_jupyterlab(lab, chromium):
 
 
 @pytest.fixture
-def measured_by_hand(study: str) -> Configuration:
+def measured_by_hand(two_models: str) -> Configuration:
     """The configuration in the cells of ``run_configuration``, with a run that this code need not repeat."""
     cells = json.loads((NOTEBOOKS / "run_configuration.ipynb").read_text())["cells"]
     [parameters] = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", ())]

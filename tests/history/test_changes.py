@@ -27,7 +27,7 @@ from dlperf_study.report.tables.history_tables import (
 )
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Plan
-from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_study
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
 from tests.study.examples import cluster
 
 ONE, TWO = (configuration(devices_per_node=count) for count in (1, 2))
@@ -63,6 +63,8 @@ def test_put_aside_evidence_is_an_earlier_measurement(paths, tmp_path):
     assert [measurement.name for measurement in measurements_of("example")] == list(measurement_names())
     assert len(find_measurement("example@1").throughputs) == 2
     assert find_measurement(str(tmp_path / "example")).throughputs.keys() == {ONE.identity, TWO.identity}
+    assert put_aside(plan, cluster())
+    assert put_aside(plan, cluster()) is None
 
 
 def test_what_has_no_completed_run_is_kept_and_no_measurement(paths):
@@ -85,12 +87,6 @@ def test_what_a_process_measures_now_is_not_put_aside(paths, tmp_path, monkeypat
         put_aside(plan, cluster())
     assert paths.configurations.exists()
     assert not paths.earlier_measurements()
-
-
-def test_a_study_that_was_never_measured_has_nothing_to_put_aside(paths):
-    plan = measure(paths, SOONER)
-    assert put_aside(plan, cluster())
-    assert put_aside(plan, cluster()) is None
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +160,8 @@ def test_studies_without_a_common_configuration_are_refused(paths, capsys):
 
 def test_the_page_of_a_study_whose_earlier_measurement_failed_says_so(paths, snapshot):
     measure(paths, SOONER)
-    write_study(
-        paths.earlier_measurement(1), [Planned(ONE, replace(SOONER, outcome=Outcome.FAILED, reason="a rank ended"))]
-    )
+    failed = replace(SOONER, outcome=Outcome.FAILED, reason="a rank ended")
+    write_study(paths.earlier_measurement(1), [Planned(ONE, failed)])
     measurements = measurements_of("example")
     comparison = compare_measurements(*measurements)
     (sentence,) = change_sentences(comparison)
@@ -251,6 +246,10 @@ def test_only_earlier_dates_tell_how_dates_differ(six_dates):
         comparison = compare_measurements(six_dates[before], six_dates[after])
         assert [date.name for date in comparison.earlier] == names[:earlier]
         assert (comparison.throughputs[0].dates.departure is not None) == (earlier == 5)
+    # Another study is compared with all dates of the one before.
+    write_study(StudyPaths.of("other"), [Planned(replace(ONE, study="other"), SOONER)])
+    comparison = compare_measurements(find_measurement("example@5"), find_measurement("other"))
+    assert [date.name for date in comparison.earlier] == names[:5]
 
 
 def test_dates_of_another_network_do_not_tell_how_dates_differ(paths):
@@ -267,18 +266,10 @@ def test_speedups_over_different_baselines_are_not_compared(paths):
     for baseline in (ONE, other, other):
         planned = [Planned(item, SOONER, baseline=baseline) for item in (ONE, TWO, other)]
         put_aside(write_study(paths, planned), cluster())
-    compared = [compare_measurements(find_measurement("example@2"), find_measurement(f"example@{k}")) for k in (1, 3)]
-    assert [len(comparison.throughputs) for comparison in compared] == [3, 3]
-    assert [[change.identity for change in comparison.speedups] for comparison in compared] == [
-        [],
-        [ONE.identity, TWO.identity],
-    ]
-
-
-def test_another_study_is_compared_with_all_dates_of_the_one_before(six_dates):
-    write_study(StudyPaths.of("other"), [Planned(replace(ONE, study="other"), SOONER)])
-    comparison = compare_measurements(find_measurement("example@5"), find_measurement("other"))
-    assert [date.name for date in comparison.earlier] == [f"example@{number}" for number in range(1, 6)]
+    for date, identities in (("example@1", []), ("example@3", [ONE.identity, TWO.identity])):
+        comparison = compare_measurements(find_measurement("example@2"), find_measurement(date))
+        assert len(comparison.throughputs) == 3
+        assert [change.identity for change in comparison.speedups] == identities
 
 
 def test_a_change_of_nccl_is_a_difference_and_what_one_did_not_record_is_none(tmp_path):
@@ -293,8 +284,7 @@ def test_a_change_of_nccl_is_a_difference_and_what_one_did_not_record_is_none(tm
     assert not compare_measurements(older, after).conditions
 
 
-def test_a_study_that_was_measured_once_has_no_last_change(tmp_path, monkeypatch, refused):
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
-    example_study(StudyPaths.of("example"))
+def test_a_study_that_was_measured_once_has_no_last_change(paths, refused):
+    measure(paths, SOONER)
     with refused(EvidenceError):
         last_comparison(measurements_of("example"))

@@ -17,9 +17,12 @@ from tests.report.figures.drawn import axes_of, only
 #: How many a figure shows of many configurations, where a test makes more than that.
 MOST_LINES, MOST_ROWS, MOST_PANELS, MOST_LEVELS, MOST_CONFIGURATIONS = 8, 12, 6, 6, 4
 
+#: What has no place where only the batches 2 and 5 have nothing to show.
+LEFT_OUT = {"Batch per device 2", "Batch per device 5"}
 
-@pytest.fixture
-def has_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+
+@pytest.fixture(autouse=True)
+def _has_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures have room for fewer configurations than usual, which would take long to make."""
     for module, names in (
         (drawings, ("MOST_LINES", "MOST_ROWS")),
@@ -34,52 +37,45 @@ def has_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(figures._LEFT_OUT, figure, (most, figures._LEFT_OUT[figure][1]))
 
 
-@pytest.mark.usefixtures("has_little_room")
-def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel():
-    counts = range(1, MOST_PANELS + 3)
+def batches(most: int, recipe: Recipe, uninteresting: Recipe, devices: int = 1) -> Dataset:
+    """Return a study of two more batches than there is room for; batches 2 and 5 have a recipe of their own."""
     planned = []
-    for batch in counts:
-        recipe = Recipe(0.08, noise=0.001 if batch in (2, 5) else 0.02)
-        planned.append(Planned(configuration(batch_per_device=batch), recipe, runs=1))
-    figure = only(figures.steps(study(*planned)))
+    for batch in range(1, most + 3):
+        own = uninteresting if batch in (2, 5) else recipe
+        planned.append(Planned(configuration(batch_per_device=batch, devices_per_node=devices), own, runs=1))
+    return study(*planned)
+
+
+def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel():
+    dataset = batches(MOST_PANELS, Recipe(noise=0.02), Recipe(noise=0.001))
+    figure = only(figures.steps(dataset))
     titles = [panel.get_title(loc="left") for panel in axes_of(figure) if panel.get_visible()]
-    expected = [f"Batch per device {batch}\n1 device" for batch in counts if batch not in (2, 5)]
-    assert titles == expected
-    assert f"Of {len(counts)} configurations the {MOST_PANELS} " in figure.caption
+    assert titles == [f"Batch per device {batch}\n1 device" for batch in (1, 3, 4, 6, 7, 8)]
+    assert f"Of {MOST_PANELS + 2} configurations the {MOST_PANELS} " in figure.caption
 
 
-@pytest.mark.usefixtures("has_little_room")
+def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row():
+    dataset = batches(MOST_ROWS, Recipe(rank_advantage=0.2), Recipe(rank_advantage=0.0), devices=2)
+    figure = only(figures.stragglers(dataset))
+    labels = {label.get_text().split(" ·")[0] for label in axes_of(figure)[0].get_yticklabels()}
+    assert labels == {f"Batch per device {batch}" for batch in range(1, MOST_ROWS + 3)} - LEFT_OUT
+    assert f" the {MOST_ROWS} " in figure.caption
+
+
 @pytest.mark.parametrize("has_baselines", [True, False])
 def test_of_many_lines_those_that_scale_best_and_worst_are_drawn(has_baselines):
     planned = []
     for batch in range(1, MOST_LINES + 3):
         exposed = {2: 0.001, 5: 0.002}.get(batch, 0.0 if batch % 2 else 0.02)
-        for devices in (1, 2):
-            baseline = configuration(batch_per_device=batch) if has_baselines else None
-            recipe = Recipe(0.08, exposed_seconds=exposed * (devices - 1))
-            planned.append(
-                Planned(configuration(batch_per_device=batch, devices_per_node=devices), recipe, 1, baseline)
-            )
+        one, two = (configuration(batch_per_device=batch, devices_per_node=count) for count in (1, 2))
+        baseline = one if has_baselines else None
+        planned.append(Planned(one, Recipe(exposed_seconds=0.0), 1, baseline))
+        planned.append(Planned(two, Recipe(exposed_seconds=exposed), 1, baseline))
     figure = only(figures.scaling(study(*planned)))
     names = {text.get_text().split("\n")[0] for panel in axes_of(figure) for text in panel.texts}
     left_out = {f"Batch per device {batch}" for batch in range(1, MOST_LINES + 3)} - names
-    assert left_out == {"Batch per device 2", "Batch per device 5"} if has_baselines else len(left_out) == 2
+    assert left_out == LEFT_OUT if has_baselines else len(left_out) == 2
     assert f"Of {MOST_LINES + 2} lines the {MOST_LINES} " in figure.caption
-
-
-@pytest.mark.usefixtures("has_little_room")
-def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row():
-    planned = []
-    for batch in range(1, MOST_ROWS + 3):
-        recipe = Recipe(0.08, rank_advantage=0.0 if batch in (2, 5) else 0.2)
-        planned.append(Planned(configuration(batch_per_device=batch, devices_per_node=2), recipe, runs=1))
-    figure = only(figures.stragglers(study(*planned)))
-    labels = {label.get_text().split(" ·")[0] for label in axes_of(figure)[0].get_yticklabels()}
-    assert {f"Batch per device {batch}" for batch in range(1, MOST_ROWS + 3)} - labels == {
-        "Batch per device 2",
-        "Batch per device 5",
-    }
-    assert f" the {MOST_ROWS} " in figure.caption
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +91,6 @@ def many() -> Dataset:
     return study(*planned)
 
 
-@pytest.mark.usefixtures("has_little_room")
 @pytest.mark.parametrize("name", ["overview", "communication"])
 def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
     figure, rows = only(getattr(figures, name)(many)), many.configurations
@@ -111,7 +106,6 @@ def test_of_many_configurations_those_at_both_ends_have_a_row(many, name):
     assert not any(f"{names[identity]}: " in figure.alt for identity in middle)
 
 
-@pytest.mark.usefixtures("has_little_room")
 def test_of_many_references_those_with_the_largest_differences_are_shown(many):
     figure = only(figures.comparison(many))
     assert f"Of {MOST_ROWS + 2} configurations the {MOST_ROWS} that differ most from their references" in figure.caption
@@ -120,7 +114,6 @@ def test_of_many_references_those_with_the_largest_differences_are_shown(many):
     assert "Batch per device 5 · 2 devices" not in headings
 
 
-@pytest.mark.usefixtures("has_little_room")
 def test_of_one_reference_with_many_configurations_those_that_differ_most_are_shown():
     reference = configuration()
     planned = [Planned(reference, ALONE, 1, reference=reference)]
@@ -135,11 +128,9 @@ def test_of_one_reference_with_many_configurations_those_that_differ_most_are_sh
     assert f"Of {len(planned)} configurations the {MOST_ROWS} that differ most" in figure.caption
 
 
-@pytest.mark.usefixtures("has_little_room")
 def test_of_many_levels_of_a_factor_as_many_are_shown_as_have_room():
-    [figure] = factors(
-        study(*(Planned(configuration(batch_per_device=batch)) for batch in range(1, 2 * MOST_LEVELS + 2)))
-    )
+    planned = [Planned(configuration(batch_per_device=batch)) for batch in range(1, 2 * MOST_LEVELS + 2)]
+    [figure] = factors(study(*planned))
     [axes] = axes_of(figure)
     ticks = [label.get_text() for label in axes.get_xticklabels()]
     assert (len(ticks), ticks[0], ticks[-1]) == (MOST_LEVELS, "1", f"{2 * MOST_LEVELS + 1}")

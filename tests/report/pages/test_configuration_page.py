@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.paths import ConfigurationPaths, StudyPaths
 from dlperf_study.dataset.dataset import runs_and_steps
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report import configuration_page
@@ -18,11 +18,11 @@ FAILED = Recipe(outcome="failed", reason="exit 1")
 
 
 @pytest.fixture
-def runs(paths: StudyPaths) -> StudyPaths:
+def home(paths: StudyPaths) -> ConfigurationPaths:
     """One run that completed, and one that failed."""
     for repetition, recipe in enumerate((Recipe(), FAILED), 1):
         write_run(paths, CONFIGURATION, repetition, recipe)
-    return paths
+    return paths.configuration(CONFIGURATION.identity)
 
 
 def test_each_parameter_is_shown_that_has_no_default_or_another_value():
@@ -39,32 +39,25 @@ def test_nothing_is_said_of_parameters_that_only_this_package_trains_by():
     assert "defaults" not in of_program.caption
 
 
-def test_the_parts_of_a_step_are_in_the_unit_of_the_step(runs):
-    table = configuration_page.run_table(runs_and_steps(runs.configuration(CONFIGURATION.identity))[0])
-    labels = {COLUMNS[name].label for name in ("step_seconds", *configuration_page.PARTS_OF_STEP)}
-    assert len({heading.unit for heading in table.headings if heading.label in labels}) == 1
-
-
-def test_a_run_is_a_row_and_a_dash_has_its_reason(runs):
-    table = configuration_page.run_table(runs_and_steps(runs.configuration(CONFIGURATION.identity))[0])
+def test_a_run_is_a_row_and_a_dash_has_its_reason(home):
+    table = configuration_page.run_table(runs_and_steps(home)[0])
     assert table.column(COLUMNS["outcome"].label) == ["completed", "failed"]
     assert table.column(COLUMNS["throughput"].label)[1] == MISSING
     assert [cell for row in table.rows for cell in row if cell.text == MISSING and not cell.footnote] == []
-    labels = {heading.label for heading in table.headings}
-    assert not labels & {COLUMNS[name].label for name in configuration_page.OF_SOME_RUNS}
+    units = {heading.label: heading.unit for heading in table.headings}
+    assert not units.keys() & {COLUMNS[name].label for name in configuration_page.OF_SOME_RUNS}
+    parts = {COLUMNS[name].label for name in ("step_seconds", *configuration_page.PARTS_OF_STEP)}
+    assert len({units[label] for label in parts & units.keys()}) == 1, "one unit for all parts of a step"
 
 
-def test_every_step_of_every_rank_is_drawn(runs):
-    drawing = configuration_page.step_time_figure(runs_and_steps(runs.configuration(CONFIGURATION.identity))[1]).drawing
-    assert drawing is not None
-    [panel] = drawing.axes
-    assert [len(line.get_ydata()) for line in panel.get_lines()] == [
-        CONFIGURATION.warmup_steps + CONFIGURATION.measured_steps
-    ] * 2
+def test_every_step_of_every_rank_is_drawn(home):
+    [panel] = configuration_page.step_time_figure(runs_and_steps(home)[1]).drawing.axes
+    steps = CONFIGURATION.warmup_steps + CONFIGURATION.measured_steps
+    assert [len(line.get_ydata()) for line in panel.get_lines()] == [steps, steps]
 
 
-def test_steps_are_drawn_with_the_last_of_the_runs(runs):
-    tables = runs_and_steps(runs.configuration(CONFIGURATION.identity))
+def test_steps_are_drawn_with_the_last_of_the_runs(home):
+    tables = runs_and_steps(home)
     for is_last in (True, False):
         *_, figure = configuration_page.result(*tables, is_last).parts
         assert figure.is_empty != is_last
@@ -76,8 +69,7 @@ def test_without_a_completed_run_the_figure_says_that_there_are_no_steps(paths):
     assert (figure.drawing, bool(figure.empty)) == (None, True)
 
 
-def test_the_tail_of_a_log_is_its_last_lines_and_no_markup(runs):
-    home = runs.configuration(CONFIGURATION.identity)
+def test_the_tail_of_a_log_is_its_last_lines_and_no_markup(home):
     (home.run(2).folder / "node-0.log").write_text("".join(f"<line {number}>\n" for number in range(50)))
     html = configuration_page.log_tails(home)._repr_html_()
     assert "run 2, node-0" in html
