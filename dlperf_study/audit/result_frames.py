@@ -75,17 +75,17 @@ def results_of_dataset(dataset: Dataset) -> Results:
     rows = dataset.configurations
     series = curve_numbers(rows, series_factors(rows, dataset.plan.scaling))
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
-    completed = counted_of(dataset.runs)
-    rounds = completed.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
+    runs_counted = counted_of(dataset.runs)
+    rounds = runs_counted.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
     # Logs have no rounds: none of their runs stands apart.
-    is_alone = completed["round"].isna() & (not dataset.plan.ingested_from)
+    is_alone = runs_counted["round"].isna() & (not dataset.plan.ingested_from)
     configurations = rows.assign(
         series="series " + (series + 1).astype(str),
         device_peak_flops=rows["identity"].map(peaks),
         # The numbers of devices and the global batches always agree with their factors.
         inferred=", ".join(PRODUCTS),
         measured_rounds=rows["identity"].map(rounds),
-        runs_in_no_round=rows["identity"].map(is_alone.groupby(completed["identity"]).sum()),
+        runs_in_no_round=rows["identity"].map(is_alone.groupby(runs_counted["identity"]).sum()),
     ).rename(columns=_OUR_TOKENS)
     summaries = long_frame(configurations, dataset.plan.study)
     summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC].isin(_OUR_RATES))
@@ -94,9 +94,9 @@ def results_of_dataset(dataset: Dataset) -> Results:
 
 
 def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return the rates of the completed runs, each with the conditions of its configuration."""
-    completed = counted_of(dataset.runs)
-    runs = completed[["identity", "repetition", "order", "round", _OUR_RATES[metric]]].dropna(subset=_OUR_RATES[metric])
+    """Return the rates of the counted runs, each with the conditions of its configuration."""
+    runs = counted_of(dataset.runs)
+    runs = runs[["identity", "repetition", "order", "round", _OUR_RATES[metric]]].dropna(subset=_OUR_RATES[metric])
     rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
     runs = runs.rename(columns={_OUR_RATES[metric]: VALUE}).merge(rates, on="identity")
     key = runs["cell"] + "/" + runs["repetition"].astype(str)

@@ -100,14 +100,15 @@ def _is_loop(error: RuntimeError) -> bool:
 
 def _until_free(command: Command, options: argparse.Namespace) -> int:
     """Do a command; with ``--wait`` again when a lock is free that another process holds, and say which does."""
-    from dlperf_study.machines.supervision.locks import is_held
-
     while True:
         try:
             return command(options)
         except HeldError as error:
             if not getattr(options, "wait", False):
                 raise
+            # With the launchers, which take a while to import.
+            from dlperf_study.machines.supervision.locks import is_held
+
             print_aside(f"waiting: {error.reason}")
             time.sleep(WAIT_SECONDS)
             while is_held(error.path):

@@ -51,11 +51,11 @@ def is_selftest(study: str) -> bool:
 class _Below:
     """A path below the folder of the class that names it; read from an object, a Path."""
 
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
+    def __init__(self, relative_path: str) -> None:
+        self._relative_path = relative_path
 
     def __get__(self, owner: "RunPaths | JobPaths | ConfigurationPaths | StudyPaths", kind: type) -> Path:
-        return owner.folder / self._pattern
+        return owner.folder / self._relative_path
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class SeriousDiagnostic:
 def serious_diagnostics(
     configurations: pd.DataFrame, runs: pd.DataFrame, diagnostics: pd.DataFrame
 ) -> list[SeriousDiagnostic]:
-    """Return one for each configuration and subject, the most serious subject first.
+    """Return one for each configuration and subject, and for each doubtful denominator; the most serious first.
 
     Errors about runs that do not count, and about numbers that are missing, are left out.
     """
@@ -53,12 +53,14 @@ def serious_diagnostics(
         if columns:
             first = SeriousDiagnostic(identity, subject, str(error.message), columns)
             serious.setdefault((subject, identity), first)
-    for diagnostic in list(serious.values()):
+    every = list(serious.values())
+    for diagnostic in serious.values():
         if diagnostic.subject == PROGRAM:
-            for ratio in _doubtful_ratios(configurations, diagnostic):
-                serious.setdefault((PROGRAM, ratio.identity), ratio)
+            # All ratios of a configuration with an error of its own are doubtful already.
+            of_others = _doubtful_ratios(configurations, diagnostic)
+            every += [ratio for ratio in of_others if (PROGRAM, ratio.identity) not in serious]
     subjects = list(DOUBTFUL_COLUMNS)
-    return sorted(serious.values(), key=lambda diagnostic: subjects.index(diagnostic.subject))
+    return sorted(every, key=lambda diagnostic: subjects.index(diagnostic.subject))
 
 
 def _doubtful_ratios(configurations: pd.DataFrame, denominator: SeriousDiagnostic) -> Iterator[SeriousDiagnostic]:

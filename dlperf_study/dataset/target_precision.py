@@ -54,7 +54,7 @@ class Precision:
         """Return whether the interval is missing or wider than ``± wanted``."""
         return self.half_width is None or self.half_width > wanted
 
-    def further_rounds(self, wanted: float) -> tuple[int, int] | None:
+    def further_rounds(self, plan: Plan) -> tuple[int, int] | None:
         """Return between how many further rounds the target takes in half of all cases; None without an interval.
 
         Few runs tell little of how much runs vary: the standard deviation of all is between the two quartiles of its
@@ -67,14 +67,19 @@ class Precision:
         needed = []
         for quartile in (0.25, 0.75):
             factor = math.sqrt(freedom / chi_squared_quantile(1 - quartile, freedom))
-            needed.append(rounds_for(wanted, factor * deviation, rounds + 1) - rounds)
+            needed.append(_rounds_for(plan, factor * deviation, rounds + 1) - rounds)
         return needed[0], needed[1]
 
 
-def rounds_for(wanted: float, deviation: float, fewest: int) -> int:
-    """Return the smallest n from ``fewest`` on with t(n - 1) · deviation / √n <= log(1 + wanted), or MOST_ROUNDS."""
+def _rounds_for(plan: Plan, deviation: float, fewest: int) -> int:
+    """Return the smallest n from ``fewest`` on with t(n - 1) · deviation / √n <= log(1 + target), or MOST_ROUNDS.
+
+    The quantile is corrected for the looks, as at the look that ends measuring.
+    """
+    probability = 1 - (1 - CONFIDENCE) / 2 / max(1, len(plan.rounds.looks))
+    wanted = math.log1p(plan.precision or 0.0)
     for count in range(max(MINIMUM_RUNS, fewest), MOST_ROUNDS):
-        if t_quantile((1 + CONFIDENCE) / 2, count - 1) * deviation / math.sqrt(count) <= math.log1p(wanted):
+        if t_quantile(probability, count - 1) * deviation / math.sqrt(count) <= wanted:
             return count
     return MOST_ROUNDS
 
@@ -156,19 +161,21 @@ def precision_diagnostics(plan: Plan, runs: pd.DataFrame, throughputs: Throughpu
         return
     completed = completed_of(runs)
     run_seconds = completed["run_seconds"] + completed["waited_seconds"].fillna(0.0)
-    seconds = run_seconds.groupby(completed["identity"]).mean()
+    # A further round has a run of every configuration.
+    round_seconds = float(run_seconds.groupby(completed["identity"]).mean().sum())
     for entry in plan.runnable:
         identity = entry.configuration.identity
         reached = widest(entry, throughputs)
         if reached and reached.is_wider_than(plan.precision):
-            message = _message(reached, plan.precision, float(seconds[identity]))
+            message = _message(reached, plan, round_seconds)
             yield Diagnostic(reached.column, message, identity=identity)
 
 
-def _message(reached: Precision, wanted: float, run_seconds: float) -> str:
+def _message(reached: Precision, plan: Plan, round_seconds: float) -> str:
     """Return what was reached after how many rounds, and what the rest would cost."""
+    wanted = plan.precision or 0.0
     rounds, target = counted(int(reached.estimate.rounds), "round"), f"the target is ± {100 * wanted:g} %"
-    further = reached.further_rounds(wanted)
+    further = reached.further_rounds(plan)
     if reached.half_width is None or further is None:
         return f"no interval after {rounds}, {target}: an interval needs {MINIMUM_RUNS} rounds"
     half_width = f"± {_distinct(100 * reached.half_width, 100 * wanted)} %"
@@ -176,8 +183,8 @@ def _message(reached: Precision, wanted: float, run_seconds: float) -> str:
         half_width = f"known to a factor of {1 + reached.half_width:.2g}"
     fewest, most = further
     if fewest > MOST_FURTHER_ROUNDS:
-        return f"{half_width} after {rounds}, {target}: more than {MOST_FURTHER_ROUNDS} further rounds"
-    takes = guessed_duration(fewest * run_seconds, most * run_seconds)
+        return f"{half_width} after {rounds}, {target}: it needs more than {MOST_FURTHER_ROUNDS} further rounds"
+    takes = guessed_duration(fewest * round_seconds, most * round_seconds)
     more = f"{guessed(fewest, most)} more rounds if its runs vary like these, {takes}"
     return f"{half_width} after {rounds}, {target}: {more}"
 

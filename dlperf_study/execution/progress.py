@@ -15,7 +15,7 @@ from dlperf_study.study.plan import Plan
 
 
 def earlier_run_seconds(plan: Plan) -> dict[str, float]:
-    """Return the mean seconds of a completed run, its wait for a quiet machine included, by identity.
+    """Return the mean seconds of a completed run, its wait for an idle machine included, by identity.
 
     Runs of a different cluster are runs of a different configuration. A configuration without a completed run is
     missing.

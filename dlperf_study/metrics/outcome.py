@@ -214,7 +214,7 @@ METRICS = (
     recorded(
         "waited_seconds",
         "Waited",
-        "how long the run waited for a quiet machine",
+        "how long the run waited for an idle machine",
         lambda run: run.facts["load"]["waited_seconds"],
         unit="s",
         dtype=Dtype.FLOAT,

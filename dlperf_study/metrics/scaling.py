@@ -29,7 +29,7 @@ _WITHOUT_EFFECT = ("repeats", *OF_WHOLE_PROGRAM)
 ABOVE_LINEAR = (
     "a smaller share per device fits a cache",
     "more servers or more input workers came along",
-    "the smaller configuration was measured on a busy machine or takes another path through the framework",
+    "the smaller configuration was measured with background load or takes another path through the framework",
 )
 FALLING = (
     "more processes than cores",

@@ -11,6 +11,7 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.core.errors import Diagnostic, LogError
 from dlperf_study.core.wording import counted
+from dlperf_study.readers.blocks import LogSource
 from dlperf_study.readers.format import Format, MetricScope, PrintedMetric
 from dlperf_study.readers.parsed_log import ParsedLog, StepIndex
 
@@ -82,28 +83,38 @@ def refuse_contradictions(
     logs: Sequence[ParsedLog], metric: PrintedMetric, values: Floats, steps: StepIndex, job: JobSize
 ) -> None:
     """Raise LogError if copies of the job's rate differ, or the rates and times of a log contradict its batch."""
-    is_shared = steps.counts > 1
-    if metric.scope is not MetricScope.RANK and is_shared.any():
-        smallest, largest = steps.extremes(values)
-        ratio = float(np.median(largest[is_shared] / smallest[is_shared]))
-        if not ratio <= 1 + _ALLOWED_SPREAD:
-            of_what = "the job's rate" if metric.scope is MetricScope.JOB else "the rate of each device"
-            message = f"copies of {of_what} differ: at most steps the largest is {ratio:.2f} times the smallest"
-            raise LogError(f"{logs[0].source}: {message}")
+    if metric.scope is not MetricScope.RANK:
+        _refuse_different_copies(logs[0].source, metric, values, steps)
     rate = logs[0].format.metrics.get("throughput")
     # If trainers don't step together, a rate may leave out a part of the step.
     if rate and rate.unit == "samples/s" and logs[0].format.synchronous:
         batch = job.batch_per_device * (job.world_size if rate.scope is MetricScope.JOB else 1)
         for log in logs:
-            records = log.series("throughput").series("step_seconds")
-            if not len(records):
-                continue
-            rates, seconds = records.values["throughput"], records.values["step_seconds"]
-            printed_batch = float(np.median(rates * seconds))
-            allowed = _ALLOWED_ERROR + _rounding_error(rates) + _rounding_error(seconds)
-            if not abs(printed_batch / batch - 1) <= allowed:
-                product = f"its rate × seconds per step is {printed_batch:.6g} samples per step of one {rate.scope}"
-                raise LogError(f"{log.source}: {product}, but its metadata say {batch}")
+            _refuse_other_batch(log, rate.scope, batch)
+
+
+def _refuse_different_copies(source: LogSource, metric: PrintedMetric, values: Floats, steps: StepIndex) -> None:
+    is_shared = steps.counts > 1
+    if not is_shared.any():
+        return
+    smallest, largest = steps.extremes(values)
+    ratio = float(np.median(largest[is_shared] / smallest[is_shared]))
+    if not ratio <= 1 + _ALLOWED_SPREAD:
+        of_what = "the job's rate" if metric.scope is MetricScope.JOB else "the rate of each device"
+        message = f"copies of {of_what} differ: at most steps the largest is {ratio:.2f} times the smallest"
+        raise LogError(f"{source}: {message}")
+
+
+def _refuse_other_batch(log: ParsedLog, scope: MetricScope, batch: int) -> None:
+    records = log.series("throughput").series("step_seconds")
+    if not len(records):
+        return
+    rates, seconds = records.values["throughput"], records.values["step_seconds"]
+    printed_batch = float(np.median(rates * seconds))
+    allowed = _ALLOWED_ERROR + _rounding_error(rates) + _rounding_error(seconds)
+    if not abs(printed_batch / batch - 1) <= allowed:
+        product = f"its rate × seconds per step is {printed_batch:.6g} samples per step of one {scope}"
+        raise LogError(f"{log.source}: {product}, but its metadata say {batch}")
 
 
 def _rounding_error(values: Floats) -> float:

@@ -88,7 +88,7 @@ class _Macros:
             return f"{both} can't be distinguished with these runs{claim.adjusted_for_others}: {ratio}{rates}."
         if claim.word in (TOO_FEW_RUNS, BACKGROUND_LOAD):
             both = f"{name} {comparison.replace('as ', 'and ', 1)}"
-            return f"{both}: {ratio}, {rates}; {claim.no_outcome_reason}."
+            return f"{both}: {ratio}, {rates}; no outcome, because {ratio_sentences.no_outcome_reason([claim])}."
         if claim.is_vague:
             [verdict] = _plain([claim.only_verdict])
             return f"{verdict}, {rates}."

@@ -132,13 +132,13 @@ def check_intervals(datasets: Sequence[Dataset]) -> CheckResult:
 def judge_intervals(comparisons: Sequence[Comparison], rounds: int) -> CheckResult:
     """Return whether the errors of two ratios of each pair, in units of their intervals, are as large as expected."""
     # By logarithms, in halves of the intervals.
-    half_widths = []
+    distances_in_half_widths = []
     for comparison in comparisons:
         if comparison.interval is None:
             raise EvidenceError(f"{comparison.label} has no interval")
         low, high = map(math.log, comparison.interval)
-        half_widths.append(2 * (math.log(comparison.measured) - math.log(comparison.true)) / (high - low))
-    distances = np.array(half_widths) * t_quantile((1 + CONFIDENCE) / 2, rounds - 1)
+        distances_in_half_widths.append(2 * (math.log(comparison.measured) - math.log(comparison.true)) / (high - low))
+    distances = np.array(distances_in_half_widths) * t_quantile((1 + CONFIDENCE) / 2, rounds - 1)
     score = float(distance_score(distances, rounds - 1))
     low, high = score_limits(len(comparisons) // 2, rounds)
     observation = f"the score of the errors is {score:.2f}; between {low:.2f} and {high:.2f} passes"

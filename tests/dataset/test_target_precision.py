@@ -86,7 +86,9 @@ def test_further_rounds_for_one_per_cent(deviation, runs):
     for quartile, chi_squared in enumerate((2.7726, 0.5754)):
         # A sample with this deviation of its three runs, of which this quartile of the true one is ``deviation``.
         sampled = deviation / math.sqrt(2 / chi_squared)
-        further = Precision("throughput", Estimate(0.0, sampled / math.sqrt(3), 2, 3)).further_rounds(0.01)
+        further = Precision("throughput", Estimate(0.0, sampled / math.sqrt(3), 2, 3)).further_rounds(
+            plan(0.01, max_repeats=3)
+        )
         assert further is not None
         assert further[quartile] == pytest.approx(runs - 3, abs=2)
 
@@ -155,7 +157,8 @@ def test_a_missed_target_is_said_with_what_the_rest_costs(paths, snapshot):
         write_run(paths, TWO, repetition, Recipe(computation_seconds=seconds, noise=0.0))
     planned = with_target(paths, planned, 0.05)
     assert reason_for_further_round(planned) == TARGET
-    # Deviation 0.111 of logarithms: t(n - 1) 0.111 / sqrt(n) = log(1.05) for n = 23. A run: 600 s.
+    # Deviation 0.111 of logarithms: t(n - 1) 0.111 / sqrt(n) = log(1.05) for n = 23 with one look, more with three.
+    # A round: two runs of 600 s.
     assert messages_on_target(paths) == snapshot
     dataset = collect(paths)
     first, *others = quality_sentences.remedy_sentence(dataset), *quality_sentences.warning_sentences(dataset)

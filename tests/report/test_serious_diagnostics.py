@@ -95,6 +95,9 @@ def test_a_speedup_over_a_baseline_whose_ranks_train_apart_is_doubtful_too(apart
         (one, ("speedup", "efficiency")),
     ]
     assert serious[1].message == f"in its baseline {serious[0].message}"
+    both = exchanged.assign(reference_identity=[two, two], relative_throughput=[0.5, float("nan")])
+    columns = [each.columns for each in serious_diagnostics(both, apart.runs, apart.diagnostics)]
+    assert columns[1:] == [("speedup", "efficiency"), ("relative_throughput",)]
 
 
 def test_a_speedup_above_linear_asks_whether_the_batch_is_right(paths):

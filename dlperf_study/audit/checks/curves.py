@@ -18,7 +18,7 @@ from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.scaling import ABOVE_LINEAR, FALLING
 
-#: A rise of more than this many times linear is not explained by a cache, input workers or a busy machine.
+#: A rise of more than this many times linear is not explained by a cache, input workers or background load.
 IMPOSSIBLE_GAIN = 2.0
 #: A smaller excess is ignored unless runs show it: of 95 published lists of runs half vary by more than 0.4 %.
 NOISE = 0.01

@@ -94,7 +94,7 @@ class TableFormat:
 def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> list[Grid]:
     """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
     suffix = path.suffix.lower()
-    # Reading these has no end.
+    # Reading a device or a pipe may never end.
     if path.exists() and not path.is_file() and not path.is_dir():
         raise TableError("is a device or a pipe, not a file")
     if (size := path.stat().st_size) > MOST_BYTES:

@@ -222,7 +222,7 @@ class _Guard:
         # What another node starts here, as horovodrun does by ssh, is no child of this process, and so not known.
         busy = self._meter.busy_cores() if self._meter and self._started else None
         kills = self._meter.out_of_memory_kills() if self._meter else 0
-        # If the run began here. Without its telemetry it counts, and a reader is told.
+        # A run that began here has telemetry. Without it the run counts, and the report says so.
         if self._telemetry and self._request:
             paths, node = RunPaths(Path(self._request["folder"])), self._request["node"]
             with suppress(OSError):

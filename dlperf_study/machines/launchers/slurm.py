@@ -184,15 +184,8 @@ def allocation(cluster: Cluster) -> Iterator[tuple[Node, ...]]:
 def _allocate(cluster: Cluster, name: str) -> Mapping[str, str]:
     """Return the variables of a job of this name as Slurm sets them inside it; raises NoNodes when it gives none."""
     with subprocess.Popen(allocation_argv(cluster, name), stderr=subprocess.PIPE, text=True) as salloc:
-        waiting_job = None
         try:
-            while salloc.poll() is None:
-                job = slurm_queue.named(name)
-                if job and job.can_never_start:
-                    raise NoNodes(f"{job.description()}: it can never start")
-                if job and job.phase is Phase.WAITING:
-                    waiting_job = job
-                time.sleep(POLL_SECONDS)
+            waiting_job = _wait_for(salloc, name)
         finally:
             salloc.terminate()
         assert salloc.stderr
@@ -205,6 +198,19 @@ def _allocate(cluster: Cluster, name: str) -> Mapping[str, str]:
         raise NoNodes(f"not started within {seconds:.0f} s: {waiting_job.description()}")
     messages = re.findall("error: (.*)", errors)
     raise NoNodes("; ".join(messages) or errors.strip() or "salloc gives none and says nothing")
+
+
+def _wait_for(salloc: "subprocess.Popen[str]", name: str) -> slurm_queue.QueuedJob | None:
+    """Return the job as it last waited, when ``salloc`` has ended; raises NoNodes if the job can never start."""
+    waiting_job = None
+    while salloc.poll() is None:
+        job = slurm_queue.named(name)
+        if job and job.can_never_start:
+            raise NoNodes(f"{job.description()}: it can never start")
+        if job and job.phase is Phase.WAITING:
+            waiting_job = job
+        time.sleep(POLL_SECONDS)
+    return waiting_job
 
 
 def allocation_argv(cluster: Cluster, name: str) -> list[str]:

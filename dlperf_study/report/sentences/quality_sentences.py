@@ -11,7 +11,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.target_precision import MOST_FURTHER_ROUNDS
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.drift import round_effects
-from dlperf_study.metrics.outcome import disturbed_configurations
+from dlperf_study.metrics.outcome import counted_of, disturbed_configurations
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.report import context
@@ -64,7 +64,7 @@ def remedy_sentence(dataset: Dataset) -> str:
         return ""
     if disturbance:
         return f"{answer('Re-run on an idle machine')} (`{plan.command_again}`): {reasons}."
-    needed = [precision.further_rounds(plan.precision or 0.0) for precision in missed_precisions(dataset)]
+    needed = [precision.further_rounds(plan) for precision in missed_precisions(dataset)]
     if not any(runs and runs[0] <= MOST_FURTHER_ROUNDS for runs in needed):
         return f"{answer('Measure on a machine that varies less, or ask for less precision')}: {reasons}."
     minutes = plan.time_budget_minutes
@@ -173,7 +173,7 @@ def steadiness_sentences(dataset: Dataset) -> Iterator[str]:
 
 def drift_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield how much the machine drifted at most; nothing if the rounds can't exclude a factor of two."""
-    effects = round_effects(context.completed_runs(dataset), dataset.rate)
+    effects = round_effects(counted_of(dataset.runs), dataset.rate)
     confidence = together(CONFIDENCE, max(1, len(effects)))
     intervals = [interval for effect in effects if (interval := effect.log_rate.interval(confidence))]
     largest = math.expm1(max((max(-interval.low, interval.high) for interval in intervals), default=1.0))

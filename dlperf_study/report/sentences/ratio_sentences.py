@@ -97,19 +97,10 @@ class Claim:
             return f"{unclear}: {times}{rates}{self._disbelief}."
         if self.word in (TOO_FEW_RUNS, BACKGROUND_LOAD):
             both = f"{self.name} {self.comparison.replace('as ', 'and ', 1)}"
-            return f"{both}: {times}, {rates}; {self.no_outcome_reason}{self._disbelief}."
+            return f"{both}: {times}, {rates}; no outcome, because {no_outcome_reason([self])}{self._disbelief}."
         if self.is_vague:
             return f"{self.only_verdict}, {rates}{reason}."
         return f"{self.name} trains {times} as fast {self.comparison}{self._of_ideal}, {rates}{reason}."
-
-    @property
-    def no_outcome_reason(self) -> str:
-        """Why neither *faster*, *slower* nor *equal* is claimed, although there is an interval."""
-        if self.word == BACKGROUND_LOAD:
-            return "no outcome, because fewer than three runs of one of them were without background load"
-        missing = int(getattr(self.row, f"{RATIOS[self.role]}_rounds_missing"))
-        noun = "run" if self.dataset.plan.ingested_from else "round"
-        return f"{counted(missing, f'more {noun}')} {'is' if missing == 1 else 'are'} needed for a test"
 
     @property
     def is_vague(self) -> bool:
@@ -207,6 +198,18 @@ def _all_reference_claims(dataset: Dataset) -> list[Claim]:
     return claims
 
 
+def no_outcome_reason(claims: Sequence[Claim]) -> str:
+    """Return why of some ratios with intervals neither *faster*, *slower* nor *equal* is claimed."""
+    role = claims[0].role
+    if claims[0].word == BACKGROUND_LOAD:
+        if len(claims) == 1:
+            return f"it or its {role} has fewer than three runs without background load"
+        return f"they or their {role}s have fewer than three runs without background load"
+    missing = max(int(getattr(claim.row, f"{RATIOS[role]}_rounds_missing")) for claim in claims)
+    noun = "run" if claims[0].dataset.plan.ingested_from else "round"
+    return f"{counted(missing, f'more {noun}')} {'is' if missing == 1 else 'are'} needed for a test"
+
+
 def claim_sentences(claims: Sequence[Claim], most_named: int = formatting.MOST_NAMED) -> Iterator[str]:
     """Yield a sentence for each claim, or of many claims one for each verdict; then why others have no verdict.
 
@@ -218,7 +221,7 @@ def claim_sentences(claims: Sequence[Claim], most_named: int = formatting.MOST_N
     if len(decided) <= MOST_CLAIMS:
         yield from (claim.sentence for claim in decided)
     else:
-        yield from _counted_sentences(decided, most_named)
+        yield from _counted_sentences(decided, len(claims), most_named)
     yield from undecided_sentences(claims, most_named)
 
 
@@ -248,12 +251,13 @@ def _named(claims: Sequence[Claim], most_named: int) -> str:
     return first_of([claim.configuration for claim in claims], most_named, "; ")
 
 
-def _counted_sentences(claims: Sequence[Claim], most_named: int) -> Iterator[str]:
+def _counted_sentences(claims: Sequence[Claim], total: int, most_named: int) -> Iterator[str]:
+    """Yield a sentence for each outcome of these claims; ``total``: of how many, with those that have none."""
     believed = [claim for claim in claims if not claim.is_doubtful]
     for word in (FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_RUNS, BACKGROUND_LOAD):
         of_word = [claim for claim in believed if claim.word == word]
         if of_word:
-            yield _counted_sentence(of_word, len(claims), word, most_named)
+            yield _counted_sentence(of_word, total, word, most_named)
     doubtful = [claim.configuration for claim in claims if claim.is_doubtful]
     if doubtful:
         yield f"Not counted, {SEE_ABOVE}: {first_of(doubtful, most_named, '; ')}."
@@ -273,8 +277,7 @@ def _counted_sentence(claims: Sequence[Claim], total: int, word: str, most_named
     share = f"{len(claims)} of {counted(total, 'configuration')}"
     verb, pronoun = ("trains", "its") if len(claims) == 1 else ("train", "their")
     if word in (TOO_FEW_RUNS, BACKGROUND_LOAD):
-        most_missing = max(claims, key=lambda claim: getattr(claim.row, f"{RATIOS[role]}_rounds_missing") or 0)
-        return f"{share}{_ratios_text(claims)}: {most_missing.no_outcome_reason}: {names}."
+        return f"No outcome for {share}{_ratios_text(claims)}, because {no_outcome_reason(claims)}: {names}."
     if word == NOT_DISTINGUISHABLE:
         sentence = answer(f"{share} can't be distinguished from {pronoun} {role}")
     else:

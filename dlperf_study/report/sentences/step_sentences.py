@@ -130,7 +130,7 @@ def _sentence(dataset: Dataset, wait: Wait, what: str) -> str:
     interval = wait.interval()
     if interval.low <= 0:
         most = answer(f"at most {wait.most} of a step")
-        return f"{wait.name}: inconclusive whether it waits for {what} ({most})."
+        return f"It is inconclusive whether {wait.name} waits for {what} ({most})."
     included = _included(dataset, wait.row) if wait.column == "exposed_seconds" else ""
     if is_vague(interval):
         most = answer(f"at most {wait.most} of a step")
@@ -161,9 +161,8 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
         verb = _wait(len(less))
         yield f"{len(less)} of {total} {verb} for {what} in less than {limit} of a step: {_named(less)}."
     if unclear:
-        they = "it waits" if len(unclear) == 1 else "they wait"
-        subject = f"{len(unclear)} of {total}: inconclusive whether {they} for {what} in more than {limit} of a step"
-        yield f"{subject}{_alone(unclear)}."
+        subject = f"It is inconclusive for {len(unclear)} of {total} whether more than {limit} of a step"
+        yield f"{subject} is waiting for {what}{_alone(unclear)}."
 
 
 def _alone(unclear: Sequence[Wait]) -> str:

@@ -98,9 +98,10 @@ def _course(plan: Plan) -> dict[str, str]:
         shuffled = f", shuffled with order_seed {plan.order_seed}" if plan.order == ROUNDS else ""
         facts["Order of the runs"] = f"{plan.order}{shuffled}"
     if plan.precision is not None:
-        facts["Precision of the intervals"] = f"± {100 * plan.precision:g} %"
+        facts["Target half-width of the 95 % CIs"] = f"± {100 * plan.precision:g} %"
         budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
-        facts["Rounds added for it"] = f"until there are {plan.max_repeats}{budget}"
+        looks = " or ".join(map(str, plan.rounds.looks))
+        facts["Target compared after"] = f"{looks} rounds{budget}"
     if plan.largest_batch is not None:
         facts["Largest batch per device"] = f"searched up to {plan.largest_batch}"
     return facts

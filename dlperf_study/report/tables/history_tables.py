@@ -47,8 +47,8 @@ _TOO_FEW_DATES = f"fewer than {MINIMUM_DATES} earlier measurements have this val
 _EQUAL_DATES = "all earlier measurements have the same value: no interval"
 _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
 NOTHING_RECORDED = (
-    "No recorded setting, version or machine differs between them: a change is one of the machine's state, such as "
-    "what other programs did, or of what no run records."
+    "No recorded setting, version or machine differs between them: a change comes from the state of the machine, such "
+    "as other programs, or from something that is not recorded."
 )
 
 NOTHING_IN_COMMON = "No configuration has completed runs in both."

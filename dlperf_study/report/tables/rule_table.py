@@ -68,7 +68,12 @@ def _rounds(dataset: Dataset) -> Result:
     fewest_runs = f"at least {counted(fewest, 'run')} of each configuration"
     if missing > 0:
         return NOT_MET, f"{fewest_runs}, {int(missing)} more needed"
-    return _result(fewest >= MINIMUM_RUNS, fewest_runs)
+    if fewest < MINIMUM_RUNS:
+        return NOT_MET, f"{fewest_runs}, an interval needs {MINIMUM_RUNS}"
+    if including := disturbed_configurations(dataset.runs):
+        undisturbed = f"{counted(len(including), 'configuration')} with fewer than {MINIMUM_RUNS} undisturbed runs"
+        return NOT_MET, f"{fewest_runs}, {undisturbed}"
+    return MET, fewest_runs
 
 
 def _order(dataset: Dataset) -> Result:
@@ -93,8 +98,8 @@ def _target(dataset: Dataset) -> Result:
     target = dataset.plan.precision
     if target is None:
         return None
-    total = len(dataset.plan.runnable)
-    reached = len(reached_precision.reached_precisions(dataset)) - len(reached_precision.missed_precisions(dataset))
+    total = len(reached_precision.reached_precisions(dataset))
+    reached = total - len(reached_precision.missed_precisions(dataset))
     return _result(reached == total, f"{_count(reached, total, 'configuration')} within ± {100 * target:g} %")
 
 
@@ -102,8 +107,12 @@ def _background(dataset: Dataset) -> Result:
     if dataset.plan.ingested_from:
         return None
     disturbed, total = context.disturbed_runs(dataset), len(context.completed_runs(dataset))
-    is_left_out = not disturbed_configurations(dataset.runs)
-    return _result(is_left_out, f"background load in {_count(disturbed, total, 'run')}")
+    runs = f"background load in {_count(disturbed, total, 'run')}"
+    including = len(disturbed_configurations(dataset.runs))
+    if including:
+        configurations = _count(including, len(context.measured(dataset)), "configuration")
+        return NOT_MET, f"{runs}; the numbers of {configurations} include such runs"
+    return MET, runs
 
 
 def _completed(dataset: Dataset) -> Result:

@@ -112,7 +112,7 @@ def _contradiction(dataset: Dataset, side: str, seconds: float, by_throughput: B
     step = f"{plain(seconds / unit.size)} {unit.symbol}"
     return (
         f"not shown: a step of {side} takes {step} in the runs that measured its parts, and {expected} {unit.symbol} "
-        "by the throughput of all runs"
+        "by the throughput"
     )
 
 

@@ -172,7 +172,7 @@ def test_bounds_hold_all_true_values_at_once_as_often_as_they_claim():
 
 
 def test_no_sentence_prints_a_number_that_is_known_to_more_than_a_factor_of_ten():
-    dataset, faster = two_devices(), "ResNet-50 trains faster on 2 devices than on 1 device, by how much"
+    dataset, faster = two_devices(), "ResNet-50 trains faster on 2 devices than on 1 device, by an amount"
     for low, high, word, begin in ((1.2, 13, FASTER, faster), (0.2, 2.1, NOT_DISTINGUISHABLE, "ResNet-50 on 2")):
         rows = dataset.configurations.copy()
         rows.loc[rows["speedup_low"].notna(), ["speedup_low", "speedup_high", "baseline_verdict"]] = low, high, word

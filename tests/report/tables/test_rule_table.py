@@ -22,7 +22,7 @@ SELF_TEST = "The self-test passed on the machine of the runs"
 
 
 def careful(**changes: Any) -> Dataset:
-    """Return a study of steady runs on a quiet machine."""
+    """Return a study of steady runs on an idle machine."""
     alone = Recipe(exposed_seconds=0.0, noise=0.01)
     planned = [Planned(ONE, alone, runs=5), Planned(TWO, Recipe(noise=0.01), runs=5, baseline=ONE)]
     return study(*planned, **changes)
@@ -49,7 +49,11 @@ def configurations_with(**columns: Any) -> Callable[[Dataset], Dataset]:
 _BROKEN = [
     ("baseline", configurations_with(speedup=np.nan), "0 of 1 speedup"),
     ("baseline", configurations_with(model=["resnet50", "vgg16"]), "0 of 1 speedup"),
-    ("as its outcomes need", configurations_with(runs_completed=2), "at least 2 runs of each configuration"),
+    (
+        "as its outcomes need",
+        configurations_with(runs_counted=2),
+        "at least 2 runs of each configuration, an interval needs 3",
+    ),
     (
         "as its outcomes need",
         configurations_with(speedup_rounds_missing=2),
@@ -58,7 +62,16 @@ _BROKEN = [
     ("interleaved", runs_with(round=pd.NA), "0 of 10 runs"),
     ("95 % CI", configurations_with(speedup_low=np.nan), "2 of 2 throughputs and 0 of 1 speedup"),
     ("95 % CI", configurations_with(throughput_low=np.nan), "0 of 2 throughputs and 1 of 1 speedup"),
-    ("background load", runs_with(disturbed=True), "background load in 10 of 10 runs"),
+    (
+        "as its outcomes need",
+        runs_with(disturbed=True),
+        "at least 5 runs of each configuration, 2 configurations with fewer than 3 undisturbed runs",
+    ),
+    (
+        "background load",
+        runs_with(disturbed=True),
+        "background load in 10 of 10 runs; the numbers of 2 of 2 configurations include such runs",
+    ),
     ("planned runs", configurations_with(runs_completed=2), "4 of 6 planned runs"),
     ("steady", runs_with(steadiness="not steady"), "10 of 10 runs not steady"),
     ("recorded", runs_with(cpu_model=pd.NA), "11 of 12 facts recorded, without CPU"),
