@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.readers.format import TRAINING, Line, MetricScope
+from dlperf_study.readers.format import Line, MetricScope
 from dlperf_study.readers.formats import all_formats, load
 from dlperf_study.readers.log_reader import read_log
 from dlperf_study.readers.parsed_log import ParsedLog
@@ -122,9 +122,7 @@ def _cycles(sample: Sample, seed: int) -> Iterator[bytes]:
 def _variants(path: Path, format_name: str) -> tuple[list[bytes], list[int]]:
     """Return variants of a sample, with different digits and ``%d`` for its steps; and the index of each step."""
     draw = random.Random(0)
-    kinds = [
-        compile_line(line) for line in load(format_name).lines if isinstance(line, Line) and line.window == TRAINING
-    ]
+    kinds = [compile_line(line) for line in load(format_name).lines if isinstance(line, Line) and line.training]
     lines = [line for line in path.read_bytes().splitlines() if not ENDS.search(line)]
     keys = [tuple(line[slice(*span)] for span in _position_spans(kinds, line).values()) for line in lines]
     step_index = {key: index for index, key in enumerate(dict.fromkeys(filter(None, keys)))}

@@ -239,6 +239,6 @@ def rate_of(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
     elif low is None or high is None or not 0 < low <= high:
         logarithm = Estimate(math.log(cell.value))
     else:
-        number = cell.get("runs_counted") or cell.get("runs_completed") or cell.get("runs")
-        logarithm = Estimate.of_printed(cell.value, low, high, number, cell.printed.resolution / cell.value)
+        run_count = cell.get("runs_counted") or cell.get("runs_completed") or cell.get("runs")
+        logarithm = Estimate.of_printed(cell.value, low, high, run_count, cell.printed.resolution / cell.value)
     return Rate(cell, CurvePoint(cell.world_size or 0, cell.value), logarithm, runs)

@@ -139,17 +139,17 @@ def import_part(location: PartLocation, error: type[DlperfStudyError]) -> Module
 @cache
 def _all_locations(package: str, folders: tuple[Path, ...]) -> tuple[tuple[str, PartLocation], ...]:
     """Return name and location of each part: those of the package, then of the folders, then of installed packages."""
-    found = []
+    parts = []
     for name in _names_in(_package_folder(package)):
-        found.append((name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)))
+        parts.append((name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)))
     if room := room_of(package):
         for folder in folders:
             for name in _names_in(folder / room):
                 source = str(folder / room / f"{name}.py")
-                found.append((name, PartLocation(f"{package}.{name}", source, is_built_in=False)))
+                parts.append((name, PartLocation(f"{package}.{name}", source, is_built_in=False)))
         for point in entry_points(group=f"dlperf_study.{room}"):
-            found.append((point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)))
-    return tuple(found)
+            parts.append((point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)))
+    return tuple(parts)
 
 
 def room_of(package: str) -> str:

@@ -96,10 +96,10 @@ class StepSamples:
         With the most causes that are known of both. ``work``: how many times the work of a device of the baseline a
         device has in a step.
         """
-        known = [parts for parts in self.levels if identity in parts[STEP] and baseline in parts[STEP]]
-        if not known:
+        common = [parts for parts in self.levels if identity in parts[STEP] and baseline in parts[STEP]]
+        if not common:
             return None
-        parts = known[0]
+        parts = common[0]
         causes = {}
         for cause in filter(parts.__contains__, CAUSES):
             sample, of_baseline = parts[cause][identity], parts[cause][baseline]

@@ -135,8 +135,8 @@ def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata]
     for folder, file in declarations.items():
         # Tables are logs only where nothing else is.
         tables = [log for log in logs[folder] if log.name.lower().endswith(_TABLES)]
-        texts = [log for log in logs[folder] if not log.name.lower().endswith((*_NO_LOGS, *_TABLES))]
-        configurations.append(_read_configuration_file(file, texts or tables))
+        text_logs = [log for log in logs[folder] if not log.name.lower().endswith((*_NO_LOGS, *_TABLES))]
+        configurations.append(_read_configuration_file(file, text_logs or tables))
     return merge_equal(configurations), undeclared
 
 

@@ -269,8 +269,8 @@ def _drawn_lines(dataset: Dataset, series: list[Series]) -> list[Series]:
     last_efficiencies = []
     for line in lines:
         efficiencies = [dataset.configuration_rows[identity].efficiency for identity in line.measured_identities]
-        known = [efficiency for efficiency in efficiencies if not is_missing(efficiency)]
-        last_efficiencies.append(float(known[-1]) if known else math.nan)
+        measured = [efficiency for efficiency in efficiencies if not is_missing(efficiency)]
+        last_efficiencies.append(float(measured[-1]) if measured else math.nan)
     values = pd.Series(last_efficiencies)
     # What has none is neither large nor small.
     ordered = values.fillna(values.median()).argsort(kind="stable").to_numpy()
