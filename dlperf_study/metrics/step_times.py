@@ -160,7 +160,7 @@ METRICS = (
     _percentile(99, _TOO_FEW),
     Metric(
         "drain_seconds",
-        "Drain",
+        "Late updates",
         "time for which updates of the rank that was done last were certainly pending after its window; it counts as "
         "training",
         R,

@@ -27,7 +27,7 @@ CAUSES = {
     TOGETHER: "Unattributed",
     INPUT: "Input wait",
     BUBBLE: "Pipeline bubble",
-    "drain": "Drain",
+    "drain": "Late updates",
 }
 #: A breakdown whose step differs from the throughput by more than this share is not shown.
 MAX_DEPARTURE = 0.10

@@ -82,7 +82,7 @@ _INGESTED = PageWording(
     no_failure="Every run counts.",
 )
 NO_SOURCES = "The study names no published source."
-MEANS = "Values are means over completed runs, of rates the geometric mean."
+MEANS = "Values are means over counted runs, of rates the geometric mean."
 _OF_ROUNDS = " Intervals of ratios and differences come from runs of the same round."
 _OF_BOTH = " Intervals of ratios come from the runs of both."
 _NOT_IN_ROUNDS = " Ratios and differences have none, because the runs were not measured in rounds."

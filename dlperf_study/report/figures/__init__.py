@@ -8,6 +8,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.metrics.outcome import counted_of
 from dlperf_study.report import context
 from dlperf_study.report.figures import drawings, step_drawing
 from dlperf_study.report.figures.factor_figure import factors as factors
@@ -54,9 +55,16 @@ _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
 def overview(dataset: Dataset) -> Iterator[Figure]:
     """Yield the throughput of every measured configuration, with its runs and its interval."""
-    explanation, shared = "Dots: runs. Mark: their mean. Bar: its interval.", _summary(dataset)
+    explanation = f"Dots: runs. Mark: their mean. Bar: its interval.{_open_dots(dataset)}"
+    shared = _summary(dataset)
     title = COLUMNS[dataset.rate].words
     return _per_model(dataset, "overview", title, explanation, shared, drawings.overview, _NOTHING_MEASURED)
+
+
+def _open_dots(dataset: Dataset) -> str:
+    """Return what open dots are; empty without any."""
+    has_open_dots = len(counted_of(dataset.runs)) < len(context.completed_runs(dataset))
+    return " Open dots: runs with background load, in no mean." if has_open_dots else ""
 
 
 def scaling(dataset: Dataset) -> Iterator[Figure]:
@@ -91,7 +99,7 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
     has_whole_steps = (rows["step_seconds"].notna() & rows["broken_down_step_seconds"].isna()).any()
     explanations = (
         "Of each group the first is the reference. Left, dots: runs; mark: their mean; bar: its interval. Right: the "
-        "step, its parts in the order of the legend, each a mean over runs.",
+        "step, its parts in the order of the legend, each a mean over runs." + _open_dots(dataset),
         "Steps whose parts were not measured have no bar." if has_whole_steps else "",
         "Groups whose reference was not measured are left out." if leaves_groups_out else "",
     )

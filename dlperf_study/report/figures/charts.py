@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
+from dlperf_study.metrics.outcome import counted_of
 from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures.style import COMPUTATION, EXPOSED, INK, INPUT, SOFT, Width, colour, wrapped
 from dlperf_study.report.formatting import Unit, unit_of
@@ -124,15 +125,22 @@ def category_panel(dataset: Dataset, width: Width, labels: Sequence[str]) -> tup
 
 
 def runs_and_means(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw rates at the ``y`` of each row: runs as dots, a mark for their mean, a bar for its interval."""
+    """Draw rates at the ``y`` of each row: runs as dots, a mark for their mean, a bar for its interval.
+
+    The dots of runs with background load that no mean includes are open.
+    """
     rate, runs = dataset.rate, at_same_height(completed_runs(dataset), rows)
+    is_counted = runs.index.isin(counted_of(dataset.runs).index)
     coloured = rows.assign(colour=rows["position"].map(colour))
     bounded_rows = coloured.dropna(subset=[f"{rate}_low", f"{rate}_high"])
     ends = (bounded_rows[f"{rate}_low"], bounded_rows[f"{rate}_high"])
     axes.hlines(bounded_rows["y"], *ends, color=bounded_rows["colour"], linewidth=3.5, alpha=0.35)
     means: dict[str, Any] = {"s": 81, "marker": "|", "linewidths": 1.6, "zorder": 2}
     axes.scatter(rows[rate], rows["y"], color=coloured["colour"], **means)
-    axes.plot(runs[rate], runs["y"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
+    dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4, "color": INK, "alpha": 0.7}
+    axes.plot(runs.loc[is_counted, rate], runs.loc[is_counted, "y"], **dots)
+    if not is_counted.all():
+        axes.plot(runs.loc[~is_counted, rate], runs.loc[~is_counted, "y"], markerfacecolor="none", **dots)
     axes.set_xlim(left=0)
     axes.set_xlabel(unit_of(rate, rows[rate]).axis)
 

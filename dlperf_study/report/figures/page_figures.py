@@ -15,6 +15,7 @@ from dlperf_study.core.arrays import Floats
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement
 from dlperf_study.metrics.drift import RoundEffect, relative_rates, round_effects
+from dlperf_study.metrics.outcome import counted_of
 from dlperf_study.report import context
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.charts import CategoryRows
@@ -46,12 +47,15 @@ _NO_TIMES = "No two runs of one configuration have a time at which they began."
 
 def drift(dataset: Dataset) -> Iterator[Figure]:
     """Yield how much faster or slower than its configuration each run was, by the time at which it began."""
-    completed = context.completed_runs(dataset)
-    runs, effects = relative_rates(completed, dataset.rate), round_effects(completed, dataset.rate)
+    counted = counted_of(dataset.runs)
+    runs, effects = relative_rates(counted, dataset.rate), round_effects(counted, dataset.rate)
     draw = partial(_draw_drift, dataset, runs, effects) if len(runs) else None
     on_rounds = _ROUNDS if effects else _INCOMPLETE_ROUNDS if runs["round"].notna().any() else _NO_ROUNDS
-    caption = f"{_DRIFT_CAPTION} {on_rounds} {context.conditions(dataset)}"
-    title, page_caption = "Drift of the machine", f"{_DRIFT_CAPTION} {_ROUND_MEANS if effects else ''}"
+    about_marks = _DRIFT_CAPTION
+    if len(counted) < len(context.completed_runs(dataset)):
+        about_marks += " Runs with background load are left out."
+    caption = f"{about_marks} {on_rounds} {context.conditions(dataset)}"
+    title, page_caption = "Drift of the machine", f"{about_marks} {_ROUND_MEANS if effects else ''}"
     alt = alt_text_of_table(title, rounds(dataset))
     yield Figure("drift", title, caption, draw, _NO_TIMES, page_caption, alt)
 

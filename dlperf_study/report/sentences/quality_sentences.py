@@ -59,7 +59,7 @@ def quick_sentence(dataset: Dataset) -> str:
 def remedy_sentence(dataset: Dataset) -> str:
     """Return what to do where other programs disturbed many runs or a precision was missed; empty where neither."""
     plan, disturbance = dataset.plan, _disturbance(dataset)
-    reasons = ", and ".join(filter(None, (disturbance, _imprecision(dataset))))
+    reasons = "; ".join(filter(None, (disturbance, _imprecision(dataset))))
     if not reasons:
         return ""
     if disturbance:
@@ -79,7 +79,8 @@ def _disturbance(dataset: Dataset) -> str:
     if not disturbed:
         return ""
     runs = f"{context.disturbed_runs(dataset)} of {counted(len(context.completed_runs(dataset)), 'run')}"
-    return f"background load disturbed {runs}, so no outcome is claimed for {counted(len(disturbed), 'configuration')}"
+    configurations = counted(len(disturbed), "configuration")
+    return f"background load disturbed {runs}; the numbers of {configurations} include such runs and have no outcome"
 
 
 def _imprecision(dataset: Dataset) -> str:

@@ -38,8 +38,8 @@ _NOTES = {
     "computation": "Scaling of computation: mean over ranks − that of the baseline, as where devices share memory or "
     "power.",
     "imbalance": "Load imbalance: by how much the slowest rank computes longer than the mean.",
-    "exchange": "Exposed exchange: the exposed communication without the drain, and without a waiting for jitter of 2 "
-    "ms or more, − that of the baseline.",
+    "exchange": "Exposed exchange: the exposed communication without late updates, and without a waiting for jitter of "
+    "2 ms or more, − that of the baseline.",
     TOGETHER: "Unattributed: computation, load imbalance, waiting and exchange that no measurement separates; a dash "
     "says why.",
     BUBBLE: "Pipeline bubble: what does not grow with the number of micro-batches, exchange of gradients and update "

@@ -86,6 +86,22 @@ def test_the_overview_shows_every_completed_run_and_connects_none(mixed):
     assert len(dots.get_xdata()) == (mixed.runs["outcome"] == "completed").sum()
 
 
+def test_a_run_that_no_mean_includes_has_an_open_dot_and_no_part_in_the_drift():
+    whole = study(*(Planned(configuration(devices_per_node=n), ALONE, runs=4) for n in (1, 2)))
+    is_first = (whole.runs["repetition"] == 1) & (whole.runs["identity"] == whole.runs["identity"].iloc[0])
+    dataset = replace(whole, runs=whole.runs.assign(disturbed=is_first))
+    overview = only(figures.overview(dataset))
+    counted, disturbed = (line for line in axes_of(overview)[0].get_lines() if line.get_marker() == "o")
+    assert (len(counted.get_xdata()), len(disturbed.get_xdata())) == (7, 1)
+    assert disturbed.get_markerfacecolor() == "none"
+    assert "Open dots: runs with background load, in no mean." in overview.caption
+    drift = only(figures.drift(dataset))
+    assert len(lines(axes_of(drift)[0], "round 1")[0].get_xdata()) == 1
+    assert "Runs with background load are left out." in drift.caption
+    for unchanged in (figures.overview(whole), figures.drift(whole)):
+        assert "background load" not in only(unchanged).caption
+
+
 def communication(dataset: Dataset, **columns: object) -> Axes:
     """Return the panel of the parts of a step, after a change of some columns."""
     changed = replace(dataset, configurations=dataset.configurations.assign(**columns))

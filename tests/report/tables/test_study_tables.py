@@ -220,7 +220,10 @@ def test_the_summary_says_what_was_planned_and_what_precision_added(paths, snaps
     planned = [Planned(first, runs=first.repeats), Planned(second, runs=second.repeats + 1)]
     dataset = write_titled(paths, planned, **course)
     table = tables.about(dataset)
-    rows = [facts(table)[name] for name in ("Order of the runs", "Precision of the intervals", "Rounds added for it")]
+    rows = [
+        facts(table)[name]
+        for name in ("Order of the runs", "Target half-width of the 95 % CIs", "Target compared after")
+    ]
     assert [*rows, table.caption, repetition(dataset)] == snapshot
     counts = tables.measured(dataset).column(COLUMNS["runs_completed"].label)
     assert counts == [f"{n} of {n}" for n in (first.repeats, second.repeats + 1)]
@@ -230,7 +233,7 @@ def test_a_study_without_precision_says_nothing_about_it(paths):
     dataset = write_titled(paths, [Planned(configuration(), runs=configuration().repeats)])
     table = tables.about(replace(dataset, plan=replace(dataset.plan, order="blocks")))
     assert facts(table)["Order of the runs"] == "blocks"
-    assert not [name for name in facts(table) if "recision" in name]
+    assert not [name for name in facts(table) if "Target" in name]
     assert "added" not in table.caption
     assert "93" not in repetition(dataset)
 
