@@ -9,7 +9,7 @@ import pandas as pd
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.evidence.run import Run
 from dlperf_study.evidence.run_agreement import CLOCKS_APART
-from dlperf_study.metrics.metric import RATE_PAGES, Dtype, Metric, R, Shown, Source, recorded
+from dlperf_study.metrics.metric import COMMUNICATION, RATE_PAGES, Dtype, Metric, R, Shown, Source, recorded
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.study.job import ROUNDS, Outcome
 
@@ -65,7 +65,8 @@ def background_cores(run: Run) -> float | None:
     During the measured windows where ranks looked; else, as of a user's program, during the whole run.
     """
     used_by_others = [log.end["background_cores"] for log in run.ranks if "background_cores" in log.end]
-    return max(used_by_others, default=run.facts["load"]["busy_cores_during"])
+    cores = max(used_by_others, default=run.facts["load"]["busy_cores_during"])
+    return None if cores is None else round(cores, 6)
 
 
 def is_disturbed(run: Run) -> bool | None:
@@ -199,7 +200,7 @@ METRICS = (
         unit="cores",
         value=background_cores,
         source=Source.RUN,
-        pages=RATE_PAGES,
+        pages=(*RATE_PAGES, COMMUNICATION),
         diagnose_any=background_load,
     ),
     Metric(

@@ -222,7 +222,11 @@ def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
     common = first.within_rounds(second).size
     if common < MINIMUM_RUNS or common == first.values.size == second.values.size:
         return difference
-    mean, error = float(first.values.mean() - second.values.mean()), _jackknife_error(first, second)
+    mean = float(first.values.mean() - second.values.mean())
+    # What rounding may hide, as in ``Estimate.of``.
+    floor = math.hypot(first.resolution, second.resolution) * ROUNDING_DEVIATION
+    is_known = not (are_equal(first.values) and are_equal(second.values))
+    error = max(_jackknife_error(first, second) if is_known else 0.0, floor)
     return replace(difference, mean=mean, error=error or None, reason=None if error else NoInterval.EQUAL_VALUES)
 
 

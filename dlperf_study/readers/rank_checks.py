@@ -105,7 +105,7 @@ def _refuse_different_copies(source: LogSource, metric: PrintedMetric, values: F
         raise LogError(f"{source}: {message}")
 
 
-def _refuse_other_batch(log: ParsedLog, scope: MetricScope, batch: int) -> None:
+def _refuse_other_batch(log: ParsedLog, scope: MetricScope, batch: float) -> None:
     records = log.series("throughput").series("step_seconds")
     if not len(records):
         return

@@ -289,7 +289,7 @@ def computation_note(dataset: Dataset, model: str | None = None) -> str:
 
 def breakdown_notes(dataset: Dataset) -> tuple[str, ...]:
     """Return which runs measured the parts of a step, where some trained alone on purpose; otherwise nothing."""
-    runs = completed_runs(dataset)
+    runs = counted_of(dataset.runs)
     first = runs["breakdown_from"].fillna(1)
     if (runs["repetition"] >= first).all():
         return ()

@@ -53,8 +53,9 @@ def _measurement(
     return parameter(default, label, meaning, scope=Scope.MEASUREMENT, unit=unit, bounds=bounds, **details)
 
 
-#: Parameters of earlier versions, which records may have: none of them identified a configuration.
-_FORMER = ("trace_steps",)
+#: Parameters of earlier versions, which records may have, with what to do about them in a study file: none of them
+#: identified a configuration.
+FORMER_PARAMETERS = {"trace_steps": "leave it out: the timeline of Horovod is not recorded any more"}
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ class Configuration(ParallelParameters, TrainingParameters):
         Raises EvidenceError where the file is damaged, or a later version of this package wrote it.
         """
         try:
-            kept = {name: value for name, value in values.items() if name not in _FORMER}
+            kept = {name: value for name, value in values.items() if name not in FORMER_PARAMETERS}
             return cls.from_mapping(kept, source)
         except StudyFileError as error:
             later = "; a later version of this package may know it" if values.keys() - PARAMETERS.keys() else ""

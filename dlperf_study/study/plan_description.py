@@ -83,7 +83,7 @@ def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
     planned = sum(entry.configuration.repeats for entry in fitting)
     count = sum(earlier_runs.done.values())
     if count == planned:
-        return f"All {counted(planned, 'run')} are done." + (" Nothing is to do." if plan.precision is None else "")
+        return f"All {counted(planned, 'planned run')} are done."
     sentence = f"Done: {count} of {counted(planned, 'run')}. To do: {counted(planned - count, 'run')}"
     if not earlier_runs.run_seconds:
         return f"{sentence}."

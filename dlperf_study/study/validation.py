@@ -17,6 +17,7 @@ from pydantic_core import from_json
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.large_files import require_end
 from dlperf_study.core.wording import as_yaml, closest, first_of, level
+from dlperf_study.study.configuration import FORMER_PARAMETERS
 from dlperf_study.study.strict_yaml import NEEDS_QUOTES, Location, key_path
 
 #: What a message says after the key, by pydantic's type of error.
@@ -83,6 +84,8 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
     """
     location = _location_in_file(error["loc"], content)
     if error["type"] == "extra_forbidden":
+        if former := FORMER_PARAMETERS.get(str(location[-1])):
+            return f"unknown key {key_path(location)}; {former}"
         section = next((part for part in reversed(error["loc"][:-1]) if part in keys), "")
         suggestion = closest(str(location[-1]), keys[section])
         return f"unknown key {key_path(location)}; {suggestion}the keys are {', '.join(keys[section])}"

@@ -12,6 +12,7 @@ from dlperf_study.metrics.statistics import (
     EQUALITY,
     Estimate,
     Interval,
+    NoInterval,
     Sample,
     _jackknife_error,
     are_equal,
@@ -130,6 +131,14 @@ def test_a_ratio_is_the_quotient_of_the_rates_also_where_rounds_are_missing():
         without.append(remaining - np.log(second.values[is_kept]).mean())
     expected = math.sqrt(5 / 6 * np.sum((np.array(without) - np.mean(without)) ** 2))
     assert ratio.error == pytest.approx(expected)
+
+
+def test_equal_values_have_no_interval_if_a_round_is_missing_either():
+    first = Sample(np.full(7, 142.1), np.arange(7.0))
+    ratio = log_ratio(first, Sample(np.full(6, 80.3), np.arange(6.0)))
+    assert (ratio.error, ratio.reason) == (None, NoInterval.EQUAL_VALUES)
+    printed = log_ratio(replace(first, resolution=0.1), Sample(np.full(6, 80.3), np.arange(6.0), resolution=0.1))
+    assert printed.error == pytest.approx(math.hypot(0.1 / 142.1, 0.1 / 80.3) / math.sqrt(12), rel=1e-3)
 
 
 def test_the_jackknife_is_the_paired_t_test_if_no_round_is_missing():

@@ -24,6 +24,7 @@ ERRORS = {
     "unknown key of the baseline": ("{devices_per_node: 1}", "{devices: 1}"),
     "a rule without values": ("{devices_per_node: 1}", "[{devices_per_node: 1}]"),
     "unknown measurement": ("fixed:", "measurement: {steps: 5}\nfixed:"),
+    "a parameter of an earlier version": ("fixed:", "measurement: {trace_steps: 5}\nfixed:"),
     "a largest batch of nothing": ("fixed:", "largest_batch: {at_most: 0}\nfixed:"),
     "a largest batch without its limit": ("fixed:", "largest_batch: {up_to: 8}\nfixed:"),
     "a largest batch under strong scaling": (

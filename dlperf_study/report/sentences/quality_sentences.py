@@ -80,7 +80,10 @@ def _disturbance(dataset: Dataset) -> str:
         return ""
     runs = f"{context.disturbed_runs(dataset)} of {counted(len(context.completed_runs(dataset)), 'run')}"
     configurations = counted(len(disturbed), "configuration")
-    return f"background load disturbed {runs}; the numbers of {configurations} include such runs and have no outcome"
+    return (
+        f"background load disturbed {runs}; the numbers of {configurations} include such runs, so comparisons with "
+        "them have no outcome"
+    )
 
 
 def _imprecision(dataset: Dataset) -> str:
@@ -177,10 +180,12 @@ def drift_sentences(dataset: Dataset) -> Iterator[str]:
     effects = round_effects(counted_of(dataset.runs), dataset.rate)
     confidence = together(CONFIDENCE, max(1, len(effects)))
     intervals = [interval for effect in effects if (interval := effect.log_rate.interval(confidence))]
-    largest = math.expm1(max((max(-interval.low, interval.high) for interval in intervals), default=1.0))
+    largest = max((max(-math.expm1(interval.low), math.expm1(interval.high)) for interval in intervals), default=1.0)
     if largest < 1:
-        rounds = counted(len(effects), "round")
-        yield f"The throughput of each of {rounds} is within {percent_at_most(largest)} of their mean."
+        rounds, compared = counted(len(effects), "round"), effects[0].configurations
+        total = len(context.measured(dataset))
+        of_part = f", for the {compared} of {total} configurations that have all rounds" if compared < total else ""
+        yield f"The throughput of each of {rounds} is within {percent_at_most(largest)} of their mean{of_part}."
 
 
 def warning_sentences(dataset: Dataset) -> Iterator[str]:

@@ -19,6 +19,7 @@ from dlperf_study.metrics.comparison import (
     TOO_FEW_RUNS,
     UNCLEAR,
 )
+from dlperf_study.metrics.outcome import disturbed_configurations
 from dlperf_study.report import formatting
 from dlperf_study.report.sentences.names import (
     NOTHING,
@@ -74,9 +75,9 @@ class Claim:
     @property
     def no_verdict_reason(self) -> str:
         """Why nothing is said of the ratio."""
-        for row in (self.row, self.other):
+        for row, name in ((self.row, ""), (self.other, f"its {self.role}: ")):
             if not row.runs_completed:
-                return explain_unmeasured(self.dataset, row, with_messages=False)
+                return name + explain_unmeasured(self.dataset, row, with_messages=False)
         return explain_missing_interval(self.dataset, self.row, RATIOS[self.role], self.role)
 
     @property
@@ -203,7 +204,11 @@ def no_outcome_reason(claims: Sequence[Claim]) -> str:
     role = claims[0].role
     if claims[0].word == BACKGROUND_LOAD:
         if len(claims) == 1:
-            return f"it or its {role} has fewer than three runs without background load"
+            row, other = claims[0].row, claims[0].other
+            disturbed = disturbed_configurations((claims[0].dataset.whole or claims[0].dataset).runs)
+            names = [name for each, name in ((row, "it"), (other, f"its {role}")) if each.identity in disturbed]
+            verb = "has" if len(names) == 1 else "have"
+            return f"{' and '.join(names)} {verb} fewer than three runs without background load"
         return f"they or their {role}s have fewer than three runs without background load"
     missing = max(int(getattr(claim.row, f"{RATIOS[role]}_rounds_missing")) for claim in claims)
     noun = "run" if claims[0].dataset.plan.ingested_from else "round"

@@ -17,7 +17,6 @@ from dlperf_study.report.sentences.names import (
     answer,
     is_vague,
     percent_text,
-    quantity_text,
     together,
 )
 
@@ -135,11 +134,7 @@ def _sentence(dataset: Dataset, wait: Wait, what: str) -> str:
     if is_vague(interval):
         most = answer(f"at most {wait.most} of a step")
         return f"{wait.name} waits for {what}{included}, {most}."
-    columns, seconds = (wait.column, "broken_down_step_seconds"), ""
-    if not any(is_missing(getattr(wait.row, column)) for column in columns):
-        # As ``: 20 ms [17, 23] of 120 ms [110, 130]``.
-        seconds = f": {' of '.join(quantity_text(dataset, wait.row, column) for column in columns)}"
-    return f"{wait.name} waits for {what} in {percent_text(wait.share)} of a step{included}{seconds}."
+    return f"{wait.name} waits for {what} in {percent_text(wait.share)} of a step{included}."
 
 
 def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """The tables of a study's own numbers and runs: each takes the dataset and returns a table with its whole caption."""
 
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -154,7 +153,10 @@ _NUMBERS = (
     *("final_loss", "energy_per_sample"),
 )
 #: What the other cells of a run are made from.
-_OF_RUN = ("identity", "repetition", "outcome", "reason", "started", "framework", "exchange", "breakdown_from")
+_OF_RUN = (
+    *("identity", "repetition", "outcome", "reason", "started", "framework", "exchange", "breakdown_from"),
+    "disturbed",
+)
 #: Of a time as 2026-11-22T14:55:41.349872+00:00, the letters up to the second.
 _TO_THE_SECOND = 19
 _CAPTION = "One row per run. Numbers on the other pages lead to their configuration here."
@@ -193,11 +195,13 @@ def _run_number(runs: pd.DataFrame) -> TableColumn:
 
 
 def _outcome() -> TableColumn:
-    """Return the column of outcomes; why a run failed is a footnote."""
+    """Return the column of outcomes; why a run failed, and its background load, is a footnote."""
 
     def cell(row: Any) -> Cell:
-        outcome, reason = attrgetter("outcome", "reason")(row)
-        return Cell(str(outcome), footnote="" if outcome == Outcome.COMPLETED else str(reason or ""))
+        if row.outcome != Outcome.COMPLETED:
+            return Cell(str(row.outcome), footnote=str(row.reason or ""))
+        is_disturbed = not is_missing(row.disturbed) and row.disturbed
+        return Cell(str(row.outcome), footnote="disturbed by background load" if is_disturbed else "")
 
     return TableColumn(Heading("Outcome"), cell)
 

@@ -80,7 +80,7 @@ def test_sentences_menus_and_macros_print_a_number_alike():
     text = " ".join((*sentences.scaling(dataset).sentences, *sentences.communication(dataset).sentences))
     with_interval = re.findall(r"([\d.]+)(?: times| ms)? (\[[^\]]+\])", text)
     rates = re.findall(r"([\d.]+) instead of ([\d.]+) samples/s", text)
-    assert len(with_interval) > 2
+    assert with_interval
     assert {" ".join(pair) for pair in with_interval} <= pairs
     assert rates
     assert {*rates[0]} <= {pair.partition(" ")[0] for pair in pairs}
