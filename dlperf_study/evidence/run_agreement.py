@@ -38,6 +38,8 @@ CLOCKS_APART = timedelta(minutes=1)
 LARGEST_FLOPS = {"cpu": 1e13, "gpu": 5e16}
 #: In this order windows are measured; exchanges of more bytes after those of fewer, all after those of a kind or group.
 ORDER = (lines.WARMUP, lines.COMPUTATION_BEFORE, lines.TRAINING, lines.COMPUTATION_AFTER, lines.EXCHANGE, lines.INPUT)
+#: Why a run of data parallelism failed whose ranks have parameters of their own.
+TRAINED_APART = "the ranks ended with different parameters: their gradients were not exchanged"
 #: By how much the losses of ranks that train on the same samples may differ, as a share: by rounding alone.
 LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
 
@@ -219,7 +221,7 @@ def contradictory_parameters(logs: Sequence[RankLog], layout: Layout) -> Iterato
         yield "the parameters did not change: nothing was trained"
     checksums = [log.end["parameter_checksum"] for log in logs]
     if any(len({checksums[rank] for rank in ranks}) > 1 for ranks in layout.groups(*OF_COPIES)):
-        yield "the ranks ended with different parameters: their gradients were not exchanged"
+        yield TRAINED_APART
 
 
 def different_beginnings(logs: Sequence[RankLog]) -> Iterator[str]:

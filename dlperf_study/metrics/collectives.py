@@ -77,14 +77,16 @@ def _no_such(gap: Gap) -> str:
     return "no step has such collectives, or they were not measured alone"
 
 
-def _size(
-    name: str, label: str, definition: str, kind: CollectiveKind | None = None, group: str | None = None
-) -> Metric:
-    """Return the metric of the bytes of the collectives of a kind or a group."""
-    return Metric(
-        name,
-        label,
-        definition,
+#: The name, the label and the definition of a metric.
+_Texts = tuple[str, str, str]
+
+
+def _size_and_seconds(
+    size: _Texts, seconds: _Texts, kind: CollectiveKind | None = None, group: str | None = None
+) -> tuple[Metric, Metric]:
+    """Return the metrics of the bytes of the collectives of a kind or a group, and of how long they take alone."""
+    of_size = Metric(
+        *size,
         RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
@@ -93,16 +95,8 @@ def _size(
         missing=(_no_such,),
         pages=(COMMUNICATION,),
     )
-
-
-def _seconds(
-    name: str, label: str, definition: str, kind: CollectiveKind | None = None, group: str | None = None
-) -> Metric:
-    """Return the metric of how long the collectives of a kind or a group take alone."""
-    return Metric(
-        name,
-        label,
-        definition,
+    of_seconds = Metric(
+        *seconds,
         RC,
         unit="s",
         value=lambda run: seconds_alone(run, kind, group),
@@ -110,6 +104,7 @@ def _seconds(
         missing=(_no_such,),
         pages=(COMMUNICATION,),
     )
+    return of_size, of_seconds
 
 
 def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
@@ -129,15 +124,17 @@ def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
         missing=(_no_such,),
         pages=(COMMUNICATION,),
     )
-    size = _size(f"{kind}_bytes", f"{title} bytes", observed, kind=kind)
-    return size, _seconds(f"{kind}_alone_seconds", f"{title} alone", alone, kind=kind), rate
+    size = (f"{kind}_bytes", f"{title} bytes", observed)
+    seconds = (f"{kind}_alone_seconds", f"{title} alone", alone)
+    return *_size_and_seconds(size, seconds, kind=kind), rate
 
 
 def _metrics_of_group(group: str, meaning: str) -> tuple[Metric, Metric]:
     sent = f"bytes of the collectives of a step among {meaning}"
     alone = f"seconds of the collectives of a step among {meaning}, done alone by the slowest rank"
-    size = _size(f"{group}_exchange_bytes", f"Bytes over {group}", sent, group=group)
-    return size, _seconds(f"{group}_exchange_seconds", f"Exchange over {group}", alone, group=group)
+    size = (f"{group}_exchange_bytes", f"Bytes over {group}", sent)
+    seconds = (f"{group}_exchange_seconds", f"Exchange over {group}", alone)
+    return _size_and_seconds(size, seconds, group=group)
 
 
 #: The dimensions of a layout that strategies of several kinds of collectives use.

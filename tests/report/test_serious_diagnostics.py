@@ -11,6 +11,7 @@ import pytest
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.dataset.serious_diagnostics import serious_diagnostics
+from dlperf_study.evidence.run_agreement import TRAINED_APART
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.paper import write_paper
 from dlperf_study.report.tables.diagnostic_tables import diagnostics_about
@@ -98,6 +99,18 @@ def test_a_speedup_over_a_baseline_whose_ranks_train_apart_is_doubtful_too(apart
     both = exchanged.assign(reference_identity=[two, two], relative_throughput=[0.5, float("nan")])
     columns = [each.columns for each in serious_diagnostics(both, apart.runs, apart.diagnostics)]
     assert columns[1:] == [("speedup", "efficiency"), ("relative_throughput",)]
+
+
+def test_runs_of_a_framework_that_failed_because_their_ranks_train_apart_are_the_first_sentence(paths):
+    failed = Recipe(outcome="failed", reason=f"runs/1: {TRAINED_APART}")
+    write_study(paths, [Planned(configuration()), Planned(configuration(devices_per_node=2), failed, runs=2)])
+    dataset = collect(paths)
+    expected = (
+        "The ranks ended with different parameters: their gradients were not exchanged. 2 runs failed for that reason, "
+        "of ResNet-50 on 2 devices."
+    )
+    assert sentences.summary(dataset).sentences[0] == sentences.scaling(dataset).sentences[0] == expected
+    assert in_terminal(dataset).splitlines()[2] == in_markdown(dataset).splitlines()[2] == f"- {expected}"
 
 
 def test_a_speedup_above_linear_asks_whether_the_batch_is_right(paths):
