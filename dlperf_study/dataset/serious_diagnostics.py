@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dlperf_study.core.errors import Severity
+from dlperf_study.evidence import run_agreement
 from dlperf_study.evidence.rank_agreement import PROGRAM
 from dlperf_study.metrics.outcome import completed_of
 
@@ -21,6 +22,8 @@ DOUBTFUL_COLUMNS: dict[str, tuple[str, ...]] = {
     "speedup": ("speedup", "efficiency"),
     "relative_throughput": ("relative_throughput",),
 }
+#: Why runs of the package's own frameworks fail whose ranks trained apart.
+TRAINED_APART = run_agreement.TRAINED_APART
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,11 @@ def _doubtful_ratios(configurations: pd.DataFrame, denominator: SeriousDiagnosti
             if columns:
                 message = f"in its {name} {denominator.message}"
                 yield SeriousDiagnostic(str(row["identity"]), PROGRAM, message, columns)
+
+
+def failed_apart(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table of runs whose runs failed because their ranks trained apart."""
+    return runs[runs["reason"].astype(str).str.contains(TRAINED_APART, regex=False)]
 
 
 def with_problems(configurations: pd.DataFrame, serious: Sequence[SeriousDiagnostic]) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.evidence.run_agreement import TRAINED_APART
+from dlperf_study.dataset.serious_diagnostics import TRAINED_APART, failed_apart
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report.formatting import MOST_NAMED, listed
 from dlperf_study.report.sentences.names import Names, answer
@@ -18,7 +18,7 @@ def serious_sentences(dataset: Dataset) -> Iterator[str]:
     First, of which configurations runs failed because their ranks trained apart: these runs are in no number.
     """
     names, rows_by_message = Names(dataset), defaultdict[tuple[str, ...], list[Any]](list)
-    apart = dataset.runs[dataset.runs["reason"].astype(str).str.contains(TRAINED_APART, regex=False)]
+    apart = failed_apart(dataset.runs)
     if len(apart):
         identities = dict.fromkeys(apart["identity"])
         rows = [row for identity, row in dataset.configuration_rows.items() if identity in identities]
