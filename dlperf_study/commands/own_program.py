@@ -38,7 +38,7 @@ def new(options: argparse.Namespace) -> int:
     study = _with_equal_threads(study)
     path = _write(study, folder, "another name")
     _print_guesses(study)
-    print_line(f"{path.relative_to(folder)}: read and mend it, then `dlperf-study study {study.name}`")
+    print_line(f"{path.relative_to(folder)}: edit it, then `dlperf-study study {study.name}`")
     return 0
 
 

@@ -25,7 +25,7 @@ def slowest_rank(run: Run) -> RankLog:
 
 
 def rank_seconds(log: RankLog) -> float:
-    """Return the seconds a rank took until its updates were done: its training window and its drain."""
+    """Return the seconds a rank took until its updates were done: its training window and its late updates."""
     return log.windows[TRAINING].seconds + float(log.end["drain_seconds"])
 
 
@@ -91,7 +91,7 @@ METRICS = (
     Metric(
         "throughput",
         "Throughput",
-        "global batch × measured steps / makespan: the slowest rank's window with its drain, whole job; of "
+        "global batch × measured steps / makespan: the slowest rank's window with its late updates, whole job; of "
         "ingested logs, samples / seconds of the steady part of what the program printed",
         RC,
         unit="samples/s",

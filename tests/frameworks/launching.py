@@ -98,10 +98,10 @@ def require_equal_ranks(one: dict[str, Any], two: dict[str, Any], drift_apart: b
 
     Steps without exchange let the ranks ``drift_apart``, or train a copy; afterwards both go on alike.
     """
-    told = (one, two)
-    assert one["initial"] == two["initial"] != one["trained"] == two["trained"], told
-    assert one["maximum"] == two["maximum"] == 1.125, told
-    assert len({one["trained"], one["computed"], two["computed"]}) == (3 if drift_apart else 1), told
-    for rank in told:
-        assert rank["restored"] == rank["exchanged"] == one["trained"], told
-    assert one["trained"] != one["continued"] == two["continued"], told
+    both = (one, two)
+    assert one["initial"] == two["initial"] != one["trained"] == two["trained"], both
+    assert one["maximum"] == two["maximum"] == 1.125, both
+    assert len({one["trained"], one["computed"], two["computed"]}) == (3 if drift_apart else 1), both
+    for rank in both:
+        assert rank["restored"] == rank["exchanged"] == one["trained"], both
+    assert one["trained"] != one["continued"] == two["continued"], both

@@ -237,14 +237,14 @@ def test_printed_stages_add_up_and_the_wait_for_a_device_is_no_communication():
 
 
 def test_the_table_and_the_figure_of_printed_stages_have_each_of_them():
-    one = Planned(configuration(devices_per_node=1), _ALONE)
-    dataset = study(one, published=("elasticdl_allreduce_wiki",))
+    single_device = Planned(configuration(devices_per_node=1), _ALONE)
+    dataset = study(single_device, published=("elasticdl_allreduce_wiki",))
     table = printed_causes(dataset)
     assert len(table.rows) == 13
     waits = table.column("Of it wait for the device")
     assert waits.count(MISSING) == 9
     assert len(printed_waterfall(dataset).drawn(PAGE).axes) == 6
-    without = study(one, published=())
+    without = study(single_device, published=())
     assert printed_causes(without).is_empty
     assert printed_waterfall(without).is_empty
 

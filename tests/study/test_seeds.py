@@ -203,10 +203,10 @@ def test_quickstart_runs_on_two_cores_and_compares_each_with_its_own_process(qui
     assert plan.runnable == plan.entries
     by_identity = {entry.configuration.identity: entry.configuration for entry in plan.entries}
     for entry in plan.entries:
-        asked = entry.configuration
-        assert asked.world_size * asked.threads_per_device + asked.servers <= 2
-        alone = {"strategy": "local", "servers": 0} if asked.framework == "paddle_ps" else {}
-        assert by_identity[entry.baseline_identity] == replace(asked, devices_per_node=1, **alone)
+        planned = entry.configuration
+        assert planned.world_size * planned.threads_per_device + planned.servers <= 2
+        alone = {"strategy": "local", "servers": 0} if planned.framework == "paddle_ps" else {}
+        assert by_identity[entry.baseline_identity] == replace(planned, devices_per_node=1, **alone)
 
 
 def test_quickstart_measures_six_rounds_and_has_time_to_repeat_disturbed_ones():
