@@ -14,12 +14,12 @@ from itertools import count
 from pathlib import Path
 
 from dlperf_study.core.paths import PROJECT
-from dlperf_study.readers.format import Line, MetricScope
-from dlperf_study.readers.formats import all_formats, load
-from dlperf_study.readers.log_reader import read_log
-from dlperf_study.readers.parsed_log import ParsedLog
-from dlperf_study.readers.rank_checks import ranks_seen
-from dlperf_study.readers.text_lines import LinePattern, compile_line
+from dlperf_study.logs.format import Line, MetricScope
+from dlperf_study.logs.formats import all_formats, load
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.parsed_log import ParsedLog
+from dlperf_study.logs.rank_checks import ranks_seen
+from dlperf_study.logs.text_lines import LinePattern, compile_line
 
 SAMPLES = PROJECT / "tests" / "logs" / "samples"
 #: The one sample without the name of a format: it contains two, and there is no other sample of the second.

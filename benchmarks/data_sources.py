@@ -22,17 +22,17 @@ from typing import Any
 
 from dlperf_study.machines.cluster.software import library_versions, software
 from dlperf_study.machines.supervision.locks import machine_lock
-from dlperf_study.programs import data_sources
-from dlperf_study.programs.data_sources._base import Consumer
-from dlperf_study.programs.data_sources._host_batches import MadeUpSamples, host_samples
-from dlperf_study.programs.data_sources._loaders import augmented, decoded
-from dlperf_study.programs.data_sources._samples import AREA, RATIO, Samples
-from dlperf_study.programs.data_sources.files import PREFETCH_BATCHES, WORKERS
-from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
-from dlperf_study.programs.image_sets._photographs import make_photographs
-from dlperf_study.programs.questions import packages, packages_of_libraries
 from dlperf_study.study.configuration import Configuration
-from tests.data_sources.serving import producer
+from dlperf_study.training import data_sources
+from dlperf_study.training.data_sources._base import Consumer
+from dlperf_study.training.data_sources._host_batches import MadeUpSamples, host_samples
+from dlperf_study.training.data_sources._loaders import augmented, decoded
+from dlperf_study.training.data_sources._samples import AREA, RATIO, Samples
+from dlperf_study.training.data_sources.files import PREFETCH_BATCHES, WORKERS
+from dlperf_study.training.image_sets._base import FOLDER_VARIABLE
+from dlperf_study.training.image_sets._photographs import make_photographs
+from dlperf_study.training.questions import packages, packages_of_libraries
+from tests.training.data_sources.serving import producer
 
 BATCH, IMAGE_SIZE = 32, 224
 TURNS, TURN_SECONDS, LEAST_BATCHES = 9, 1.0, 8

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks._command import WholeCost, cost_of_all_processes
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.writing import write_atomically
-from dlperf_study.evidence.run_file import with_digests
+from dlperf_study.records.run_file import with_digests
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 #: Of a run: seconds at most, and how many times the processor of a run with less evidence.

@@ -22,9 +22,9 @@ from dlperf_study.prediction.curves import Unit
 from dlperf_study.prediction.intervals import interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate
 from dlperf_study.report.predictions import study_curves
-from tests.clusters.namespaces import Host, namespaces
-from tests.clusters.ssh_hosts import SERVER, running_servers
 from tests.command_line import finish, workplace
+from tests.machines.clusters.namespaces import Host, namespaces
+from tests.machines.clusters.ssh_hosts import SERVER, running_servers
 
 STUDY = """\
 title: Four hosts over links of known rate

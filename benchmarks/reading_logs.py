@@ -26,7 +26,7 @@ from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.ingestion import run_reader
 from dlperf_study.dataset.ingestion.ingestion import ingest
-from dlperf_study.readers.identification import identify_logs
+from dlperf_study.logs.identification import identify_logs
 
 TURNS, FACTOR = 3, 5.0
 #: How many files of which size show whether memory depends on their number.

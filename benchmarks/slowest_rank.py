@@ -27,10 +27,10 @@ from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.dataset.tables import frame_of_rows
-from dlperf_study.evidence.run import Run, read_run
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.computation import stragglers
 from dlperf_study.metrics.steady_state import WindowSteadiness
+from dlperf_study.records.run import Run, read_run
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
 from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run

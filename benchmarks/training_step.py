@@ -16,11 +16,11 @@ from typing import Any
 
 from dlperf_study.machines.cluster.software import library_versions, software
 from dlperf_study.machines.supervision.locks import machine_lock
-from dlperf_study.programs import frameworks
-from dlperf_study.programs.questions import packages, packages_of_libraries
-from dlperf_study.programs.worker.feed import Feed
-from dlperf_study.programs.worker.windows import measure
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.training import frameworks
+from dlperf_study.training.questions import packages, packages_of_libraries
+from dlperf_study.training.worker.feed import Feed
+from dlperf_study.training.worker.windows import measure
 
 FRAMEWORKS = {
     "paddle_collective": "all_reduce",

@@ -8,7 +8,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Do one command; return the exit code: 0 done, 1 an error or a failed run, 2 a wrong call, 130 interrupted."""
     # Nothing has begun: while the commands are imported, Ctrl-C ends this process without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from dlperf_study.commands.command_line import do
+    from dlperf_study.cli.command_line import do
 
     return do(arguments)
 

@@ -17,16 +17,16 @@ from pydantic.json_schema import GenerateJsonSchema
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.core.resources import CHECKOUT, NOTEBOOKS, PARAMS
 from dlperf_study.core.wording import level
+from dlperf_study.logs.format import Format
+from dlperf_study.logs.formats import all_formats
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster.cluster_file import sections_of
 from dlperf_study.machines.cluster.sections import cluster_file_model
 from dlperf_study.metrics.columns import TableName, columns_of
-from dlperf_study.programs import data_sources, frameworks, models
-from dlperf_study.readers.format import Format
-from dlperf_study.readers.formats import all_formats
 from dlperf_study.study.configuration import PARAMETERS, parameters_of, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.study_file import StudyFile
+from dlperf_study.training import data_sources, frameworks, models
 
 COLUMNS_PAGE = PROJECT / "docs" / "columns.md"
 LOG_FORMATS_PAGE = PROJECT / "docs" / "log-formats.md"

@@ -205,7 +205,7 @@ def ranks(outputs: Path) -> list[psutil.Process]:
             environment, words = process.environ(), process.cmdline()
         except psutil.Error:
             continue
-        is_rank = words[1:] == ["-u", "-m", "dlperf_study.programs.worker"]
+        is_rank = words[1:] == ["-u", "-m", "dlperf_study.training.worker"]
         if is_rank and environment.get("DLPERF_STUDY_RUN", "").startswith(str(outputs)):
             processes.append((environment.get("PADDLE_TRAINER_ID", "-1"), process))
     return [process for _, process in sorted(processes, key=lambda pair: pair[0])]

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlperf_study.core.paths import RunPaths, StudyPaths
-from dlperf_study.evidence.lines import FORMAT, WITH_BATCHES
-from dlperf_study.programs.worker.windows import exchange_sizes
+from dlperf_study.records.lines import FORMAT, WITH_BATCHES
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from dlperf_study.study.job import ROUNDS
 from dlperf_study.study.plan import Entry, Plan
 from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE, TUNED
+from dlperf_study.training.worker.windows import exchange_sizes
 
 PEAK_FLOPS = 1.0e12
 PARAMETERS = 1_000_000

@@ -3,7 +3,7 @@
 import pytest
 
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.evidence.run import read_run
+from dlperf_study.records.run import read_run
 from tests.evidence_factory import Recipe, configuration, read_lines, write_lines, write_run
 
 DEFAULT = {"devices_per_node": 2, "measured_steps": 4, "computation_steps": 2, "exchange_steps": 2}

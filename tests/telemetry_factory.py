@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.evidence.run import Run, read_run
-from dlperf_study.evidence.writers import TelemetryWriter
+from dlperf_study.records.run import Run, read_run
+from dlperf_study.records.writers import TelemetryWriter
 from tests.evidence_factory import read_lines, write_lines
 
 UUID = "GPU-2f9a4c1e-7b4d-11ee-b962-0242ac120002"

@@ -15,10 +15,10 @@ from tests.docs import DOCS, blocks
 
 #: The block of each section, by the heading and the language, and the file it becomes.
 FILES = {
-    ("A model", "python"): "dlperf_study/programs/models/softmax_regression.py",
-    ("A format of log", "python"): "dlperf_study/readers/formats/my_trainer.py",
-    ("A framework", "python"): "dlperf_study/programs/frameworks/paddle_bound_threads.py",
-    ("A data source", "python"): "dlperf_study/programs/data_sources/black_images.py",
+    ("A model", "python"): "dlperf_study/training/models/softmax_regression.py",
+    ("A format of log", "python"): "dlperf_study/logs/formats/my_trainer.py",
+    ("A framework", "python"): "dlperf_study/training/frameworks/paddle_bound_threads.py",
+    ("A data source", "python"): "dlperf_study/training/data_sources/black_images.py",
     ("A launcher", "python"): "dlperf_study/machines/launchers/one_socket.py",
     ("A check of the audit", "python"): "dlperf_study/audit/checks/enough_digits.py",
     ("A published source", "yaml"): "dlperf_study/audit/published/sources/my_report.yaml",
@@ -50,12 +50,21 @@ link: loopback
 """
 #: The tests that find the parts by themselves, and in files whose other tests take long those of the new parts.
 TESTS = (
-    *("tests/audit/test_audit.py", "tests/audit/test_files.py", "tests/frameworks/test_obstacles.py"),
-    *("tests/launchers/test_base.py", "tests/published", "tests/study/test_parameters.py", "tests/test_columns.py"),
-    *("tests/test_generated.py", "tests/test_notebooks.py", "tests/test_registry.py"),
+    *("tests/audit/test_audit.py", "tests/audit/test_files.py", "tests/training/frameworks/test_obstacles.py"),
+    *(
+        "tests/machines/launchers/test_base.py",
+        "tests/audit/published",
+        "tests/study/test_parameters.py",
+        "tests/test_columns.py",
+    ),
+    *("tests/test_generated.py", "tests/test_notebooks.py", "tests/core/test_registry.py"),
 )
 TESTS_OF_PARTS = (
-    *("tests/models/test_models.py", "tests/models/test_networks.py", "tests/data_sources/test_batches.py"),
+    *(
+        "tests/training/models/test_models.py",
+        "tests/training/models/test_networks.py",
+        "tests/training/data_sources/test_batches.py",
+    ),
     "tests/logs/test_formats.py",
 )
 NEW_NAMES = ("softmax_regression", "black_images", "my_trainer")

@@ -17,24 +17,25 @@ from tests.package_files import FILES, PACKAGE, nodes, tree
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core": (),
     "study": ("core",),
-    "evidence": ("core", "study"),
-    "programs": ("core", "study", "evidence"),
-    "machines": ("core", "study", "evidence"),
-    "readers": ("core", "study"),
-    "metrics": ("core", "study", "evidence", "readers"),
-    "dataset": ("core", "study", "evidence", "readers", "metrics"),
-    "execution": ("core", "study", "evidence", "programs", "machines", "readers"),
+    "records": ("core", "study"),
+    "training": ("core", "study", "records"),
+    "programs": ("core", "study", "records", "training"),
+    "machines": ("core", "study", "records"),
+    "logs": ("core", "study"),
+    "metrics": ("core", "study", "records", "logs"),
+    "dataset": ("core", "study", "records", "logs", "metrics"),
+    "execution": ("core", "study", "records", "training", "programs", "machines", "logs"),
     "audit": ("core", "study", "metrics", "dataset"),
     "prediction": ("core", "study", "metrics", "dataset", "audit"),
-    "selftest": ("core", "study", "evidence", "metrics", "dataset"),
-    "report": ("core", "study", "programs", "metrics", "dataset", "audit", "prediction", "selftest", "machines"),
-    "api": ("core", "study", "readers", "metrics", "dataset", "audit", "prediction", "report", "machines"),
-    "commands": ("everything",),
+    "selftest": ("core", "study", "records", "metrics", "dataset"),
+    "report": ("core", "study", "training", "metrics", "dataset", "audit", "prediction", "selftest", "machines"),
+    "api": ("core", "study", "logs", "metrics", "dataset", "audit", "prediction", "report", "machines"),
+    "cli": ("everything",),
 }
-READING_ROOMS = ("readers", "metrics", "dataset", "audit", "prediction", "selftest", "report", "api")
+READING_ROOMS = ("logs", "metrics", "dataset", "audit", "prediction", "selftest", "report", "api")
 TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
 #: What every training process imports, whatever its image holds.
-TRAINING_ROOMS = ("programs",)
+TRAINING_ROOMS = ("training",)
 TRAINING_MODULES = (
     *("study.configuration", "study.job", "study.parameter"),
     *("machines.cluster", "machines.cluster.hardware", "machines.cluster.software"),
@@ -51,10 +52,10 @@ TRAINING_MODULES = (
 #: Who may print: the command line, programs whose output is what they are for, and who shows a queue in a notebook.
 MAY_PRINT = (
     *(
-        "commands.output",
-        "commands.measuring",
+        "cli.output",
+        "cli.measuring",
         "__main__",
-        "programs.questions",
+        "training.questions",
         "machines.cluster.software",
         "machines.supervision.notebook",
     ),
@@ -215,7 +216,7 @@ def prints(file: Path) -> bool:
 @pytest.mark.parametrize("name", launchers.names())
 def test_only_a_launcher_and_its_room_contain_its_name(name):
     """In other rooms a command or a strategy may have the same name."""
-    for lower_room in ("study", "machines/cluster", "machines/check", "evidence", "execution"):
+    for lower_room in ("study", "machines/cluster", "machines/check", "records", "execution"):
         for file in (PACKAGE / lower_room).rglob("*.py"):
             constants = {node.value for node in nodes(file) if isinstance(node, ast.Constant)}
             attributes = {node.attr for node in nodes(file) if isinstance(node, ast.Attribute)}

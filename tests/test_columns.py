@@ -3,11 +3,11 @@ from dataclasses import fields
 from dlperf_study.core.errors import Diagnostic, EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.run_table import run_row
-from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics import energy, gpu_state, ingested, network, throughput
 from dlperf_study.metrics.collectives import COLLECTIVE_COLUMNS, GROUP_COLUMNS, SECONDS_OF_KINDS
 from dlperf_study.metrics.columns import COLUMNS, Dtype, TableName, columns_by_name, columns_of
 from dlperf_study.metrics.process_resources import HELD_COLUMNS
+from dlperf_study.records.run import read_run
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from tests.evidence_factory import configuration, write_run
 

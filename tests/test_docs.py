@@ -10,14 +10,14 @@ import pytest
 
 from dlperf_study.audit.checks import AuditDiagnostic, Check
 from dlperf_study.core.paths import PROJECT
+from dlperf_study.logs.format import Format
 from dlperf_study.machines.launchers._base import Launcher
-from dlperf_study.programs.frameworks._base import Framework, Trainer
-from dlperf_study.programs.models._base import Model
-from dlperf_study.readers.format import Format
 from dlperf_study.report.pages import SUMMARY, Page
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import Parameter
 from dlperf_study.study.study import QUESTIONS
+from dlperf_study.training.frameworks._base import Framework, Trainer
+from dlperf_study.training.models._base import Model
 from tests.docs import DOCS, PAGES, first_cells, words
 
 FORBIDDEN = {

@@ -12,8 +12,8 @@ from dlperf_study.study.program import DERIVED_PLACEHOLDERS, STARTS, Program
 from dlperf_study.study.program_section import ProgramSection
 from dlperf_study.study.study_file import load_study
 from tests.docs import DOCS, first_cells
-from tests.own_programs.examples import STUDIES
-from tests.own_programs.measured_ways import BUILT_IN, LOG, NO_SYNC, RECORDER, WAYS, write_way
+from tests.programs.examples import STUDIES
+from tests.programs.measured_ways import BUILT_IN, LOG, NO_SYNC, RECORDER, WAYS, write_way
 
 PAGE = "docs/own-programs.md"
 #: The placeholders that a study gives, and those that one row explains with the first of its kind.

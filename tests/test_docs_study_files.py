@@ -10,9 +10,9 @@ from dlperf_study.execution.planning import load_cluster
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster.cluster_file import sections_of
 from dlperf_study.machines.cluster.sections import ClusterFile, IdleSection
-from dlperf_study.programs import frameworks
 from dlperf_study.study.plan import build_plan
 from dlperf_study.study.study_file import StudyFile, load_study
+from dlperf_study.training import frameworks
 from tests.docs import DOCS, blocks, first_cells, words
 from tests.study.examples import anything_goes, cluster
 

@@ -3,7 +3,7 @@
 import re
 
 from dlperf_study.core.paths import PROJECT
-from tests.own_programs.test_running_programs import OUTCOMES, PRINTED_OUTCOMES
+from tests.programs.test_running_programs import OUTCOMES, PRINTED_OUTCOMES
 from tools.faults.__main__ import PAGE, row_key, rows_of_page
 from tools.faults.fault import FAULTS
 

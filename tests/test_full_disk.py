@@ -16,7 +16,7 @@ from dlperf_study.dataset.dataset import collect
 from dlperf_study.metrics.columns import DATASET_TABLES
 from tests.command_line import STUDY, workplace
 from tests.evidence_factory import example_study
-from tests.ingest.conftest import folder, small_archive, write_log
+from tests.logs.ingest.conftest import folder, small_archive, write_log
 from tests.small_disk import fill, mounted_disk
 
 __all__ = ["folder", "small_archive", "write_log"]

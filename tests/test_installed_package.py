@@ -18,8 +18,8 @@ from dlperf_study.machines.cluster.software import MODULE
 from dlperf_study.study.study import QUESTIONS, source_names
 from tests.command_line import CLUSTER as SHARED_CLUSTER
 from tests.command_line import shared_machine
-from tests.ingest.conftest import RATE, elapse_lines
 from tests.installation import Installation, install, required
+from tests.logs.ingest.conftest import RATE, elapse_lines
 
 #: Cases of the logs, with their devices; each has three runs.
 CASES = {"1n1g": 1, "1n8g": 8}

@@ -9,7 +9,7 @@ from dlperf_study.__main__ import main
 from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.study.plan import Plan
-from tests.ingest.conftest import folder, paths, small_archive, write_log
+from tests.logs.ingest.conftest import folder, paths, small_archive, write_log
 
 __all__ = ["folder", "paths", "small_archive", "write_log"]
 #: A name in an encoding of before UTF-8.

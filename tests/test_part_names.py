@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.paths import PROJECT
+from dlperf_study.logs import formats as log_formats
 from dlperf_study.machines import launchers
-from dlperf_study.programs import data_sources, frameworks, image_sets, models
-from dlperf_study.programs.part_names import display_names, same_alone, sources_without_input
-from dlperf_study.readers import formats as log_formats
 from dlperf_study.study.exchange import STRATEGIES
+from dlperf_study.training import data_sources, frameworks, image_sets, models
+from dlperf_study.training.part_names import display_names, same_alone, sources_without_input
 
 PACKAGE = PROJECT / "dlperf_study"
 #: Names of parts that are words of other things as well, so that a literal says nothing.
@@ -32,7 +32,7 @@ EXCEPTIONS = {
     ("generated.py", "paddle_collective"): "the example in the parameters cell of the run notebook",
     ("generated.py", "all_reduce"): "the example in the parameters cell of the run notebook",
     ("generated.py", "mobilenet_v2"): "the example in the parameters cell of the run notebook",
-    ("readers/log_checks.py", "dali"): "what NVIDIA's own logs call their data",
+    ("logs/log_checks.py", "dali"): "what NVIDIA's own logs call their data",
     ("record.py", "all_reduce"): "the kind of exchange of a program, in a file that imports nothing of the package",
     ("report/formatting.py", "cifar10"): "the data set of published sources and logs, not the format of its files",
     ("study/training_parameters.py", "synthetic_device"): "the default of the parameter",
@@ -44,9 +44,9 @@ def names_with_homes() -> Iterator[tuple[str, str]]:
     for registry in (frameworks, models, data_sources, image_sets, launchers):
         folder = Path(registry.__file__).parent.relative_to(PACKAGE)
         yield from ((name, f"{folder}/{name}.py") for name in registry.names())
-    yield from ((name, "readers/formats/") for name in log_formats.names())
+    yield from ((name, "logs/formats/") for name in log_formats.names())
     for framework in frameworks.all_frameworks():
-        yield from ((strategy, "programs/frameworks/") for strategy in framework.strategies)
+        yield from ((strategy, "training/frameworks/") for strategy in framework.strategies)
     yield from ((strategy, "study/exchange.py") for strategy in STRATEGIES)
 
 

@@ -17,10 +17,10 @@ from dlperf_study.core.paths import PROJECT, StudyPaths
 from dlperf_study.core.registry import module_of
 from dlperf_study.dataset.dataset import up_to_date
 from dlperf_study.dataset.run_table import run_row
-from dlperf_study.evidence.run import read_run
-from dlperf_study.evidence.run_record import read
-from dlperf_study.programs import models
+from dlperf_study.records.run import read_run
+from dlperf_study.records.run_record import read
 from dlperf_study.report.tables.study_tables import runs as runs_table
+from dlperf_study.training import models
 from tests.command_line import CLUSTER, shared_machine
 from tests.evidence_factory import Planned, configuration, write_plan, write_run
 from tests.test_adding_a_part import block

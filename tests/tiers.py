@@ -17,7 +17,7 @@ TESTS = Path(__file__).parent
 LOCK = Path(tempfile.gettempdir()) / f"dlperf_study-tests-{os.getuid()}"
 #: Files whose tests measure time. They come last, and all after one wait: who waits to be alone keeps all workers
 #: waiting for the longest test of the others, and at the end none is long.
-ALONE_FILES = {"cluster/test_cpu_group.py", "selftest/test_shaped_link.py"}
+ALONE_FILES = {"machines/cluster/test_cpu_group.py", "selftest/test_shaped_link.py"}
 #: Files whose tests need the lock of this machine, as only one study may measure there at a time, or the study that
 #: was measured for all of them. Files of training whose times nobody judges are elsewhere: they share the machine.
 TRAINING_FILES = {
@@ -25,67 +25,67 @@ TRAINING_FILES = {
     "execution/test_faults.py",
     "execution/test_machine_lock.py",
     "execution/test_resume.py",
-    "frameworks/test_training.py",
-    "own_programs/test_running_programs.py",
+    "training/frameworks/test_training.py",
+    "programs/test_running_programs.py",
     "selftest/test_real.py",
 }
 #: Files of clusters that use the hosts without Slurm.
-HOST_FILES = ("clusters/test_ssh", "clusters/test_kubernetes")
+HOST_FILES = ("machines/clusters/test_ssh", "machines/clusters/test_kubernetes")
 #: The groups of several files, each for one worker; the others are a file each.
 CLUSTER_GROUPS = {"hosts", "slurm"}
 EARLY_GROUPS = {"machine"} | CLUSTER_GROUPS
 #: Files that a worker begins with, because they take longest.
 LONGEST_FILES = {
-    "frameworks/test_torch_training.py",
+    "training/frameworks/test_torch_training.py",
     "execution/test_largest_batch.py",
     "execution/test_out_of_memory.py",
-    "frameworks/test_tensorflow_training.py",
-    "models/test_arcface.py",
-    "models/test_networks.py",
+    "training/frameworks/test_tensorflow_training.py",
+    "training/models/test_arcface.py",
+    "training/models/test_networks.py",
     "test_installed_package.py",
 }
 #: Files that take more than three seconds: they build networks, reports or environments, search, or train where it does
 #: not matter that others do too.
 SLOW_FILES = {
-    "check/test_check.py",
-    "data_sources/test_failing_runs.py",
-    "data_sources/test_images.py",
-    "data_sources/test_mapped_tokens.py",
-    "data_sources/test_tensorflow_batches.py",
-    "evidence/test_damage.py",
+    "machines/check/test_check.py",
+    "training/data_sources/test_failing_runs.py",
+    "training/data_sources/test_images.py",
+    "training/data_sources/test_mapped_tokens.py",
+    "training/data_sources/test_tensorflow_batches.py",
+    "records/test_damage.py",
     "execution/test_added_rounds.py",
     "execution/test_gpu_machines.py",
     "execution/test_gpu_table.py",
     "execution/test_pending.py",
     "execution/test_watching.py",
-    "frameworks/test_compilers.py",
-    "frameworks/test_failing_ranks.py",
-    "frameworks/test_meeting.py",
-    "frameworks/test_number_formats.py",
-    "frameworks/test_paddle_launcher.py",
-    "frameworks/test_paddle_training.py",
-    "frameworks/test_paddle_zero.py",
-    "frameworks/test_synchronous_servers.py",
-    "frameworks/test_torch_pipeline.py",
-    "frameworks/test_torch_tensor.py",
-    "frameworks/test_torch_zero.py",
-    "frameworks/test_transformer_ranks.py",
-    "frameworks/test_tuning.py",
+    "training/frameworks/test_compilers.py",
+    "training/frameworks/test_failing_ranks.py",
+    "training/frameworks/test_meeting.py",
+    "training/frameworks/test_number_formats.py",
+    "training/frameworks/test_paddle_launcher.py",
+    "training/frameworks/test_paddle_training.py",
+    "training/frameworks/test_paddle_zero.py",
+    "training/frameworks/test_synchronous_servers.py",
+    "training/frameworks/test_torch_pipeline.py",
+    "training/frameworks/test_torch_tensor.py",
+    "training/frameworks/test_torch_zero.py",
+    "training/frameworks/test_transformer_ranks.py",
+    "training/frameworks/test_tuning.py",
     "golden_study/test_golden_study.py",
     "golden_study/test_exported_tables.py",
     "golden_study/test_printed_alike.py",
-    "guard/test_coordinator.py",
-    "guard/test_node_load.py",
-    "launchers/test_cpu_limit.py",
-    "launchers/test_kubernetes.py",
-    "launchers/test_kubernetes_coordinator.py",
-    "launchers/test_local.py",
+    "machines/guard/test_coordinator.py",
+    "machines/guard/test_node_load.py",
+    "machines/launchers/test_cpu_limit.py",
+    "machines/launchers/test_kubernetes.py",
+    "machines/launchers/test_kubernetes_coordinator.py",
+    "machines/launchers/test_local.py",
     "logs/test_growing_records.py",
-    "models/test_tensorflow_networks.py",
-    "models/test_torch_networks.py",
-    "models/test_transformer_libraries.py",
-    "own_programs/test_examples.py",
-    "own_programs/test_names_of_users.py",
+    "training/models/test_tensorflow_networks.py",
+    "training/models/test_torch_networks.py",
+    "training/models/test_transformer_libraries.py",
+    "programs/test_examples.py",
+    "programs/test_names_of_users.py",
     "report/figures/test_every_figure.py",
     "report/figures/test_study_figures.py",
     "report/pages/test_notebooks.py",
@@ -98,17 +98,17 @@ SLOW_FILES = {
     "selftest/test_command.py",
     "selftest/test_mutants.py",
     "selftest/test_shaped_link.py",
-    "supervision/test_locks.py",
-    "supervision/test_notebook.py",
+    "machines/supervision/test_locks.py",
+    "machines/supervision/test_notebook.py",
     "test_adding_a_part.py",
-    "test_cli_ingest.py",
+    "cli/test_cli_ingest.py",
     "test_docs_commands.py",
     "test_docs_site.py",
     "test_full_disk.py",
     "test_parts_of_users.py",
     "test_setup.py",
-    "test_signals.py",
-    "test_streams.py",
+    "core/test_signals.py",
+    "core/test_streams.py",
 }
 
 
@@ -151,7 +151,7 @@ def group_of(path: str) -> str:
         return "machine"
     if path.startswith("golden_study/"):
         return "golden_study"
-    if path.startswith("clusters/"):
+    if path.startswith("machines/clusters/"):
         return "hosts" if path.startswith(HOST_FILES) else "slurm"
     return path
 

@@ -17,11 +17,11 @@ from dlperf_study.audit.published.same_question import SameQuestion
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.core.terminal import text_table
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.programs import frameworks
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan, build_plan
 from dlperf_study.study.study_file import load_study
 from dlperf_study.study.training_parameters import MAX_DEVICES_PER_NODE, MAX_NODES
+from dlperf_study.training import frameworks
 
 
 @dataclass(frozen=True)

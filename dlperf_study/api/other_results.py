@@ -15,8 +15,8 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement
 from dlperf_study.dataset.ingestion.ingestion import ingest as ingest_logs
 from dlperf_study.dataset.ingestion.ingestion import refuse_others
+from dlperf_study.logs.identification import IdentifiedLogs, describe, identify_logs
 from dlperf_study.machines.supervision.locks import lock
-from dlperf_study.readers.identification import IdentifiedLogs, describe, identify_logs
 
 if TYPE_CHECKING:
     from dlperf_study.api.study_results import StudyResults

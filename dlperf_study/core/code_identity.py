@@ -22,7 +22,7 @@ from dlperf_study.core.resources import PACKAGE_FOLDER
 
 PACKAGE = PACKAGE_FOLDER.name
 #: What every run imports, whatever it trains: the program of a rank, and the guard of a node.
-COMMON_ROOTS = (f"{PACKAGE}.programs.worker", f"{PACKAGE}.machines.guard.guard")
+COMMON_ROOTS = (f"{PACKAGE}.training.worker", f"{PACKAGE}.machines.guard.guard")
 #: What every run of a user's program imports: the recorder of its steps, and the guard of a node.
 COMMAND_ROOTS = (f"{PACKAGE}.record", f"{PACKAGE}.machines.guard.guard")
 #: What is imported and measures nothing: words and values, which a run gets by its configuration and its commands; the

@@ -26,12 +26,12 @@ from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
 from dlperf_study.dataset.target_precision import looks_of, precision_diagnostics
 from dlperf_study.dataset.uncounted_runs import read_largest_batches, read_nccl_reports
-from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
 from dlperf_study.metrics.computation import UNEVEN
 from dlperf_study.metrics.scaling import curve_diagnostics, doubtful_speedups
 from dlperf_study.metrics.steady_state import steadiness_tolerance
+from dlperf_study.records.run import DuplicateRuns, read_run
 from dlperf_study.study.configuration import DEFAULTS, PARAMETERS
 from dlperf_study.study.plan import Plan
 

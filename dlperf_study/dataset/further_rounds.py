@@ -7,11 +7,11 @@ from dlperf_study.dataset.run_table import run_row
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.dataset.target_precision import needs_further_round, rounds_of_all
-from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, rounds_of, samples_of
 from dlperf_study.metrics.outcome import completed_of, had_background_load
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.records.run import DuplicateRuns, read_run
 from dlperf_study.study.job import ROUNDS
 from dlperf_study.study.plan import Plan
 

@@ -17,11 +17,11 @@ from dlperf_study.core.paths import ConfigurationPaths, RunPaths
 from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, processes_for
 from dlperf_study.core.progress import Progress
 from dlperf_study.dataset import tables
-from dlperf_study.evidence.rank_log import Window
-from dlperf_study.evidence.run import DuplicateRuns, Run, RunProcesses, copied_run, read_run
 from dlperf_study.metrics.columns import Source, diagnosing_any_run, diagnosing_completed_run, values_of
 from dlperf_study.metrics.steady_state import TOLERANCE, WindowSteadiness
 from dlperf_study.metrics.throughput import slowest_training
+from dlperf_study.records.rank_log import Window
+from dlperf_study.records.run import DuplicateRuns, Run, RunProcesses, copied_run, read_run
 
 #: With fewer runs, starting processes takes longer than reading.
 WORTH_A_POOL_RUNS = 2_000

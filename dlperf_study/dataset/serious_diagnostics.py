@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dlperf_study.core.errors import Severity
-from dlperf_study.evidence import run_agreement
-from dlperf_study.evidence.rank_agreement import PROGRAM
 from dlperf_study.metrics.outcome import completed_of
+from dlperf_study.records import run_agreement
+from dlperf_study.records.rank_agreement import PROGRAM
 
 _RATIOS = ("speedup", "efficiency", "relative_throughput")
 #: The ratios that the denominator of a row makes doubtful, and its name, by the column of its identity.

@@ -8,9 +8,9 @@ from typing import Any
 
 from dlperf_study.core.errors import Diagnostic, EvidenceError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.evidence.nccl_report import link_contradictions, read_nccl_report
-from dlperf_study.evidence.run import Run, read_run
 from dlperf_study.metrics.columns import Source, values_of
+from dlperf_study.records.nccl_report import link_contradictions, read_nccl_report
+from dlperf_study.records.run import Run, read_run
 from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from dlperf_study.core.errors import ImageSetError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.writing import naming, write_atomically
-from dlperf_study.evidence.run_record import is_completed, read
 from dlperf_study.execution.pending import (
     Pending,
     PendingExecution,
@@ -23,10 +22,11 @@ from dlperf_study.execution.study_result import StudyResult
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.supervision.locks import study_lock
 from dlperf_study.machines.supervision.processes import end_survivors
-from dlperf_study.programs.image_sets import decode_some, open_image_set
 from dlperf_study.programs.program_files import keep
+from dlperf_study.records.run_record import is_completed, read
 from dlperf_study.study.plan import Plan
 from dlperf_study.study.plan_description import EarlierRuns, describe_reuse
+from dlperf_study.training.image_sets import decode_some, open_image_set
 
 if TYPE_CHECKING:
     from dlperf_study.execution.measurement import Measurements

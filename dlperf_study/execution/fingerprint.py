@@ -17,15 +17,15 @@ from dlperf_study.core.code_identity import COMMAND_ROOTS, COMMON_ROOTS, Measuri
 from dlperf_study.core.registry import module_of
 from dlperf_study.core.resources import CHECKOUT, workspace
 from dlperf_study.core.wording import first_of
-from dlperf_study.evidence.run_file import FingerprintParts
-from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution.libraries import measuring_software
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.guard.installed_packages import different_versions
-from dlperf_study.programs import data_sources, frameworks, image_sets, models
-from dlperf_study.programs.data_sources._producers import MODULE as PRODUCER
+from dlperf_study.records.run_file import FingerprintParts
+from dlperf_study.records.run_record import RequestedRun
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.training import data_sources, frameworks, image_sets, models
+from dlperf_study.training.data_sources._producers import MODULE as PRODUCER
 
 #: ``code``: the digest by which records name all measuring code of an earlier version. ``modules``: digests of the
 #: modules of later code that measures alike, so that what was measured before still counts. Whoever changes modules

@@ -15,12 +15,12 @@ from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import gpu_answer, library_answer
 from dlperf_study.machines.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
 from dlperf_study.machines.guard.submission import Node
-from dlperf_study.programs import data_sources, frameworks, questions
-from dlperf_study.programs.frameworks._base import Framework
-from dlperf_study.programs.questions import compiler_question, gpu_question
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.gpu_support import GpuSupport
 from dlperf_study.study.program import OWN_PROGRAM
+from dlperf_study.training import data_sources, frameworks, questions
+from dlperf_study.training.frameworks._base import Framework
+from dlperf_study.training.questions import compiler_question, gpu_question
 
 #: Prints a Python and the versions of those packages, named as arguments, that it has.
 _QUESTION = """

@@ -13,13 +13,13 @@ from dlperf_study.core.errors import DlperfStudyError
 from dlperf_study.core.part_search import PARTS_VARIABLE, parts_value
 from dlperf_study.core.resources import NOTEBOOKS
 from dlperf_study.core.wording import last_line
-from dlperf_study.evidence.run_record import RequestedRun, is_completed, read, record, write
 from dlperf_study.execution import repetitions
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import IMPORT_SECONDS
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
 from dlperf_study.machines.supervision.processes import end_survivors
+from dlperf_study.records.run_record import RequestedRun, is_completed, read, record, write
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
 

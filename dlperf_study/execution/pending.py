@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.evidence.run_record import RequestedRun, RunState, read
 from dlperf_study.execution import repetitions
 from dlperf_study.machines.cluster import Cluster
+from dlperf_study.records.run_record import RequestedRun, RunState, read
 from dlperf_study.study.batch_search import BatchSearch, search, searched, trial
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import ROUNDS, Outcome, Turn

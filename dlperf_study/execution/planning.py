@@ -11,24 +11,24 @@ from dlperf_study.core.part_search import fixed_parts_folders
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.core.wording import all_reasons, unknown_name
 from dlperf_study.execution import libraries
+from dlperf_study.logs import formats
+from dlperf_study.logs.own_format import read_own_format
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import DEFAULT, Cluster
 from dlperf_study.machines.cluster.cluster_file import read_cluster
 from dlperf_study.machines.guard.installed_packages import UnusablePython
-from dlperf_study.programs import data_sources, frameworks, models
 from dlperf_study.programs.command import command_obstacles, missing_command, untold_processes
-from dlperf_study.programs.image_sets import number_of_classes, require_classes
-from dlperf_study.programs.image_sets._photographs import made_image_sets
-from dlperf_study.programs.part_names import Locate, require_framework_names, require_part_names
 from dlperf_study.programs.program_files import identified, require_packed_size
-from dlperf_study.readers import formats
-from dlperf_study.readers.own_format import read_own_format
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 from dlperf_study.study.plan import Plan, build_plan
 from dlperf_study.study.program import LOG, OWN_PROGRAM, RECORDER, Program
 from dlperf_study.study.strict_yaml import Location, display_path, find_file, key_path, read_mapping
 from dlperf_study.study.study import Study
 from dlperf_study.study.study_file import load_study
+from dlperf_study.training import data_sources, frameworks, models
+from dlperf_study.training.image_sets import number_of_classes, require_classes
+from dlperf_study.training.image_sets._photographs import made_image_sets
+from dlperf_study.training.part_names import Locate, require_framework_names, require_part_names
 
 NO_IMAGES = PARAMETERS["image_set"].default
 

@@ -1,4 +1,4 @@
-"""The steps of a user's program that has no recorder: what it printed, by a format of ``readers``, as one rank log.
+"""The steps of a user's program that has no recorder: what it printed, by a format of ``logs``, as one rank log.
 
 What a program prints is about its whole job, so its log has the scope ``job``: of no rank more is known than that it
 ended well.
@@ -15,15 +15,15 @@ import numpy as np
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import LogError
 from dlperf_study.core.writing import write_atomically
-from dlperf_study.evidence.lines import FORMAT, TRAINING, WARMUP, RecordedBy, Scope, WarmupEnd
-from dlperf_study.evidence.run_record import RequestedRun
+from dlperf_study.logs.blocks import LogSource
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.own_format import read_own_format
+from dlperf_study.logs.parsed_log import ParsedLog, cumulative_steps
+from dlperf_study.logs.rank_checks import JobSize
+from dlperf_study.logs.rank_merge import JobSeries, job_series
 from dlperf_study.programs.program_files import kept_program
-from dlperf_study.readers.blocks import LogSource
-from dlperf_study.readers.log_reader import read_log
-from dlperf_study.readers.own_format import read_own_format
-from dlperf_study.readers.parsed_log import ParsedLog, cumulative_steps
-from dlperf_study.readers.rank_checks import JobSize
-from dlperf_study.readers.rank_merge import JobSeries, job_series
+from dlperf_study.records.lines import FORMAT, TRAINING, WARMUP, RecordedBy, Scope, WarmupEnd
+from dlperf_study.records.run_record import RequestedRun
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import NO_EXCHANGE, UNKNOWN_EXCHANGE
 from dlperf_study.study.job import JobResult, Outcome

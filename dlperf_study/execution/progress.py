@@ -8,8 +8,8 @@ from statistics import fmean
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.terminal import progress_display
-from dlperf_study.evidence.run_record import read
 from dlperf_study.execution.pending import PendingExecution
+from dlperf_study.records.run_record import read
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Plan
 

@@ -11,10 +11,6 @@ from dlperf_study.core import code_identity
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import ConfigurationPaths, StudyPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.evidence import nccl_report
-from dlperf_study.evidence.failure_reason import disk_shortage
-from dlperf_study.evidence.run_file import ClusterFacts, GitFacts
-from dlperf_study.evidence.run_record import DriverFacts, RequestedRun, RunState, read, record, write
 from dlperf_study.execution.fingerprint import fingerprint, fingerprint_parts, measuring_code
 from dlperf_study.execution.planning import load_cluster, require_support
 from dlperf_study.execution.program_log import read_printed_steps
@@ -23,17 +19,21 @@ from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import git
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.supervision.locks import study_lock
-from dlperf_study.programs import data_sources, frameworks, models
 from dlperf_study.programs.command import CommandRun
-from dlperf_study.programs.data_sources._producers import add_producers
-from dlperf_study.programs.image_sets._base import FOLDER_VARIABLE
-from dlperf_study.programs.part_files import with_parts
 from dlperf_study.programs.program_files import file_not_copied, kept_program, module_not_there
-from dlperf_study.programs.questions import described, passed_variables
+from dlperf_study.records import nccl_report
+from dlperf_study.records.failure_reason import disk_shortage
+from dlperf_study.records.run_file import ClusterFacts, GitFacts
+from dlperf_study.records.run_record import DriverFacts, RequestedRun, RunState, read, record, write
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE, STRATEGIES
 from dlperf_study.study.job import Outcome, Turn
 from dlperf_study.study.program import OWN_PROGRAM
+from dlperf_study.training import data_sources, frameworks, models
+from dlperf_study.training.data_sources._producers import add_producers
+from dlperf_study.training.image_sets._base import FOLDER_VARIABLE
+from dlperf_study.training.part_files import with_parts
+from dlperf_study.training.questions import described, passed_variables
 
 FAILURE_LOG_LINES = 5
 #: What an unmeasured run is for, as messages name it.

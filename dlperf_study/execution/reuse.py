@@ -9,10 +9,10 @@ from typing import Any
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.evidence.run_record import is_completed, read
 from dlperf_study.execution.fingerprint import differences
 from dlperf_study.execution.repetitions import requested_runs
 from dlperf_study.machines.cluster import Cluster
+from dlperf_study.records.run_record import is_completed, read
 from dlperf_study.study.batch_search import searched, trial
 from dlperf_study.study.configuration import Configuration, cluster_title
 from dlperf_study.study.plan import Plan

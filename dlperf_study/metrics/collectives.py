@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import cast
 
-from dlperf_study.evidence.lines import EXCHANGE, CollectiveLine, exchange_of, size_of_collectives
-from dlperf_study.evidence.rank_log import Window
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import COMMUNICATION, RC, Dtype, Gap, Metric, Summary
+from dlperf_study.records.lines import EXCHANGE, CollectiveLine, exchange_of, size_of_collectives
+from dlperf_study.records.rank_log import Window
+from dlperf_study.records.run import Run
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, CollectiveKind
 
 #: How many bytes each link carries for each byte of a collective's size, among n ranks (nccl-tests, PERFORMANCE.md).

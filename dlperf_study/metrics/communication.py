@@ -9,9 +9,6 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.evidence.lines import EXCHANGE
-from dlperf_study.evidence.rank_log import Window
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics import computation, exchange_gaps
 from dlperf_study.metrics.collectives import BUS_FACTORS
 from dlperf_study.metrics.metric import (
@@ -25,6 +22,9 @@ from dlperf_study.metrics.metric import (
 )
 from dlperf_study.metrics.process_resources import shared_cores
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
+from dlperf_study.records.lines import EXCHANGE
+from dlperf_study.records.rank_log import Window
+from dlperf_study.records.run import Run
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVES, NO_EXCHANGE
 from dlperf_study.study.study import COMPARISON, PUBLISHED
 

@@ -20,12 +20,12 @@ import pandas as pd
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.evidence.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, INPUT, TRAINING
-from dlperf_study.evidence.rank_log import RankLog, Window
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import COMMUNICATION, RC, Gap, Metric, Summary, not_measured_by_program, once_per_run
 from dlperf_study.metrics.statistics import MEDIAN_ERROR
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
+from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, INPUT, TRAINING
+from dlperf_study.records.rank_log import RankLog, Window
+from dlperf_study.records.run import Run
 from dlperf_study.study.exchange import NO_EXCHANGE, PUSH_PULL
 from dlperf_study.study.parallel_parameters import SHARDED_PARAMETERS
 from dlperf_study.study.study import COMPARISON

@@ -6,12 +6,12 @@ from statistics import fmean
 
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
-from dlperf_study.evidence.lines import TRAINING, GpuFacts, GpuSample, NodeSample
-from dlperf_study.evidence.rank_log import NANO
-from dlperf_study.evidence.run import Run
-from dlperf_study.evidence.telemetry import NodeTelemetry
 from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Dtype, Gap, Metric, R, Summary, once_per_run, only_in_tokens
 from dlperf_study.metrics.throughput import throughput
+from dlperf_study.records.lines import TRAINING, GpuFacts, GpuSample, NodeSample
+from dlperf_study.records.rank_log import NANO
+from dlperf_study.records.run import Run
+from dlperf_study.records.telemetry import NodeTelemetry
 
 #: Fewer samples of a window say too little of its power.
 MINIMUM_SAMPLES = 3

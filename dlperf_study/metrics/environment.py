@@ -6,8 +6,8 @@ from typing import Any
 
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.core.wording import counted
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import COMMUNICATION, RATE_PAGES, RCP, RP, STUDY, Dtype, Metric, R, Source, recorded
+from dlperf_study.records.run import Run
 
 #: Environment variables of the locale: they do not change a library.
 _LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from dlperf_study.evidence.nccl_report import NcclReport
 from dlperf_study.metrics.metric import COMMUNICATION, C, Dtype, Metric, Shown, Source
+from dlperf_study.records.nccl_report import NcclReport
 
 #: How many orders of ranks are named; the unnamed are counted.
 NAMED_RINGS = 2

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.evidence.lines import GpuSample
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.energy import NodeWindow, fewest_samples, gpus_before, training_windows
 from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Dtype, Metric, R, Summary, if_complete, once_per_run
+from dlperf_study.records.lines import GpuSample
+from dlperf_study.records.run import Run
 
 #: NVML's reasons why a clock is not higher that are limits of power or temperature, by bit.
 POWER_CAP = "power cap"

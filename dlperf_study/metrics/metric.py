@@ -20,7 +20,7 @@ from dlperf_study.study.study import COMPARISON, PUBLISHED
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dlperf_study.evidence.run import Run
+    from dlperf_study.records.run import Run
 
 
 class TableName(StrEnum):

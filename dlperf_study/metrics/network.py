@@ -7,11 +7,11 @@ itself sends nothing: before its ranks train, and of a run on one node, whose ra
 import math
 from collections.abc import Sequence
 
-from dlperf_study.evidence.lines import WARMUP, NodeSample
-from dlperf_study.evidence.rank_log import NANO
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.energy import training_windows
 from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Metric, Summary
+from dlperf_study.records.lines import WARMUP, NodeSample
+from dlperf_study.records.rank_log import NANO
+from dlperf_study.records.run import Run
 
 #: A shorter time says little of a rate that is sampled once a second.
 LEAST_SECONDS = 1.0

@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.evidence.run import Run
-from dlperf_study.evidence.run_agreement import CLOCKS_APART
 from dlperf_study.metrics.metric import COMMUNICATION, RATE_PAGES, Dtype, Metric, R, Shown, Source, recorded
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
+from dlperf_study.records.run import Run
+from dlperf_study.records.run_agreement import CLOCKS_APART
 from dlperf_study.study.job import ROUNDS, Outcome
 
 #: A run is disturbed if others used more cores on average: on an idle machine it is at most 0.02.

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from dlperf_study.evidence.rank_agreement import PROGRAM
 from dlperf_study.metrics.metric import ALL, RATE_PAGES, RC, RCP, RS, C, D, Dtype, Metric, P, Shown, Source, recorded
+from dlperf_study.records.rank_agreement import PROGRAM
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.plan import Entry
 

@@ -6,9 +6,6 @@ Of its memory: the peaks of a window, and its part of parameters, gradients and 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from dlperf_study.evidence.lines import TRAINING
-from dlperf_study.evidence.rank_log import RankLog
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import (
     RC,
     C,
@@ -22,6 +19,9 @@ from dlperf_study.metrics.metric import (
     if_complete,
     not_measured_by_program,
 )
+from dlperf_study.records.lines import TRAINING
+from dlperf_study.records.rank_log import RankLog
+from dlperf_study.records.run import Run
 from dlperf_study.study.batch_search import BatchSearch
 
 

@@ -21,10 +21,10 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, elements, median, running_median
 from dlperf_study.core.wording import counted, guessed
+from dlperf_study.logs.parsed_log import cumulative_steps
 from dlperf_study.metrics.rate_levels import Behaviour, Level, behaviour_of, levels_of, separate_levels, startup_lines
 from dlperf_study.metrics.statistics import DEVIATIONS, median_deviation, median_error
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS, Answer, Steadiness, steadiness_of_usual
-from dlperf_study.readers.parsed_log import cumulative_steps
 
 NEIGHBOURS = 15
 SLOW, OUTLYING = 0.05, 6.0

@@ -6,9 +6,6 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic
-from dlperf_study.evidence.lines import TRAINING, WARMUP
-from dlperf_study.evidence.rank_log import Window
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import (
     COMMUNICATION,
     RATE_PAGES,
@@ -22,6 +19,9 @@ from dlperf_study.metrics.metric import (
     only_in_tokens,
 )
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_rank, slowest_training
+from dlperf_study.records.lines import TRAINING, WARMUP
+from dlperf_study.records.rank_log import Window
+from dlperf_study.records.run import Run
 from dlperf_study.study.exchange import PUSH_PULL
 
 #: Share of the window that late updates may take after it.

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.evidence.lines import TRAINING
-from dlperf_study.evidence.rank_log import RankLog, Window
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import RATIO_PAGES, RC, SCALING, Metric, Summary, once_per_run, only_in_tokens
+from dlperf_study.records.lines import TRAINING
+from dlperf_study.records.rank_log import RankLog, Window
+from dlperf_study.records.run import Run
 from dlperf_study.study.exchange import PUSH_PULL
 from dlperf_study.study.study import COMPARISON
 

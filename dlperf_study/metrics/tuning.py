@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dlperf_study.core.errors import Diagnostic
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.metric import RATE_PAGES, RC, Dtype, Metric, R, Summary
 from dlperf_study.metrics.throughput import slowest_training
+from dlperf_study.records.run import Run
 from dlperf_study.study.configuration import PARAMETERS
 
 NO_COMPILER = PARAMETERS["compiler"].default

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import cast
 
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.evidence.run import Run
 from dlperf_study.metrics.communication import nothing_to_exchange
 from dlperf_study.metrics.metric import (
     AUDIT,
@@ -20,6 +19,7 @@ from dlperf_study.metrics.metric import (
     only_in_tokens,
 )
 from dlperf_study.metrics.throughput import throughput
+from dlperf_study.records.run import Run
 from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
 from dlperf_study.study.parallel_parameters import BLOCKS_AGAIN
 from dlperf_study.study.parameter import IMAGES

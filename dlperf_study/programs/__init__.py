@@ -1,1 +1,1 @@
-"""What trains: frameworks, models, data sources, image sets, and the worker that times their steps."""
+"""A user's own program: its command, the copy of its files, and what is inferred of its settings."""

@@ -11,15 +11,15 @@ from typing import Any
 
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import all_reasons
-from dlperf_study.programs.frameworks._base import ClusterView
-from dlperf_study.programs.frameworks._processes import gpu_environment, gpus_per_node, network_environment
 from dlperf_study.programs.program_files import kept_program
-from dlperf_study.programs.questions import passed_variables
 from dlperf_study.record import REQUEST_VARIABLE, Request, steps_to_take
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import PROGRAM_FOLDER, Job, Task, TaskRole
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.program import EACH_RANK, FIRST_NODE, OWN_PROGRAM, Program, placeholders_of
+from dlperf_study.training.frameworks._base import ClusterView
+from dlperf_study.training.frameworks._processes import gpu_environment, gpus_per_node, network_environment
+from dlperf_study.training.questions import passed_variables
 
 #: The host file of launchers such as mpirun and deepspeed, below the scratch folder of a run.
 HOST_FILE = "hostfile"

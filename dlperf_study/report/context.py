@@ -12,12 +12,12 @@ from dlperf_study.metrics.outcome import begin_and_end, completed_of, counted_of
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import COVERAGE
-from dlperf_study.programs.part_names import sources_without_input
 from dlperf_study.report.formatting import display_name, distinct_levels, level_with_unit, listed, listed_columns
 from dlperf_study.report.series import goes_without_saying, level_label, usual_levels
 from dlperf_study.study.configuration import PARAMETERS, parameters_of
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import BATCH_OF_SCALING
+from dlperf_study.training.part_names import sources_without_input
 
 #: Columns in samples/s, and the same in tokens/s.
 _IN_TOKENS = {

@@ -18,9 +18,9 @@ import pandas as pd
 from dlperf_study.core.part_search import cached_by_parts
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.statistics import Bounded
-from dlperf_study.programs.part_names import display_names
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.job import Outcome
+from dlperf_study.training.part_names import display_names
 
 MISSING = "–"
 #: The mark before a number that a serious diagnostic is about.

@@ -14,9 +14,9 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
 from dlperf_study.core.wording import per_cent
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics.comparison import FASTER, SLOWER
 from dlperf_study.metrics.statistics import CONFIDENCE, t_quantile
+from dlperf_study.records.run import read_run
 from dlperf_study.selftest.result import CheckResult, Comparison, Status
 
 #: The names of the checks, in the order of their page.

@@ -14,7 +14,7 @@ from dlperf_study.selftest.power import power_sentences
 from dlperf_study.selftest.result import CheckResult, Machine, SelftestResult, Status, add_result
 
 #: The rooms from a run's evidence to the verdicts of its dataset.
-ANALYSING = ("evidence", "metrics", "dataset")
+ANALYSING = ("records", "metrics", "dataset")
 
 
 @cache

@@ -7,10 +7,10 @@ import pandas as pd
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics.communication import exchange_cost
 from dlperf_study.metrics.computation import UNEVEN
 from dlperf_study.metrics.statistics import Estimate
+from dlperf_study.records.run import read_run
 from dlperf_study.selftest import checks
 from dlperf_study.selftest.result import CheckResult, Comparison
 

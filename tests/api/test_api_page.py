@@ -11,7 +11,7 @@ import dlperf_study
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from tests.docs import DOCS, blocks
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
-from tests.ingest.conftest import folder, small_archive, write_log
+from tests.logs.ingest.conftest import folder, small_archive, write_log
 
 __all__ = ["folder", "small_archive", "write_log"]
 

@@ -21,7 +21,7 @@ from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.study.batch_search import trial
 from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
 from tests.message_snapshots import Refused
-from tests.own_programs.measured_ways import RECORDER, write_way
+from tests.programs.measured_ways import RECORDER, write_way
 
 SLOWER = Recipe(exposed_seconds=0.05)
 

@@ -6,9 +6,9 @@ from dlperf_study.audit.limits import is_impossible, machines, peak_of, required
 from dlperf_study.audit.published import load
 from dlperf_study.audit.result_cell import THROUGHPUT
 from dlperf_study.audit.result_frames import results_of_sources
-from dlperf_study.programs import models
-from dlperf_study.programs.models._base import Model
 from dlperf_study.study.device_peaks import known_peaks
+from dlperf_study.training import models
+from dlperf_study.training.models._base import Model
 from tests.audit.tables import rate as rate_of
 from tests.audit.tables import results
 

@@ -9,8 +9,8 @@ import pytest
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.dataset import run_table, tables
 from dlperf_study.dataset.dataset import Dataset, collect
-from dlperf_study.evidence.run import read_run
 from dlperf_study.metrics.columns import DATASET_TABLES, Summary, TableName, columns_of, summarised
+from dlperf_study.records.run import read_run
 from dlperf_study.report.tables.missing import explain_missing
 from tests.evidence_factory import Planned, configuration, example_study, write_plan, write_run
 

@@ -11,7 +11,7 @@ from dlperf_study.study.plan import Plan
 from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
 from tests.report.conftest import write_titled
 
-SAMPLES = Path(__file__).parents[1] / "evidence" / "nccl"
+SAMPLES = Path(__file__).parents[1] / "records" / "nccl"
 TWO = configuration(devices_per_node=2)
 GPUS = Recipe(device="gpu", link="NVLink")
 

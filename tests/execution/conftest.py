@@ -12,13 +12,13 @@ from dlperf_study.machines import launchers
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.launchers import local
 from dlperf_study.machines.supervision import locks
-from dlperf_study.programs import models
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.study.plan import Entry, Plan
+from dlperf_study.training import models
 from tests.command_line import CLUSTER
 from tests.evidence_factory import Recipe, rank_lines, write_lines
-from tests.frameworks.launching import configuration
+from tests.training.frameworks.launching import configuration
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution import measurement
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.pending import PendingExecution
@@ -21,6 +20,7 @@ from dlperf_study.execution.repetitions import (
 )
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.supervision.processes import DRIVER_MARK
+from dlperf_study.records.run_record import RequestedRun
 from dlperf_study.study.configuration import Configuration
 
 

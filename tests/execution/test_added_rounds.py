@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution import progress
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.study_result import StudyResult
+from dlperf_study.records.run_record import RequestedRun
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan
 from tests.execution.constructed import measure_here, perform_one

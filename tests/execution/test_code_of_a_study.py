@@ -14,11 +14,11 @@ from dlperf_study.execution.fingerprint import EQUIVALENT_CODE, WITHOUT_PARTS, c
 from dlperf_study.execution.pending import pending_of
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.reuse import not_counted
-from dlperf_study.programs import frameworks, models
 from dlperf_study.study.plan import Plan
+from dlperf_study.training import frameworks, models
 from tests.execution.constructed import perform
-from tests.frameworks.launching import CLUSTER, configuration
 from tests.golden_study.conftest import EVIDENCE
+from tests.training.frameworks.launching import CLUSTER, configuration
 
 #: The digest by which records name all measuring code of commit 62553e5.
 EARLIER = "35997727900597df6bbfc417215ab4fd05ca52d295fcf102ecda5b2217e36add"
@@ -27,7 +27,7 @@ EARLIER = "35997727900597df6bbfc417215ab4fd05ca52d295fcf102ecda5b2217e36add"
 def checkout(folder: Path, changes: dict[str, str]) -> Path:
     """Return a copy of the package in which these texts are appended to files, which may be new."""
     package = folder / "dlperf_study"
-    for room in ("programs", "machines", "evidence"):
+    for room in ("training", "programs", "machines", "records"):
         shutil.copytree(
             code_identity.PACKAGE_FOLDER / room, package / room, ignore=shutil.ignore_patterns("__pycache__")
         )
@@ -41,11 +41,11 @@ def checkout(folder: Path, changes: dict[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("changes", "missing"),
     [
-        ({"programs/models/resnet_of_mine.py": "MODEL = 1\n", "machines/launchers/ssh.py": "CHANGED = 1\n"}, 0),
-        ({"programs/data_sources/_samples.py": "CHANGED = 1\n"}, 0),
-        ({"programs/worker/windows.py": "# A comment.\n", "machines/check/__init__.py": "CHANGED = 1\n"}, 0),
-        ({"programs/worker/windows.py": "CHANGED = 1\n"}, 9),
-        ({"programs/models/mobilenet_v2.py": "CHANGED = 1\n"}, 9),
+        ({"training/models/resnet_of_mine.py": "MODEL = 1\n", "machines/launchers/ssh.py": "CHANGED = 1\n"}, 0),
+        ({"training/data_sources/_samples.py": "CHANGED = 1\n"}, 0),
+        ({"training/worker/windows.py": "# A comment.\n", "machines/check/__init__.py": "CHANGED = 1\n"}, 0),
+        ({"training/worker/windows.py": "CHANGED = 1\n"}, 9),
+        ({"training/models/mobilenet_v2.py": "CHANGED = 1\n"}, 9),
         ({"machines/launchers/local.py": "CHANGED = 1\n"}, 9),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_launcher_measures_as_it_did(launcher):
 
 
 def test_code_that_measures_otherwise_than_an_earlier_version_has_another_name(tmp_path, monkeypatch):
-    changes = {"programs/models/vgg16.py": "CHANGED = 1\n"}
+    changes = {"training/models/vgg16.py": "CHANGED = 1\n"}
     monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", checkout(tmp_path, changes))
     assert name_of_code(model="resnet50") == EARLIER
     assert name_of_code(model="vgg16") != EARLIER

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths, StudyPaths
-from dlperf_study.evidence.run_record import RequestedRun, read
 from dlperf_study.execution import measurement, progress
 from dlperf_study.execution.measurement import Measurement, Measurements
 from dlperf_study.execution.pending import PendingExecution
@@ -17,10 +16,11 @@ from dlperf_study.execution.progress import Progress
 from dlperf_study.execution.repetitions import REQUEST_VARIABLE
 from dlperf_study.machines.launchers import slurm
 from dlperf_study.machines.supervision.notebook import Execution
+from dlperf_study.records.run_record import RequestedRun, read
 from dlperf_study.study.configuration import Configuration
 from tests import evidence_factory
 from tests.evidence_factory import Planned, Recipe, change, write_plan, write_run
-from tests.frameworks.launching import CLUSTER, configuration
+from tests.training.frameworks.launching import CLUSTER, configuration
 
 SMALL, LARGE = configuration(), configuration(devices_per_node=2)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.evidence.run import read_run
+from dlperf_study.records.run import read_run
 from dlperf_study.study.order import planned_executions
 from dlperf_study.study.plan import Plan
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO

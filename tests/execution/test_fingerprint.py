@@ -15,8 +15,8 @@ from dlperf_study.execution import libraries
 from dlperf_study.execution.fingerprint import fingerprint, fingerprint_parts
 from dlperf_study.machines.cluster import DEFAULT, Cluster
 from dlperf_study.study.configuration import Configuration
-from tests.frameworks.launching import CLUSTER, configuration
 from tests.shell_program import program
+from tests.training.frameworks.launching import CLUSTER, configuration
 
 ASKED = configuration()
 

@@ -15,8 +15,8 @@ import pytest
 
 from dlperf_study import __main__ as command_line
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, PROJECT
-from dlperf_study.programs import frameworks
 from dlperf_study.study.gpu_support import GpuSupport
+from dlperf_study.training import frameworks
 from tests.command_line import STUDY as TWO_FRAMEWORKS
 from tests.shell_program import program
 

@@ -11,11 +11,11 @@ from dlperf_study.core.errors import ImageSetError
 from dlperf_study.execution import planning
 from dlperf_study.execution.planning import image_set_obstacle
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.programs.image_sets import number_of_classes
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.training.image_sets import number_of_classes
 from tests.command_line import CLUSTER, STUDY
-from tests.frameworks.launching import configuration
-from tests.image_sets import tiny
+from tests.training.frameworks.launching import configuration
+from tests.training.image_sets import tiny
 
 HERE = Cluster("here", 1, 2, "cpu", "a CPU", "local", is_this_machine=True)
 

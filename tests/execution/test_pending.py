@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.evidence import run
 from dlperf_study.execution.pending import PendingExecution, added_round, pending_of, unmeasured_runs
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import ConfigurationRuns
+from dlperf_study.records import run
 from dlperf_study.study import validation
 from dlperf_study.study.job import BY_HAND, Turn
 from dlperf_study.study.order import planned_executions

@@ -9,12 +9,12 @@ from dlperf_study.core.errors import StudyFileError, UnsupportedError
 from dlperf_study.core.resources import PARAMS
 from dlperf_study.execution.libraries import data_source_versions, library_version
 from dlperf_study.execution.planning import make_plan, require_support, unsupported_here
-from dlperf_study.programs import data_sources, frameworks
-from dlperf_study.programs.part_names import require_part_names
 from dlperf_study.study.study_file import load_study
-from tests.frameworks.launching import CLUSTER, asynchronous, configuration
+from dlperf_study.training import data_sources, frameworks
+from dlperf_study.training.part_names import require_part_names
 from tests.shell_program import program
 from tests.study.examples import STUDY, write
+from tests.training.frameworks.launching import CLUSTER, asynchronous, configuration
 
 PADDLE = frameworks.load("paddle_collective")
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, RunPaths
-from dlperf_study.evidence.run_record import RequestedRun, record, write
 from dlperf_study.execution import measurement
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import Measurement, MeasurementSummary
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import driver_facts, paths_of
 from dlperf_study.execution.study_result import Refusals
+from dlperf_study.records.run_record import RequestedRun, record, write
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
 from tests.execution.constructed import measure_here
-from tests.frameworks.launching import CLUSTER, configuration
+from tests.training.frameworks.launching import CLUSTER, configuration
 
 SEES_NONE = "run 1 failed: n1: torch (CUDA 13.0) sees 0 GPUs, but the run needs {}: the driver is too old"
 SMALL, LARGE = configuration(devices_per_node=2), configuration(devices_per_node=4)

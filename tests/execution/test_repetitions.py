@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.evidence import rank_agreement
 from dlperf_study.execution import planning, repetitions
 from dlperf_study.execution.repetitions import (
     REQUEST_VARIABLE,
@@ -18,6 +17,7 @@ from dlperf_study.execution.repetitions import (
 )
 from dlperf_study.machines import launchers
 from dlperf_study.machines.supervision import locks
+from dlperf_study.records import rank_agreement
 from dlperf_study.study.job import JobResult, Outcome
 from tests.execution.constructed import missing_runs
 
@@ -48,7 +48,7 @@ def counts(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> Counter[s
 
 def test_measuring_reads_every_file_once(three_runs, counts):
     runs = ConfigurationRuns(three_runs)
-    assert "dlperf_study.programs.worker" in runs.submission_text()
+    assert "dlperf_study.training.worker" in runs.submission_text()
     records = runs.perform()
     require_no_failure(records)
     assert [facts["repetition"] for facts in records] == [1, 2, 3]

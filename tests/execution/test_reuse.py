@@ -8,11 +8,11 @@ import pytest
 
 from dlperf_study.core import code_identity
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.evidence import run_record
 from dlperf_study.execution import fingerprint
 from dlperf_study.execution.pending import done_and_not_fitting, pending_of
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.reuse import not_counted
+from dlperf_study.records import run_record
 from dlperf_study.study.batch_search import trial
 from dlperf_study.study.plan import Plan
 from tests.evidence_factory import Recipe, write_run
@@ -86,11 +86,11 @@ def test_software_that_differs_is_named_with_both_versions(plan, monkeypatch, py
 @pytest.mark.parametrize(
     ("files", "difference"),
     [
-        (["programs/models/mobilenet_v2.py"], "code of dlperf_study.programs.models.mobilenet_v2 changed"),
+        (["training/models/mobilenet_v2.py"], "code of dlperf_study.training.models.mobilenet_v2 changed"),
         (
-            ["evidence/lines.py", "evidence/writers.py", "machines/launchers/local.py", "programs/worker/windows.py"],
-            "code of dlperf_study.evidence.lines, dlperf_study.evidence.writers, "
-            "dlperf_study.machines.launchers.local, and 1 more changed",
+            ["records/lines.py", "records/writers.py", "machines/launchers/local.py", "training/worker/windows.py"],
+            "code of dlperf_study.machines.launchers.local, dlperf_study.records.lines, "
+            "dlperf_study.records.writers, and 1 more changed",
         ),
     ],
 )

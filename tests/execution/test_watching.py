@@ -7,14 +7,14 @@ from datetime import datetime
 
 import pytest
 
-from dlperf_study.commands.watching import Watcher, watched
+from dlperf_study.cli.watching import Watcher, watched
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.progress import Situation
+from dlperf_study.records.run_record import RequestedRun
 from dlperf_study.report import terminal_answer
 from dlperf_study.report.formatting import format_column
 from dlperf_study.report.progress_page import CAVEAT, SoFar, page, time_left

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["dlperf_study.evidence", "dlperf_study.dataset", "dlperf_study.study"]):
-    from tests.evidence.damages import DamagedStudy
+with atheris.instrument_imports(include=["dlperf_study.records", "dlperf_study.dataset", "dlperf_study.study"]):
+    from tests.records.damages import DamagedStudy
 
 from tests.fuzzing.fuzzer import fuzz_in_folder
 

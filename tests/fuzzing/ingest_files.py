@@ -4,10 +4,10 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["dlperf_study.readers", "dlperf_study.study.strict_yaml"]):
+with atheris.instrument_imports(include=["dlperf_study.logs", "dlperf_study.study.strict_yaml"]):
     from dlperf_study.core.errors import DlperfStudyError
-    from dlperf_study.readers.identification import identify_logs
-    from dlperf_study.readers.log_reader import read_log
+    from dlperf_study.logs.identification import identify_logs
+    from dlperf_study.logs.log_reader import read_log
 
 from tests.fuzzing.fuzzer import fuzz_in_folder
 

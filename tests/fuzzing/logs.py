@@ -4,13 +4,13 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["dlperf_study.readers", "dlperf_study.dataset"]):
+with atheris.instrument_imports(include=["dlperf_study.logs", "dlperf_study.dataset"]):
     from dlperf_study.core.errors import LogError
     from dlperf_study.dataset.ingestion.run_reader import RunToRead, read_printed_run
-    from dlperf_study.readers.blocks import LogSource
-    from dlperf_study.readers.formats import names
-    from dlperf_study.readers.log_reader import read_log
-    from dlperf_study.readers.metadata import Extras, LogMetadata, LogRun
+    from dlperf_study.logs.blocks import LogSource
+    from dlperf_study.logs.formats import names
+    from dlperf_study.logs.log_reader import read_log
+    from dlperf_study.logs.metadata import Extras, LogMetadata, LogRun
 
 from tests.fuzzing.fuzzer import fuzz_in_folder
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["dlperf_study.readers"]):
+with atheris.instrument_imports(include=["dlperf_study.logs"]):
     from dlperf_study.core.errors import LogError
-    from dlperf_study.readers import event_files, wandb_files
-    from dlperf_study.readers.log_files import find_log_files
-    from dlperf_study.readers.log_reader import read_log
-    from dlperf_study.readers.tracker_files import collect_tracker_runs
+    from dlperf_study.logs import event_files, wandb_files
+    from dlperf_study.logs.log_files import find_log_files
+    from dlperf_study.logs.log_reader import read_log
+    from dlperf_study.logs.tracker_files import collect_tracker_runs
 
 from tests.fuzzing.fuzzer import fuzz_in_folder
 

@@ -5,8 +5,8 @@ Tests compare the reader of the package with it.
 
 from dataclasses import dataclass
 
-from dlperf_study.readers.format import Line
-from dlperf_study.readers.text_lines import LONGEST_RECORD, compile_line
+from dlperf_study.logs.format import Line
+from dlperf_study.logs.text_lines import LONGEST_RECORD, compile_line
 
 
 @dataclass(frozen=True)

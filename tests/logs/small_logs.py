@@ -1,7 +1,7 @@
 """Logs that a test writes, and the messages about them."""
 
 from dlperf_study.core.errors import Severity
-from dlperf_study.readers.log_reader import read_log
+from dlperf_study.logs.log_reader import read_log
 
 
 def elapse(step, seconds="0.2500"):

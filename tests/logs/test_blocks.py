@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from dlperf_study.readers.blocks import LogSource, no_text_reason
+from dlperf_study.logs.blocks import LogSource, no_text_reason
 
 LINES = "2020-09-01 10:00:00 读取数据 loading the data\n" * 9
 

@@ -6,8 +6,8 @@ import io
 import pytest
 
 from dlperf_study.core.errors import LogError, Severity
-from dlperf_study.readers.json_lines import as_lines
-from dlperf_study.readers.log_reader import read_log
+from dlperf_study.logs.json_lines import as_lines
+from dlperf_study.logs.log_reader import read_log
 
 
 def content(name, text):

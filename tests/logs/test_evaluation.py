@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dlperf_study.readers.formats import load
-from dlperf_study.readers.parsed_log import mark_evaluation
-from dlperf_study.readers.records import make_records
+from dlperf_study.logs.formats import load
+from dlperf_study.logs.parsed_log import mark_evaluation
+from dlperf_study.logs.records import make_records
 from tests.logs.small_logs import read_text
 
 GLUON = load("gluonnlp_bert")

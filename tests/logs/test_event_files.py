@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.readers.event_files import _masked_checksum, event_rows
-from dlperf_study.readers.log_reader import read_log
-from dlperf_study.readers.scalar_rows import DamagedRecordError, tag_meaning
+from dlperf_study.logs.event_files import _masked_checksum, event_rows
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.scalar_rows import DamagedRecordError, tag_meaning
 from tests.logs.small_logs import errors, write_and_read
 
 SAMPLE = Path(__file__).parent / "samples" / "today" / "tensorboard_constructed.out.tfevents.1795407924"

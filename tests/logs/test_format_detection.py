@@ -2,10 +2,10 @@
 
 import pytest
 
-from dlperf_study.readers.blocks import Block
-from dlperf_study.readers.format_detection import other_formats_later
-from dlperf_study.readers.formats import load
-from dlperf_study.readers.log_reader import read_log
+from dlperf_study.logs.blocks import Block
+from dlperf_study.logs.format_detection import other_formats_later
+from dlperf_study.logs.formats import load
+from dlperf_study.logs.log_reader import read_log
 from tests.logs.small_logs import elapse, ips
 
 

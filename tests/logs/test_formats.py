@@ -9,13 +9,13 @@ import pytest
 from dlperf_study.core.errors import LogError
 from dlperf_study.core.part_search import PARTS_VARIABLE
 from dlperf_study.dataset.ingestion.job_rates import rates_of
-from dlperf_study.readers import formats
-from dlperf_study.readers.format import Line, Merge, MetricScope
-from dlperf_study.readers.log_reader import read_log
-from dlperf_study.readers.metadata import Extras
-from dlperf_study.readers.rank_checks import JobSize
-from dlperf_study.readers.rank_merge import job_series
-from dlperf_study.readers.text_lines import compile_line
+from dlperf_study.logs import formats
+from dlperf_study.logs.format import Line, Merge, MetricScope
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.metadata import Extras
+from dlperf_study.logs.rank_checks import JobSize
+from dlperf_study.logs.rank_merge import job_series
+from dlperf_study.logs.text_lines import compile_line
 from tests.logs.sample_numbers import FACTS, NUMBERS, RATES, SAMPLES, TODAY, TOKENS
 from tests.logs.small_logs import described, read_text
 
@@ -48,7 +48,7 @@ def test_formats_are_found_by_name_whichever_file_provides_them(tmp_path, monkey
         formats.load("plsc")
     (tmp_path / "formats").mkdir()
     again = tmp_path / "formats" / "again.py"
-    again.write_text("from dlperf_study.readers.formats.frameworks import MINDSPORE as FORMAT\n")
+    again.write_text("from dlperf_study.logs.formats.frameworks import MINDSPORE as FORMAT\n")
     monkeypatch.setenv(PARTS_VARIABLE, str(tmp_path))
     with refused(LogError):
         formats.names()

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlperf_study.dataset.ingestion.run_reader import RunToRead, read_printed_run
-from dlperf_study.readers.blocks import LogSource
-from dlperf_study.readers.metadata import Extras, LogMetadata, LogRun
-from dlperf_study.readers.records import COLUMNS, GrowingRecords, make_records, merge_records
-from tests.ingest.conftest import REQUIRED_METADATA
+from dlperf_study.logs.blocks import LogSource
+from dlperf_study.logs.metadata import Extras, LogMetadata, LogRun
+from dlperf_study.logs.records import COLUMNS, GrowingRecords, make_records, merge_records
+from tests.logs.ingest.conftest import REQUIRED_METADATA
 
 #: What reading takes for its current block, however long the log is.
 BLOCK_MEMORY = 20 << 20

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from dlperf_study.readers.blocks import Block
-from dlperf_study.readers.formats import load
-from dlperf_study.readers.json_lines import read_json_lines
-from dlperf_study.readers.layouts import number_shape
+from dlperf_study.logs.blocks import Block
+from dlperf_study.logs.formats import load
+from dlperf_study.logs.json_lines import read_json_lines
+from dlperf_study.logs.layouts import number_shape
 
 STEP = 'DLLL {"timestamp": "1600000010.5", "type": "LOG", "step": [%s], "data": {%s}}'
 PARAMETER = 'DLLL {"type": "LOG", "step": "PARAMETER", "data": {"total_ips": 1.5}}'

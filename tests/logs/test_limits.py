@@ -12,14 +12,14 @@ from contextlib import closing
 import pytest
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.readers import mlflow_database, wandb_files
-from dlperf_study.readers.event_files import _masked_checksum, event_rows
-from dlperf_study.readers.identification import identify_logs
-from dlperf_study.readers.json_lines import CSV_ROW, as_lines
-from dlperf_study.readers.log_files import find_log_files
-from dlperf_study.readers.log_reader import read_log
-from dlperf_study.readers.scalar_rows import LONGEST_RECORD, DamagedRecordError
-from dlperf_study.readers.tracker_files import collect_tracker_runs
+from dlperf_study.logs import mlflow_database, wandb_files
+from dlperf_study.logs.event_files import _masked_checksum, event_rows
+from dlperf_study.logs.identification import identify_logs
+from dlperf_study.logs.json_lines import CSV_ROW, as_lines
+from dlperf_study.logs.log_files import find_log_files
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.scalar_rows import LONGEST_RECORD, DamagedRecordError
+from dlperf_study.logs.tracker_files import collect_tracker_runs
 from tests.logs import test_wandb_files as wandb
 from tests.logs.small_logs import write_and_read
 from tests.logs.test_event_files import field, record

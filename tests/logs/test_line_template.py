@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.readers.format import JOB_RATE, LOSS
-from dlperf_study.readers.line_template import evaluation_line, needle, template_line
-from dlperf_study.readers.text_lines import compile_line
+from dlperf_study.logs.format import JOB_RATE, LOSS
+from dlperf_study.logs.line_template import evaluation_line, needle, template_line
+from dlperf_study.logs.text_lines import compile_line
 
 METRICS = {"rate": JOB_RATE, "loss": LOSS, "many": replace(JOB_RATE, has_thousands=True)}
 

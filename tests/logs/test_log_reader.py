@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dlperf_study.core.errors import LogError, Severity
-from dlperf_study.readers import blocks, formats
-from dlperf_study.readers.blocks import LogSource, log_sources
-from dlperf_study.readers.log_reader import read_log
+from dlperf_study.logs import blocks, formats
+from dlperf_study.logs.blocks import LogSource, log_sources
+from dlperf_study.logs.log_reader import read_log
 from tests.logs.plain_reader import plain_rows
 from tests.logs.sample_numbers import TODAY
 from tests.logs.small_logs import described, elapse, errors, ips, messages, read_text, write_and_read

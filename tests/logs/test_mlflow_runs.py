@@ -3,9 +3,9 @@
 import pytest
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.readers.blocks import LogSource
-from dlperf_study.readers.log_reader import read_log
-from dlperf_study.readers.tracker_files import MlflowRun
+from dlperf_study.logs.blocks import LogSource
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.tracker_files import MlflowRun
 
 META = "lifecycle_stage: active\nrun_id: 6e9fbf7d8d964eae8de3201ab4975322\nstatus: 3\ntags: []\n"
 TIMES = "1795407925702 0.25 0\n1795407925716 0.5 1\n1795407925730 0.25 2\n"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.readers.format import Merge
-from dlperf_study.readers.log_reader import read_log
-from dlperf_study.readers.rank_checks import JobSize
-from dlperf_study.readers.rank_merge import job_series
+from dlperf_study.logs.format import Merge
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.rank_checks import JobSize
+from dlperf_study.logs.rank_merge import job_series
 from tests.logs.small_logs import elapse, write_and_read
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlperf_study.readers.parsed_log import index_steps
+from dlperf_study.logs.parsed_log import index_steps
 
 PAIRS = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 5), st.floats(0, 9)), max_size=30)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.readers.log_reader import read_log
-from dlperf_study.readers.wandb_files import HISTORY_ROW, history_rows
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.wandb_files import HISTORY_ROW, history_rows
 from tests.logs.small_logs import errors, write_and_read
 from tests.logs.test_event_files import field
 

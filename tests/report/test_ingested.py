@@ -12,7 +12,7 @@ from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.series import all_series
 from dlperf_study.report.tables.diagnostic_tables import diagnostic_rows, diagnostics_about
 from dlperf_study.report.tables.table import Cell
-from tests.ingest.conftest import Ingest, WriteLog, folder, ingested, paths, small_archive, write_log
+from tests.logs.ingest.conftest import Ingest, WriteLog, folder, ingested, paths, small_archive, write_log
 
 __all__ = ["folder", "ingested", "paths", "small_archive", "write_log"]
 

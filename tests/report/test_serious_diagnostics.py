@@ -11,14 +11,14 @@ import pytest
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.dataset.serious_diagnostics import serious_diagnostics
-from dlperf_study.evidence.run_agreement import TRAINED_APART
+from dlperf_study.records.run_agreement import TRAINED_APART
 from dlperf_study.report import sentences, tables
 from dlperf_study.report.paper import write_paper
 from dlperf_study.report.tables.diagnostic_tables import diagnostics_about
 from dlperf_study.report.terminal_answer import in_markdown, in_terminal
 from dlperf_study.study.study import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_lines, write_study
-from tests.own_programs.measured_ways import RECORDER, write_way
+from tests.programs.measured_ways import RECORDER, write_way
 
 APART = (
     "The ranks ended with different parameters: their gradients were not exchanged. Do not trust the throughput, "

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.commands.reading import print_answer
+from dlperf_study.cli.reading import print_answer
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.report import sentences
 from dlperf_study.report.formatting import format_column

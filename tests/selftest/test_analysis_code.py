@@ -14,9 +14,9 @@ from dlperf_study.selftest.evaluation import analysis_code
     [
         ("metrics/statistics.py", True),
         ("dataset/dataset.py", True),
-        ("evidence/run.py", True),
+        ("records/run.py", True),
         ("report/formatting.py", False),
-        ("programs/worker/planted.py", False),
+        ("training/worker/planted.py", False),
     ],
 )
 def test_the_code_that_makes_verdicts(tmp_path, monkeypatch, file, is_other):

@@ -8,7 +8,7 @@ import pytest
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import per_cent
-from dlperf_study.evidence.rank_log import read_rank_log
+from dlperf_study.records.rank_log import read_rank_log
 from dlperf_study.selftest import checks, known_truths
 from dlperf_study.selftest.result import Status
 from tests.evidence_factory import GRADIENT_BYTES

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.evidence.run import read_run
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.planning import make_plan
 from dlperf_study.execution.selftest_studies import study_file
+from dlperf_study.records.run import read_run
 from dlperf_study.selftest.checks import WAIT_TOLERANCE
 from tests.command_line import LIMIT_SECONDS
 

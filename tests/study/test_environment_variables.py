@@ -3,8 +3,8 @@
 import pytest
 
 from dlperf_study.machines.guard.submission import Submission
-from dlperf_study.programs.questions import passed_variables
 from dlperf_study.study.environment_variables import COMMON_VARIABLES, WITHHELD, secrets_in
+from dlperf_study.training.questions import passed_variables
 
 VARIABLES = passed_variables()
 

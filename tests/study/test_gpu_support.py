@@ -12,9 +12,9 @@ from dlperf_study.core.errors import RunError
 from dlperf_study.machines.cluster.software import gpu_answer
 from dlperf_study.machines.kubernetes import image_facts
 from dlperf_study.machines.kubernetes.image_facts import request_of
-from dlperf_study.programs.frameworks._base import cudnn_version, exchange_library, nccl_version, obstacle_of
-from dlperf_study.programs.questions import gpu_question, program_facts
 from dlperf_study.study.gpu_support import GpuQuestion, GpuSupport, is_named
+from dlperf_study.training.frameworks._base import cudnn_version, exchange_library, nccl_version, obstacle_of
+from dlperf_study.training.questions import gpu_question, program_facts
 from tests.nvidia_smi import A100
 from tests.shell_program import program
 

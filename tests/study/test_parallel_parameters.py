@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.programs.data_sources._base import consumer_of
 from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.parallel_parameters import layout_obstacles
 from dlperf_study.study.plan import build_plan
+from dlperf_study.training.data_sources._base import consumer_of
 from tests.evidence_factory import configuration
 from tests.study.examples import anything_goes, cluster, study
 

@@ -11,10 +11,10 @@ from dlperf_study.audit.published.same_question import SameQuestion
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.resources import PARAMS
 from dlperf_study.metrics.statistics import rounds_needed
-from dlperf_study.programs import frameworks
 from dlperf_study.study.configuration import study_parameters
 from dlperf_study.study.plan import build_plan
 from dlperf_study.study.study_file import load_study
+from dlperf_study.training import frameworks
 from tests.study.examples import anything_goes, cluster
 from tools.published_coverage import (
     answers_of_all_studies,

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.clusters.namespaces import LOCK, Host, namespaces
-from tests.clusters.slurm import Slurm, running_slurm
-from tests.clusters.ssh_hosts import SshHosts, running_servers
 from tests.command_line import workplace
+from tests.machines.clusters.namespaces import LOCK, Host, namespaces
+from tests.machines.clusters.slurm import Slurm, running_slurm
+from tests.machines.clusters.ssh_hosts import SshHosts, running_servers
 from tools.faults.scene import Scene
 
 STUDY = """\

@@ -15,10 +15,10 @@ import psutil
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.machines.supervision.processes import GUARD, marked
-from tests.clusters.namespaces import DAEMONS, Host
-from tests.clusters.slurm import Slurm
-from tests.clusters.ssh_hosts import SshHosts
 from tests.command_line import Workplace, finish, wait_for
+from tests.machines.clusters.namespaces import DAEMONS, Host
+from tests.machines.clusters.slurm import Slurm
+from tests.machines.clusters.ssh_hosts import SshHosts
 
 #: In the environment of the command and of what it starts on this machine; training processes inherit its prefix.
 MARK = "GLOG_dlperf_study_fault"
@@ -32,7 +32,7 @@ _ARGUMENTS: dict[str, Callable[[Sequence[str]], bool]] = {
     "guard": lambda argv: GUARD in argv and "python" in Path(argv[0]).name,
     "ssh": lambda argv: Path(argv[0]).name == "ssh",
     "launcher": lambda argv: bool({"paddle.distributed.launch", "torch.distributed.run"} & set(argv)),
-    "rank": lambda argv: list(argv[1:]) == ["-u", "-m", "dlperf_study.programs.worker"],
+    "rank": lambda argv: list(argv[1:]) == ["-u", "-m", "dlperf_study.training.worker"],
     "job program": lambda argv: "dlperf_study.machines.slurm.allocation" in argv,
 }
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dlperf_study.core.errors import LogError
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
-from dlperf_study.readers.log_files import LogFile
-from dlperf_study.readers.metadata import StudyMetadata
+from dlperf_study.logs.log_files import LogFile
+from dlperf_study.logs.metadata import StudyMetadata
 
 _BLOCK_BYTES = 1 << 20
 

@@ -13,11 +13,11 @@ from dlperf_study.dataset import tables
 from dlperf_study.dataset.ingestion.job_rates import Rates, listed_levels, windows_of
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun
 from dlperf_study.dataset.ingestion.self_comparison import BY_CLOCK
+from dlperf_study.logs.metadata import LogMetadata
 from dlperf_study.metrics.columns import Source, values_of
 from dlperf_study.metrics.rate_series import LONG_STARTUP, RateWindow
 from dlperf_study.metrics.steady_state import Answer, WindowSteadiness
 from dlperf_study.metrics.step_times import step_variation
-from dlperf_study.readers.metadata import LogMetadata
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.plan import Entry
 

@@ -17,10 +17,10 @@ from dlperf_study.dataset.ingestion.ingested_rows import run_diagnostics, run_ro
 from dlperf_study.dataset.ingestion.run_reader import PrintedRun, RunToRead, check_runs, read_runs
 from dlperf_study.dataset.serious_diagnostics import serious_diagnostics, with_problems
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
+from dlperf_study.logs.log_files import LogFile
+from dlperf_study.logs.metadata import UNSTATED, Extras, LogMetadata, StudyMetadata
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.scaling import curve_diagnostics, doubtful_speedups
-from dlperf_study.readers.log_files import LogFile
-from dlperf_study.readers.metadata import UNSTATED, Extras, LogMetadata, StudyMetadata
 from dlperf_study.study.configuration import shared_batch
 from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameter import Scalar

@@ -11,16 +11,16 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, Integers, Mask, constant, elements
 from dlperf_study.core.errors import LogError
 from dlperf_study.core.wording import counted
+from dlperf_study.logs.blocks import LogSource
+from dlperf_study.logs.format import SAMPLE_SECONDS
+from dlperf_study.logs.log_checks import exceeds_chance
+from dlperf_study.logs.metadata import Extras
+from dlperf_study.logs.parsed_log import ParsedLog, cumulative_steps, index_steps
+from dlperf_study.logs.rank_merge import JobSeries
+from dlperf_study.logs.records import merge_records
 from dlperf_study.metrics.ingested import WallRate, rate_between, wall_rate
 from dlperf_study.metrics.rate_series import RateWindow, SteadyPart, fixed_window, steady_part
 from dlperf_study.metrics.steady_state import Answer, Steadiness, steadiness_of_usual
-from dlperf_study.readers.blocks import LogSource
-from dlperf_study.readers.format import SAMPLE_SECONDS
-from dlperf_study.readers.log_checks import exceeds_chance
-from dlperf_study.readers.metadata import Extras
-from dlperf_study.readers.parsed_log import ParsedLog, cumulative_steps, index_steps
-from dlperf_study.readers.rank_merge import JobSeries
-from dlperf_study.readers.records import merge_records
 
 #: Why one line of a running mean counts.
 _LAST_LINE = "a running mean: the last line covers all before it, including the start-up"

@@ -17,9 +17,9 @@ from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.wording import counted
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.logs.formats import all_formats
 from dlperf_study.metrics.ingested import NO_EXTRACTOR
 from dlperf_study.metrics.parameters import varying
-from dlperf_study.readers.formats import all_formats
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import Outcome
 

@@ -16,14 +16,14 @@ from dlperf_study.core.process_pool import WHY_BROKEN, mapped_in_processes, proc
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.ingestion.job_rates import Rates, mean_since_start, rate_problems, rates_of
 from dlperf_study.dataset.ingestion.self_comparison import self_contradictions
-from dlperf_study.readers.blocks import LogSource, no_text_reason
-from dlperf_study.readers.json_lines import is_tracker_file
-from dlperf_study.readers.log_checks import contradictions, unstated_data, untrained
-from dlperf_study.readers.log_reader import read_log
-from dlperf_study.readers.metadata import LogMetadata, LogRun
-from dlperf_study.readers.parsed_log import ParsedLog
-from dlperf_study.readers.rank_checks import ALLOWED_STEPS_APART, ranks_seen, silent_ranks, truncated_ranks
-from dlperf_study.readers.rank_merge import job_series
+from dlperf_study.logs.blocks import LogSource, no_text_reason
+from dlperf_study.logs.json_lines import is_tracker_file
+from dlperf_study.logs.log_checks import contradictions, unstated_data, untrained
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.metadata import LogMetadata, LogRun
+from dlperf_study.logs.parsed_log import ParsedLog
+from dlperf_study.logs.rank_checks import ALLOWED_STEPS_APART, ranks_seen, silent_ranks, truncated_ranks
+from dlperf_study.logs.rank_merge import job_series
 
 #: With fewer bytes of logs, starting a pool of processes takes longer than reading.
 WORTH_A_POOL_BYTES = 64 << 20

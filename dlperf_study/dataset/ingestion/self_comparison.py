@@ -12,10 +12,10 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, median
 from dlperf_study.core.errors import Diagnostic, LogError, Severity
 from dlperf_study.dataset.ingestion.job_rates import Rates, samples_per_unit
-from dlperf_study.readers.log_reader import other_formats, read_log
-from dlperf_study.readers.metadata import LogMetadata
-from dlperf_study.readers.parsed_log import ParsedLog
-from dlperf_study.readers.rank_merge import job_series
+from dlperf_study.logs.log_reader import other_formats, read_log
+from dlperf_study.logs.metadata import LogMetadata
+from dlperf_study.logs.parsed_log import ParsedLog
+from dlperf_study.logs.rank_merge import job_series
 
 #: By which factor what a log states twice may differ, and from which on it is no log of one run.
 _NOTICED, _REFUSED = 1.1, 1.5

@@ -14,9 +14,9 @@ from typing import Any, Literal, cast
 import psutil
 
 from dlperf_study.core.user_commands import missing_package
-from dlperf_study.evidence.lines import GpuFacts, GpuSample, NodeSample
-from dlperf_study.evidence.writers import TelemetryWriter
 from dlperf_study.machines.supervision.processes import RUN_MARK, is_marked
+from dlperf_study.records.lines import GpuFacts, GpuSample, NodeSample
+from dlperf_study.records.writers import TelemetryWriter
 
 INTERVAL_SECONDS = 1.0
 LOOPBACK_INTERFACE = "lo"

@@ -20,12 +20,12 @@ from dlperf_study.metrics.comparison import (
     UNCLEAR,
 )
 from dlperf_study.metrics.statistics import log_ratio
-from dlperf_study.programs.part_names import same_alone
 from dlperf_study.report import context, formatting
 from dlperf_study.report.series import Group, all_groups, joined
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_unmeasured
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import ROUNDS
+from dlperf_study.training.part_names import same_alone
 
 VERDICTS_TOGETHER = (
     "All verdicts of a study are made together (Holm): with a probability of at least 95 % none of them "

@@ -13,7 +13,7 @@ from dlperf_study.report.tables.missing import explain_missing
 from dlperf_study.report.tables.table_builders import run_column
 from dlperf_study.study.configuration import DEFAULTS, Configuration
 from tests.evidence_factory import Planned, Recipe, configuration
-from tests.own_programs.measured_ways import LOG, NO_SYNC, RECORDER, write_way
+from tests.programs.measured_ways import LOG, NO_SYNC, RECORDER, write_way
 from tests.report.conftest import study
 
 

@@ -1,0 +1,115 @@
+"""Doing the command that a command line asks for: how it waits, fails and is interrupted."""
+
+import argparse
+import errno
+import os
+import sys
+import time
+import traceback
+
+from dlperf_study.cli.measuring import run, selftest, study
+from dlperf_study.cli.output import STANDARD_OUTPUT, lines_may_be_lost, print_aside, print_error
+from dlperf_study.cli.own_program import measure
+from dlperf_study.cli.parser import Command, command_parser, parsed
+from dlperf_study.cli.reading import ingest, report
+from dlperf_study.core.errors import DlperfStudyError, HeldError
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, outputs_folder
+from dlperf_study.core.signals import interrupt_once
+from dlperf_study.core.terminal import mend_streams, silence
+from dlperf_study.core.user_commands import missing_package
+
+_PACKAGE = __name__.partition(".")[0]
+INTERRUPTED = 130
+#: The exit code of a command line without a command: that of argparse for wrong ones.
+NO_COMMAND = 2
+#: How often a command that waits for a lock tries again.
+WAIT_SECONDS = 2.0
+#: The commands that continue where they were interrupted.
+_CONTINUED: tuple[Command, ...] = (study, run, measure, selftest)
+#: The commands that go on where nobody reads what they print: their results are files.
+_WITH_FILES: tuple[Command, ...] = (*_CONTINUED, report, ingest)
+
+
+def do(arguments: list[str] | None) -> int:
+    """Do one command; return the exit code: 0 done, 1 an error or a failed run, 2 no command, 130 interrupted."""
+    mend_streams()
+    if obstacle := _obstacle_here():
+        print_aside(f"error: {obstacle}")
+        return 1
+    if not (sys.argv[1:] if arguments is None else arguments):
+        print_aside(command_parser().format_help())
+        return NO_COMMAND
+    options = parsed(arguments)
+    command: Command = options.command
+    try:
+        interrupt_once()
+        with lines_may_be_lost(command in _WITH_FILES):
+            return _until_free(command, options)
+    except DlperfStudyError as error:
+        if options.verbose:
+            traceback.print_exc()
+        return print_error(str(error))
+    except ModuleNotFoundError as error:
+        if options.verbose or not error.name or error.name.partition(".")[0] == _PACKAGE:
+            raise
+        return print_error(missing_package(error.name))
+    except OSError as error:
+        if error.filename == str(STANDARD_OUTPUT):
+            # Otherwise Python would try to write the rest when it exits.
+            silence(sys.stdout)
+            if error.errno == errno.EPIPE:
+                # Whoever reads, such as head, wants no more.
+                return 0
+        return print_error(f"{error.filename or 'a file'}: {error.strerror or error}")
+    except RuntimeError as error:
+        if not _is_loop(error):
+            raise
+        return print_error(str(error))
+    except KeyboardInterrupt:
+        print_aside(f"interrupted{_continuation(options)}")
+        return INTERRUPTED
+
+
+def _continuation(options: argparse.Namespace) -> str:
+    """Return what an interrupted command has left, and which command goes on."""
+    if options.command not in _CONTINUED:
+        return ". The same command starts over."
+    # With --again it would put aside what it has measured, and begin anew.
+    again = " without --again (AGAIN=1 with make)" if getattr(options, "again", False) else ""
+    return f"; no training process is left. The same command{again} continues."
+
+
+def _obstacle_here() -> str:
+    """Return why no command can work in this folder, with these outputs; empty if one can."""
+    try:
+        os.getcwd()
+        outputs_folder()
+    except FileNotFoundError:
+        return "the folder in which this command was started is gone; go to another one"
+    except RuntimeError as error:
+        if not _is_loop(error):
+            raise
+        return f"{OUTPUTS_VARIABLE} or outputs/: {error}"
+    return ""
+
+
+def _is_loop(error: RuntimeError) -> bool:
+    """Return whether an error is that of ``Path.resolve`` for a link that leads to itself."""
+    return str(error).startswith("Symlink loop")
+
+
+def _until_free(command: Command, options: argparse.Namespace) -> int:
+    """Do a command; with ``--wait`` again when a lock is free that another process holds, and say which does."""
+    while True:
+        try:
+            return command(options)
+        except HeldError as error:
+            if not getattr(options, "wait", False):
+                raise
+            # With the launchers, which take a while to import.
+            from dlperf_study.machines.supervision.locks import is_held
+
+            print_aside(f"waiting: {error.reason}")
+            time.sleep(WAIT_SECONDS)
+            while is_held(error.path):
+                time.sleep(WAIT_SECONDS)

@@ -1,0 +1,183 @@
+"""Commands that begin with a program of the user: new, measure."""
+
+import argparse
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dlperf_study.cli.measuring import study as measure_study
+from dlperf_study.cli.output import print_aside, print_line
+from dlperf_study.core.errors import StudyFileError, UnsupportedError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.core.resources import FOLDERS
+from dlperf_study.core.wording import closest
+from dlperf_study.core.writing import naming, replacing, write_atomically
+from dlperf_study.study.configuration import SCALE, study_parameters
+from dlperf_study.study.new_study import MEASUREMENT, NewStudy
+from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.program import EACH_RANK, Program
+from dlperf_study.study.program_section import secret_problem
+from dlperf_study.study.strict_yaml import parse_mapping
+
+IGNORED = "outputs/"
+
+
+def new(options: argparse.Namespace) -> int:
+    """Write a commented study file for the program in this folder; its guesses are said, and to be read."""
+    from dlperf_study.programs.guesses import guess_program
+
+    name, folder = _study_name(options.name), Path.cwd()
+    guess = guess_program(folder)
+    fixed: dict[str, Scalar] = {"batch_per_device": 8} if "{batch_per_device}" in guess.command else {}
+    starts_several = guess.start == EACH_RANK or Program(name, str(folder), guess.command).tells_processes
+    levels: dict[str, Sequence[Scalar]] = {"devices_per_node": [1, 2] if starts_several else [1]}
+    study = NewStudy(name, guess.command, levels, start=guess.start, steps=guess.steps, fixed=fixed, notes=guess.notes)
+    study = _with_equal_threads(study)
+    path = _write(study, folder, "another name")
+    _print_guesses(study)
+    print_line(f"{path.relative_to(folder)}: edit it, then `dlperf-study study {study.name}`")
+    return 0
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Measure a command over the levels of its placeholders: write its study file, measure, and build the report."""
+    folder = Path.cwd()
+    study = _with_equal_threads(_requested_study(options, folder))
+    _check_names(study)
+    if problem := secret_problem(shlex.split(study.command)):
+        raise StudyFileError(f"the command {problem}")
+    is_new = not _path_of(study, folder).exists()
+    path = _write(study, folder, "another --name")
+    print_line(f"study file: {path.relative_to(folder)}")
+    _print_guesses(study)
+    options.study, options.quick, options.json = str(path), False, False
+    # What a command left that was mended since is none of this study's runs.
+    options.again = is_new and _has_no_completed_run(study.name)
+    try:
+        code = measure_study(options)
+    except (StudyFileError, UnsupportedError):
+        # Otherwise the mended command would find a study file that differs.
+        if is_new:
+            path.unlink()
+        raise
+    if code and is_new and _has_no_completed_run(study.name):
+        path.unlink()
+        print_aside(f"no run completed: {path.relative_to(folder)} is removed, so that a mended command can write it")
+    return code
+
+
+def _has_no_completed_run(name: str) -> bool:
+    """Return whether runs of a study were begun, and none is completed."""
+    from dlperf_study.execution.driver import has_result
+
+    paths = StudyPaths.of(name)
+    return paths.configurations.exists() and not has_result(paths)
+
+
+def _requested_study(options: argparse.Namespace, folder: Path) -> NewStudy:
+    """Return the study that the options of ``measure`` ask for; where step times come from may be guessed."""
+    from dlperf_study.programs.guesses import guess_start, guess_steps, scripts_of
+
+    # Placeholders need no quotes.
+    is_plain = re.compile(r"[\w@%+=:,./{}-]+").fullmatch
+    command = " ".join(argument if is_plain(argument) else shlex.quote(argument) for argument in options.program)
+    scripts = scripts_of(command, folder)
+    steps, *notes = (options.steps,) if options.steps else guess_steps(scripts)
+    fixed = dict(_level("--fixed", argument) for argument in options.fixed)
+    if options.batch_per_device:
+        fixed["batch_per_device"] = options.batch_per_device
+    return NewStudy(
+        _study_name(options.name or (scripts[0].stem if scripts else Path(options.program[0]).stem)),
+        command,
+        dict(_levels("--over", argument) for argument in options.over),
+        start=options.start or guess_start(command),
+        steps=steps,
+        fixed=fixed,
+        samples_per_step=options.samples_per_step,
+        tokens_per_step=options.tokens_per_step,
+        data=options.data,
+        measurement={name: getattr(options, name) for name in MEASUREMENT},
+        notes=tuple(notes),
+    )
+
+
+def _with_equal_threads(study: NewStudy) -> NewStudy:
+    """Return a study in which a process has as many threads on one device as on several, whatever starts it."""
+    from dlperf_study.programs.guesses import guess_environment
+
+    environment, note = guess_environment(study.command, study.factors)
+    return replace(study, environment=environment, notes=(*study.notes, note)) if note else study
+
+
+def _print_guesses(study: NewStudy) -> None:
+    for note in study.notes:
+        print_line(f"guessed: {note}")
+
+
+def _study_name(name: str) -> str:
+    """Return a name as that of a study: of a script's name too."""
+    plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    return plain if re.match("[a-z]", plain) else f"study_{plain}"
+
+
+def _levels(option: str, argument: str) -> tuple[str, list[Scalar]]:
+    """Return a placeholder and its levels, given to an option as ``name=1,2``."""
+    name, _, values = argument.partition("=")
+    if not name or not values:
+        raise StudyFileError(f"{option} {argument!r}: write a name and its levels, as {option} devices_per_node=2")
+    levels = []
+    for value in values.split(","):
+        # As YAML reads it: ``2`` is a number, ``true`` no text.
+        level = parse_mapping(f"level: {value}".encode(), f"{option} {argument!r}")["level"]
+        if not isinstance(level, Scalar):
+            raise StudyFileError(f"{option} {argument!r}: {value!r} is no text, number, true or false")
+        levels.append(level)
+    return name, levels
+
+
+def _level(option: str, argument: str) -> tuple[str, Scalar]:
+    """Return a placeholder and its only level, given to an option as ``name=1``."""
+    name, levels = _levels(option, argument)
+    if len(levels) > 1:
+        raise StudyFileError(f"{option} {argument!r}: {name} has {len(levels)} levels; give them to --over")
+    return name, levels[0]
+
+
+def _check_names(study: NewStudy) -> None:
+    """Refuse a factor that is no placeholder of the command, with the closest that is one."""
+    placeholders = Program("", "", study.command).placeholders
+    valid = (*placeholders, *SCALE, *study_parameters())
+    for option, names in (("--over", study.factors), ("--fixed", study.fixed)):
+        for name in names:
+            if name not in valid:
+                raise StudyFileError(
+                    f"{option} {name}: the command has no {{{name}}}; {closest(name, (*placeholders, *SCALE))}its "
+                    f"placeholders are {', '.join(placeholders) or 'none'}"
+                )
+
+
+def _path_of(study: NewStudy, folder: Path) -> Path:
+    return folder / FOLDERS["study"] / f"{study.name}.yaml"
+
+
+def _write(study: NewStudy, folder: Path, remedy: str) -> Path:
+    """Write a study file into ``studies``, and let git ignore the outputs; an equal file that is there stays.
+
+    ``remedy``: what to give instead of a name that another study has.
+    """
+    path, content = _path_of(study, folder), study.as_yaml()
+    if path.exists() and path.read_bytes() != content.encode():
+        shown = path.relative_to(folder)
+        raise StudyFileError(f"{shown} is there already, and differs; give {remedy}, or delete it")
+    path.parent.mkdir(exist_ok=True)
+    write_atomically(path, content)
+    ignore_file = folder / ".gitignore"
+    # Its names of files may have any encoding, and stay as they are.
+    lines = ignore_file.read_bytes().splitlines() if ignore_file.exists() else []
+    if (folder / ".git").exists() and not {IGNORED, f"/{IGNORED}", IGNORED.rstrip("/")} & {*map(os.fsdecode, lines)}:
+        with naming(ignore_file), replacing(ignore_file) as unfinished:
+            unfinished.write_bytes(b"\n".join([*lines, f"/{IGNORED}".encode(), b""]))
+    return path

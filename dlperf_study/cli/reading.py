@@ -1,0 +1,263 @@
+"""Commands that read what was measured, here or by others: collect, report, compare, predict, paper, audit, ingest."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlperf_study.cli.output import print_aside, print_error, print_json, print_line
+from dlperf_study.core.errors import EvidenceError, PublishedError, Severity, StudyFileError
+from dlperf_study.core.part_search import use_parts_next_to
+from dlperf_study.core.paths import StudyPaths, outputs_folder
+from dlperf_study.core.wording import closest, counted, first_of, unknown_name
+
+if TYPE_CHECKING:
+    from dlperf_study.logs.identification import IdentifiedLogs
+    from dlperf_study.prediction.curves import Curve
+
+#: How many runs that are refused for one reason, and how many diagnostics of one severity, are printed at most.
+MOST_REFUSED, MOST_DIAGNOSTICS = 3, 10
+
+
+def collect(options: argparse.Namespace) -> int:
+    """Build the dataset from the evidence."""
+    from dlperf_study.dataset.dataset import collect
+
+    paths = StudyPaths.of(study_name_of(options))
+    collect(paths, print_aside if options.json else print_line)
+    if options.json:
+        print_json({"study": paths.folder.name, "dataset": paths.dataset})
+    else:
+        print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Build the dataset and the report, and print its answer."""
+    from dlperf_study.report.pages import build
+
+    name = study_name_of(options)
+    as_json = getattr(options, "json", False)
+    page = build(name, print_aside if as_json else print_line)
+    paths = StudyPaths.of(name)
+    if as_json:
+        write_markdown(paths, getattr(options, "export_markdown", None))
+        print_json({"study": name, "report": page, "dataset": paths.dataset, "summary": dataset_summary(paths)})
+        return 0
+    _print_report(paths, page, getattr(options, "export_markdown", None))
+    return 0
+
+
+def _print_report(paths: StudyPaths, page: Path, markdown: Path | None = None) -> None:
+    """Print the answer of a report, how much it is of, and last where its first page is."""
+    print_answer(paths, markdown)
+    print_line(dataset_summary(paths))
+    print_line(f"report: {page}")
+
+
+def print_answer(paths: StudyPaths, markdown: Path | None) -> None:
+    """Print what the first page of a report says first; and write it as Markdown into a file, if one is given."""
+    from dlperf_study.dataset.dataset import up_to_date
+    from dlperf_study.report.terminal_answer import in_terminal
+
+    print_line(in_terminal(up_to_date(paths)))
+    if markdown:
+        write_markdown(paths, markdown)
+        print_line(f"Markdown: {markdown}")
+
+
+def write_markdown(paths: StudyPaths, file: Path | None) -> None:
+    """Write the answer of a report as Markdown into a file, if one is given."""
+    from dlperf_study.core.writing import write_atomically
+    from dlperf_study.dataset.dataset import up_to_date
+    from dlperf_study.report.terminal_answer import in_markdown
+
+    if file:
+        write_atomically(file, in_markdown(up_to_date(paths)))
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Print what changed between two measurements: of one study at two dates, or of two studies."""
+    from dlperf_study.dataset.history import find_measurement
+    from dlperf_study.dataset.measurement_comparison import compare_measurements
+    from dlperf_study.report.tables.history_tables import describe, nothing_in_common
+
+    comparison = compare_measurements(find_measurement(options.before), find_measurement(options.after))
+    if not comparison.has_common_configurations:
+        raise EvidenceError(nothing_in_common(comparison))
+    print_line(describe(comparison))
+    return 0
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Predict the throughput of sizes that were not measured, of a study or a published source."""
+    from dlperf_study.api.predictions import requested_sizes
+    from dlperf_study.prediction.prediction import predict, predictions_of
+    from dlperf_study.report.predictions import predictions_content
+    from dlperf_study.report.tables.prediction_tables import describe
+
+    unit, sizes = requested_sizes(options.nodes or (), options.devices or ())
+    results = predict(_curves_named(options.study), unit, sizes)
+    if options.json:
+        print_json({"study": options.study, "predictions": predictions_content(results)})
+    else:
+        print_line(describe(results))
+    return 0 if any(predictions_of(results)) else 1
+
+
+def _curves_named(name: str) -> "list[Curve]":
+    """Return the curves of a study, of a published source, or of one series of a source, as ``source/series``.
+
+    Raises EvidenceError, with the names there are, if nothing has this name.
+    """
+    from dlperf_study.audit.published import source_names
+    from dlperf_study.dataset.history import find_measurement, measurement_names, paths_of_measurement
+    from dlperf_study.prediction.curves import curves_of_sources
+    from dlperf_study.report.predictions import study_curves
+
+    source, _, label = name.partition("/")
+    if paths_of_measurement(name).plan_file.exists():
+        return study_curves(find_measurement(name).dataset)
+    if source not in source_names():
+        measured, sources = list(measurement_names()), source_names()
+        raise EvidenceError(
+            f"{name}: no measurement and no published source has this name; {closest(name, [*measured, *sources])}"
+            f"measured: {', '.join(measured) or 'none'}; published: {', '.join(sources)}"
+        )
+    curves = list(curves_of_sources((source,)))
+    labels = dict.fromkeys(curve.label for curve in curves)
+    if label and label not in labels:
+        raise PublishedError(unknown_name(f"{source} has no series", label, "series", labels))
+    return [curve for curve in curves if label in ("", curve.label)]
+
+
+def paper(options: argparse.Namespace) -> int:
+    """Write figures, tables, numbers and methods of a study as LaTeX, with a document that shows them."""
+    from dlperf_study.report.paper import write_paper
+
+    folder = write_paper(StudyPaths.of(study_name_of(options)))
+    print_line(f"paper: {folder}; paper.tex shows how each file is used")
+    return 0
+
+
+def study_name_of(options: argparse.Namespace) -> str:
+    """Return the name of the study: that of a folder of outputs with a plan, else that of a study file.
+
+    Raises StudyFileError if there is neither; the message has the names of both.
+    """
+    from dlperf_study.study.study_file import load_study
+
+    if not options.quick and options.study in _measured_studies():
+        return str(options.study)
+    try:
+        return load_study(options.study, options.quick).name
+    except StudyFileError as error:
+        if Path(options.study).name != options.study or not _measured_studies():
+            raise
+        raise StudyFileError(f"{error}; {outputs_folder()} has {', '.join(_measured_studies())}") from None
+
+
+def _measured_studies() -> list[str]:
+    """Return the names of all folders of outputs that have a plan: measured, quick and ingested studies."""
+    return sorted(path.parent.name for path in outputs_folder().glob("*/plan.json"))
+
+
+def dataset_summary(paths: StudyPaths) -> str:
+    """Return how many runs and diagnostics a dataset has, in one line."""
+    from dlperf_study.core.wording import counted
+    from dlperf_study.dataset import tables
+    from dlperf_study.metrics.columns import TableName
+    from dlperf_study.study.job import Outcome
+    from dlperf_study.study.plan import Plan
+
+    # Not the whole dataset: it may have millions of steps.
+    runs, diagnostics = tables.read(TableName.RUNS, paths.dataset), tables.read(TableName.DIAGNOSTICS, paths.dataset)
+    not_fitting = int((runs["outcome"] == Outcome.OUT_OF_MEMORY).sum())
+    severities = diagnostics["severity"].value_counts()
+    errors, warnings = counted(severities.get("error", 0), "error"), counted(severities.get("warning", 0), "warning")
+    completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
+    refused = f" and {len(runs) - completed} refused" if Plan.read(paths.plan_file).ingested_from else ""
+    memory = f", {not_fitting} found too little memory" if not_fitting else ""
+    outcomes = f"{counted(len(runs), 'run')}, {completed} of them completed{memory}{refused}"
+    return f"{outcomes}, {errors} and {warnings} about them"
+
+
+def audit(options: argparse.Namespace) -> int:
+    """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
+    from dlperf_study.audit.audit import audit, columns_content, content, describe, describe_columns, verdict
+    from dlperf_study.audit.reading.files import TableFormat
+    from dlperf_study.audit.reading.table_file import read_tables
+    from dlperf_study.audit.result_frames import results_of_sources
+
+    if options.table:
+        use_parts_next_to(options.table.parent)
+    tables = read_tables(options.table, TableFormat(options.separator, options.decimal)) if options.table else None
+    check_results = audit(tables.results if tables else results_of_sources(), options.all)
+    if options.json:
+        print_json({"table": options.table, **(columns_content(tables) if tables else {}), **content(check_results)})
+    else:
+        if tables:
+            print_line(f"{describe_columns(tables)}\n")
+        print_line(describe(check_results))
+        print_line(f"\n{verdict(check_results, options.table.name if options.table else 'published figures')}")
+    is_wrong = any(result.count(Severity.ERROR) for result in check_results)
+    is_refused = tables is not None and bool(tables.refused)
+    return 1 if is_refused or (options.strict and is_wrong) else 0
+
+
+def ingest(options: argparse.Namespace) -> int:
+    """Build the dataset and the report from logs of other programs; say first which runs they are of."""
+    from dlperf_study.api.other_results import read_identified_logs
+    from dlperf_study.dataset.ingestion.like_dlperf import write_like_dlperf
+    from dlperf_study.logs.identification import describe, identify_logs
+
+    use_parts_next_to(options.folder.parent)
+    logs = identify_logs(options.folder, options.name, options.accept)
+    if not logs.confirmed:
+        print_line(describe(logs))
+        return 1
+    paths = read_identified_logs(logs)
+    print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+    is_usable = _print_refusals(logs, paths)
+    _print_diagnostics(paths)
+    if options.like_dlperf:
+        for line in write_like_dlperf(paths):
+            print_line(line)
+    if not options.no_report:
+        # It loads papermill and matplotlib, which a dataset alone does not need.
+        from dlperf_study.report.pages import build
+
+        _print_report(paths, build(logs.study.name, print_line))
+    return 0 if is_usable else 1
+
+
+def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
+    """Print why runs are not counted, each reason with a log of its runs; return whether any run is."""
+    from dlperf_study.dataset import tables
+    from dlperf_study.metrics.columns import TableName
+    from dlperf_study.study.job import Outcome
+
+    runs, names_of_logs = tables.read(TableName.RUNS, paths.dataset), logs.study.first_logs
+    is_refused = runs["outcome"] != Outcome.COMPLETED
+    for reason, refused in runs[is_refused].groupby("reason", sort=False):
+        names = [names_of_logs[run.identity, run.repetition] for run in refused.itertuples()]
+        prefix = "" if names[0] in reason else f"{first_of(names, MOST_REFUSED)}: "
+        print_line(f"refused: {prefix}{reason}")
+    if is_refused.all():
+        print_error("no run can be used")
+    return not is_refused.all()
+
+
+def _print_diagnostics(paths: StudyPaths) -> None:
+    """Print the errors and warnings that are about no single run, each with the configuration that it is about."""
+    from dlperf_study.dataset import tables
+    from dlperf_study.metrics.columns import TableName
+
+    diagnostics = tables.read(TableName.DIAGNOSTICS, paths.dataset)
+    diagnostics = diagnostics[diagnostics["repetition"].isna()].fillna({"identity": ""})
+    for severity in (Severity.ERROR, Severity.WARNING):
+        of_severity = diagnostics[diagnostics["severity"] == severity]
+        for row in of_severity.head(MOST_DIAGNOSTICS).itertuples():
+            print_line(f"{severity}: {f'{row.identity}: ' if row.identity else ''}{row.message}")
+        if len(of_severity) > MOST_DIAGNOSTICS:
+            file = paths.dataset / f"{TableName.DIAGNOSTICS}.csv"
+            print_line(f"{counted(len(of_severity) - MOST_DIAGNOSTICS, severity.value)} more: {file}")

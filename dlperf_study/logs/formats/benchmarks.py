@@ -1,0 +1,160 @@
+"""Programs that are made for measuring: tf_cnn_benchmarks, Horovod's synthetic ones, MLPerf."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dlperf_study.logs.format import (
+    ELAPSED_OF_SAMPLES,
+    JOB_RATE,
+    JOB_TOTAL,
+    LOSS,
+    RANK_RATE,
+    UNITLESS_RATE,
+    Fact,
+    Format,
+    JsonLine,
+    JsonRecord,
+    Line,
+    Merge,
+    MetricScope,
+    PrintedMetric,
+    integer,
+    number,
+)
+from dlperf_study.logs.json_lines import numeric_values, string_values
+
+_MEAN_SINCE_WARMUP = PrintedMetric("running_throughput", "samples/s", MetricScope.JOB, cumulative=True)
+
+#: TensorFlow's tf_cnn_benchmarks.
+TF_CNN_BENCHMARKS = Format(
+    name="tf_cnn_benchmarks",
+    title="tf_cnn_benchmarks",
+    program="tensorflow/benchmarks, scripts/tf_cnn_benchmarks",
+    lines=(
+        Line(
+            ("images/sec: ",),
+            rf"{integer('step')}\s+images/sec: {number('running_throughput')} \+/- \S+ "
+            rf"\(jitter = \S+\)(?:\s+{number('loss')})?",
+            captured=(_MEAN_SINCE_WARMUP, LOSS),
+        ),
+        Line(("total images/sec: ",), rf"total images/sec: {number('overall_throughput')}", captured=(JOB_TOTAL,)),
+    ),
+    rates=("overall_throughput", "running_throughput"),
+    merge=Merge.COPIES,
+    steps="steps since the warm-up, from 1",
+    closing_metric=JOB_TOTAL.name,
+    traps=(
+        "the rate of a line is the mean since the warm-up, not that of the last steps",
+        "under Horovod every rank prints the total of the whole job",
+        "with parameter servers on several hosts a worker's running mean is its own, the total that of the job",
+        "with mode forward-only nothing is trained",
+    ),
+    facts=(
+        Fact("tensorflow", r"TensorFlow:\s+(\S+)"),
+        Fact("model", r"Model:\s+(\S+)"),
+        Fact("dataset", r"Dataset:\s+(\w+(?: \(synthetic\))?)"),
+        Fact("mode", r"Mode:\s+(\S+)"),
+        Fact("global_batch", r"Batch size:\s+(\d+) global"),
+        Fact("batch_per_device", r" (\d+) per device"),
+        Fact("devices_listed", r"Devices:\s+(\[.*\])"),
+        Fact("variables", r"Variables:\s+(\S+)"),
+        Fact("steps_planned", r"Num batches:\s+(\d+)"),
+    ),
+    carries_steps=True,
+)
+
+_DEVICE_MEAN = PrintedMetric("mean_throughput_per_device", "samples/s", MetricScope.RANK)
+
+#: Horovod's synthetic benchmarks for PyTorch and TensorFlow.
+HOROVOD_SYNTHETIC = Format(
+    name="horovod_synthetic",
+    title="Horovod synthetic benchmark",
+    program="horovod/horovod, examples/*/*_synthetic_benchmark.py",
+    lines=(
+        Line(
+            ("Iter #",),
+            rf"Iter #{integer('step')}: {number('throughput')} (?i:img|images)/sec per \w+",
+            captured=(RANK_RATE,),
+        ),
+        Line(("Img/sec per ",), rf"Img/sec per \w+: {number('mean_throughput_per_device')}", captured=(_DEVICE_MEAN,)),
+        Line(
+            ("Total img/sec on ",),
+            rf"Total img/sec on \d+ \w+(?:\(s\))?: {number('overall_throughput')}",
+            captured=(JOB_TOTAL,),
+        ),
+    ),
+    rates=("throughput", "overall_throughput"),
+    merge=Merge.SUM,
+    steps="measurements of some batches each, from 0",
+    counts_updates=False,
+    closing_metric=JOB_TOTAL.name,
+    traps=("a rate is that of rank 0; the total is the number of devices × rank 0's mean, not a sum over the ranks",),
+    facts=(
+        Fact("model", r"Model: (\S+)"),
+        Fact("batch_per_device", r"Batch size: (\d+)"),
+        Fact("world_size", r"Number of \wPUs: (\d+)"),
+    ),
+    synthetic_data_only=True,
+)
+
+#: Keys of facts about the whole run.
+_MLPERF_FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples")
+#: Keys of values that measure nothing; every rank may have its own seed.
+_NO_NUMBERS = (*_MLPERF_FACTS, "seed")
+_MLPERF_NAMES = {"imgs_sec": JOB_RATE.name, "throughput": UNITLESS_RATE.name, "train_loss": LOSS.name}
+#: How many samples there were until a line.
+_SAMPLES = "samples_count"
+
+
+def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
+    """Return the numbers of a line; an interval's start and stop are the times they were printed at."""
+    key, value = line["key"], line.get("value")
+    kind = line.get("event_type", "POINT_IN_TIME")
+    seconds = float(line["time_ms"]) / 1000
+    if kind != "POINT_IN_TIME":
+        values = {f"{key}_seconds": seconds}
+    else:
+        measured = {} if key in _NO_NUMBERS else numeric_values(value if isinstance(value, Mapping) else {key: value})
+        values = {_MLPERF_NAMES.get(name, name): value for name, value in measured.items()}
+    if not values:
+        return None
+    metadata = line.get("metadata") or {}
+    samples = _first_position(metadata, _SAMPLES)
+    if samples >= 0:
+        values[ELAPSED_OF_SAMPLES.name] = seconds
+    epoch = _first_position(metadata, "epoch_num") if samples < 0 else -1
+    step = _first_position(metadata, _SAMPLES, "step", "step_num")
+    return JsonRecord(values, epoch, step, time_seconds=seconds, training=not key.startswith("eval"))
+
+
+def _first_position(metadata: Mapping[str, Any], *names: str) -> int:
+    """Return the value of the first of these names that has one, −1 if none has."""
+    return next((int(metadata[name]) for name in names if metadata.get(name) is not None), -1)
+
+
+_MLPERF_LINE = JsonLine(
+    (":::MLLOG ",),
+    _mlperf_record,
+    lambda line: string_values({line["key"]: line.get("value")}) if line["key"] in _MLPERF_FACTS else {},
+    (JOB_RATE, UNITLESS_RATE, ELAPSED_OF_SAMPLES, LOSS),
+)
+#: MLPerf's log: JSON lines of points in time and of intervals.
+MLLOG = Format(
+    name="mllog",
+    title="MLPerf",
+    program="mlcommons/logging, mlperf_logging.mllog 0.7 and later",
+    lines=(_MLPERF_LINE,),
+    rates=("throughput", "train_throughput", "sample_seconds"),
+    merge=Merge.AS_NAMED,
+    steps="as the program counts, if it prints one: in NeMo samples",
+    counts_updates=False,
+    device_rate_facts={"submission_benchmark": ("ssd", "retinanet")},
+    traps=(
+        "a throughput among tracked_stats is that of the whole job, but in SSD (RetinaNet) that of each device",
+        "it counts images in one benchmark, sequences in another, tokens in a third: no line says which",
+        "epochs are counted from 0 or from 1",
+        "without a throughput it is the samples_count of two lines / the time between them, without evaluation",
+    ),
+)
+
+FORMATS = (TF_CNN_BENCHMARKS, HOROVOD_SYNTHETIC, MLLOG)

@@ -1,0 +1,197 @@
+"""Programs on MXNet, MindSpore and OneFlow, and what these frameworks print themselves."""
+
+from dlperf_study.logs.format import (
+    JOB_RATE,
+    LOSS,
+    RANK_RATE,
+    RANK_STEP,
+    UNIX_TIME,
+    Fact,
+    Field,
+    Format,
+    Line,
+    Merge,
+    MetricScope,
+    PrintedMetric,
+    integer,
+    number,
+)
+
+#: MXNet's Speedometer callback.
+MXNET_SPEEDOMETER = Format(
+    name="mxnet_speedometer",
+    title="MXNet Speedometer",
+    program="apache/mxnet, python/mxnet/callback.py, and forks of it",
+    lines=(
+        Line(
+            ("Speed: ",),
+            rf"(?:Node\[{integer('rank')}\]\s+)?(?:Epoch|Iter)\s?\[{integer('epoch')}\]\s+Batch\s?\[(?:\d+-)?{integer('step')}\]",
+            (Field(RANK_RATE, "Speed"),),
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.SUM,
+    steps="batches of the epoch",
+    traps=(
+        "under Horovod the rate is that of one rank; in one process it is that of all its devices",
+        "no line says which of the two: one line per step on several devices does not tell the job's rate",
+        "old versions print one line per measure of quality, each with the same rate",
+    ),
+    synchronous=False,
+    dlperf_steps=(20, 120),
+)
+
+_GLUON_TOKENS = PrintedMetric("throughput", "tokens/s", MetricScope.RANK, factor=1000.0)
+_LEARNING_RATE = PrintedMetric("learning_rate", "", MetricScope.RANK)
+
+#: BERT pretraining of MXNet's gluon-nlp.
+GLUONNLP_BERT = Format(
+    name="gluonnlp_bert",
+    title="MXNet gluon-nlp BERT",
+    program="dmlc/gluon-nlp 0.8 to 0.10, scripts/bert/pretraining_utils.py",
+    lines=(
+        Line(
+            ("K tks/s",),
+            rf"\[step {integer('step')}\]",
+            (
+                Field(LOSS, "mlm_loss"),
+                Field(_GLUON_TOKENS, "throughput"),
+                Field(_LEARNING_RATE, "lr"),
+                Field(RANK_STEP.in_milliseconds, "latency"),
+            ),
+        ),
+    ),
+    rates=("throughput", "step_seconds"),
+    merge=Merge.SUM,
+    steps="steps since the start",
+    traps=(
+        "the rate counts tokens, not samples",
+        "under Horovod every rank prints its own, and no line names its rank",
+        "evaluation prints the same line, with a learning rate of 0",
+        "a process on several devices prints their sum: one line per step does not tell the job's rate",
+    ),
+    synchronous=False,
+    # Its ``evaluate`` calls the same ``log`` without a trainer, and then the learning rate is printed as 0.
+    zero_in_evaluation="learning_rate",
+    dlperf_steps=(20, 120),
+)
+
+_DEVICE_RATE = PrintedMetric("throughput_per_device", "samples/s", MetricScope.RANK)
+
+#: InsightFace's PartialFC under MXNet and Horovod.
+INSIGHTFACE_PARTIAL_FC = Format(
+    name="insightface_partial_fc",
+    title="InsightFace PartialFC",
+    program="deepinsight/insightface, recognition/partial_fc/mxnet/callbacks.py",
+    lines=(
+        Line(
+            (" Rank:",),
+            rf"(?:rank-id:{integer('rank')}:.*?)?Iter:\s*{integer('step')}\b",
+            (Field(_DEVICE_RATE, "Rank"), Field(JOB_RATE, "Total"), Field(LOSS, "[loss]")),
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.COPIES,
+    steps="steps since the start",
+    traps=("'it' means samples, not iterations", "'Total' is rank 0's rate × devices"),
+    dlperf_steps=(20, 120),
+)
+
+_MINDSPORE_EPOCH = PrintedMetric("epoch_seconds", "s", MetricScope.RANK, factor=1e-3)
+
+#: MindSpore's TimeMonitor and LossMonitor.
+MINDSPORE = Format(
+    name="mindspore",
+    title="MindSpore",
+    program="mindspore-ai/mindspore, mindspore/train/callback (TimeMonitor, LossMonitor)",
+    lines=(
+        Line(
+            ("loss is",),
+            rf"epoch:\s*{integer('epoch')}\s+step:\s*{integer('step')},\s*loss is\s+\[?{number('loss')}",
+            captured=(LOSS,),
+        ),
+        Line(
+            ("per step time",),
+            rf"(?i:epoch time):?\s*{number('epoch_seconds')}(?: ms)?,\s*(?=per step time)",
+            (Field(RANK_STEP.in_milliseconds, "per step time"),),
+            (_MINDSPORE_EPOCH,),
+        ),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.SLOWEST,
+    steps="steps of the epoch, from 1; a time is the mean of its epoch",
+    traps=("the first epoch includes the compilation", "with data sinking a whole epoch is one call to the device"),
+    carries_steps=True,
+)
+
+_ONEFLOW_SETTINGS = (
+    Fact("batch_per_device", r"batch_size_per_device = (\d+)"),
+    Fact("devices_per_node", r"gpu_num_per_node = (\d+)"),
+    Fact("nodes", r"num_nodes = (\d+)"),
+)
+
+
+def _oneflow_numbers(loss: str, rate: str) -> tuple[Field, ...]:
+    """Return the numbers of a line: loss and rate, each after its literal, and at its end the Unix time."""
+    return Field(LOSS, loss), Field(JOB_RATE, rate), Field(UNIX_TIME, " ", "")
+
+
+_RESNET50_NUMBERS = _oneflow_numbers("loss", "samples/s")
+
+
+def _resnet50_head(window: str) -> str:
+    return rf"{window}: epoch {integer('epoch')}, iter {integer('step')},"
+
+
+#: OneFlow-Benchmark's ResNet50.
+ONEFLOW_RESNET50 = Format(
+    name="oneflow_resnet50",
+    title="OneFlow ResNet50",
+    program="Oneflow-Inc/OneFlow-Benchmark, Classification/cnns",
+    lines=(
+        Line(("train: epoch",), _resnet50_head("train"), _RESNET50_NUMBERS),
+        Line(("validation: epoch",), _resnet50_head("validation"), _RESNET50_NUMBERS, training=False),
+    ),
+    rates=("throughput",),
+    merge=Merge.ONE,
+    steps="batches of the epoch, from 1",
+    traps=("the rate is that of the whole job", "the last number of a line is the Unix time, not a rate"),
+    facts=(Fact("model", r"model = (\w+)"), *_ONEFLOW_SETTINGS),
+    dlperf_steps=(20, 120),
+)
+
+#: OneFlow-Benchmark's BERT pretraining.
+ONEFLOW_BERT = Format(
+    name="oneflow_bert",
+    title="OneFlow BERT",
+    program="Oneflow-Inc/OneFlow-Benchmark, LanguageModeling/BERT",
+    lines=(Line(("mlm_loss: ",), rf"step: {integer('step')},", _oneflow_numbers("total_loss", "throughput")),),
+    rates=("throughput",),
+    merge=Merge.ONE,
+    steps="steps since the start, from 0",
+    traps=("the rate is that of the whole job, in sequences", "the last number of a line is the Unix time"),
+    facts=_ONEFLOW_SETTINGS,
+    dlperf_steps=(20, 120),
+)
+
+#: OneFlow's InsightFace.
+ONEFLOW_INSIGHTFACE = Format(
+    name="oneflow_insightface",
+    title="OneFlow InsightFace",
+    program="Oneflow-Inc/oneflow_face, insightface_train.py",
+    lines=(
+        Line(
+            ("train: iter",), rf"train: iter {integer('step')},", (Field(LOSS, "loss"), Field(JOB_RATE, "throughput"))
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.ONE,
+    steps="steps since the start, from 1",
+    traps=("the rate is that of the whole job",),
+    dlperf_steps=(20, 120),
+)
+
+FORMATS = (
+    *(MXNET_SPEEDOMETER, GLUONNLP_BERT, INSIGHTFACE_PARTIAL_FC),
+    *(MINDSPORE, ONEFLOW_RESNET50, ONEFLOW_BERT, ONEFLOW_INSIGHTFACE),
+)

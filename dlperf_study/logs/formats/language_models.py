@@ -1,0 +1,237 @@
+"""Programs that train language models: Megatron-LM, NeMo, torchtitan, MaxText, fairseq, nanoGPT and its successors."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dlperf_study.logs.format import (
+    DEVICE_TOKENS,
+    ELAPSED,
+    JOB_RATE,
+    JOB_STEP,
+    JOB_TOKENS,
+    LINE_START,
+    LOSS,
+    Fact,
+    Field,
+    Format,
+    JsonLine,
+    JsonRecord,
+    Line,
+    Merge,
+    MetricScope,
+    PrintedMetric,
+    integer,
+    number,
+)
+
+#: The global batch in samples, divided by the milliseconds of an iteration.
+_MEGATRON_RATE = PrintedMetric(JOB_RATE.name, "samples/s", MetricScope.JOB, factor=1000.0, per="step_seconds")
+
+_MEGATRON_HEAD = (
+    rf"\biteration\s+{integer('step')}/\s*\d+ \|.*?elapsed time per iteration \(ms\): {number('step_seconds')}"
+    rf"(?=[ /|]).*?global batch size:\s*{number('throughput')}"
+)
+_MEGATRON_NEEDLES = ("elapsed time per iteration (ms): ",)
+
+#: Megatron-LM, and programs that print its line of an iteration.
+MEGATRON_LM = Format(
+    name="megatron_lm",
+    title="Megatron-LM",
+    program="NVIDIA/Megatron-LM, megatron/training/training.py",
+    lines=(
+        Line(
+            _MEGATRON_NEEDLES,
+            rf"{_MEGATRON_HEAD}(?=.*?\blm loss: {number('loss')})",
+            (),
+            (JOB_STEP.in_milliseconds, _MEGATRON_RATE, LOSS),
+        ),
+        # Iterations that are skipped, until the scale of the loss fits, have none.
+        Line(_MEGATRON_NEEDLES, rf"{_MEGATRON_HEAD}(?!.*?\blm loss: )", (), (JOB_STEP.in_milliseconds, _MEGATRON_RATE)),
+    ),
+    rates=("throughput",),
+    merge=Merge.ONE,
+    steps="iterations since the start, from 1; a line is of those since the line before",
+    traps=(
+        "the time is the mean since the line before; the first contains the start-up",
+        "the global batch is that of the line, and may grow during training",
+        "iterations that are skipped, until the scale of the loss fits, are in the time",
+        "the throughput per GPU is in TFLOP/s, of the model",
+    ),
+)
+
+#: The global batch in samples, divided by the seconds of a step.
+_NEMO_RATE = PrintedMetric(JOB_RATE.name, "samples/s", MetricScope.JOB, per="step_seconds")
+
+NEMO = Format(
+    name="nemo",
+    title="NeMo",
+    program="NVIDIA/NeMo 2, lightning/pytorch/callbacks/progress_printer.py",
+    lines=(
+        Line(
+            ("train_step_timing in s: ",),
+            rf"Training epoch \d+, iteration \d+/\d+ \|(?=.*?\bglobal_batch_size: {number('throughput')})"
+            rf"(?=.*?\bglobal_step: {integer('step')})(?=.*?\breduced_train_loss: {number('loss')})?"
+            rf".*?\btrain_step_timing in s: {number('step_seconds')}",
+            captured=(JOB_STEP, _NEMO_RATE, LOSS),
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.COPIES,
+    steps="steps since the start, from 0",
+    traps=(
+        "the iteration starts over with every epoch; the global step does not",
+        "the global batch is that of the line; the time is that of the process that prints",
+    ),
+)
+
+TORCHTITAN = Format(
+    name="torchtitan",
+    title="torchtitan",
+    program="pytorch/torchtitan, components/metrics.py",
+    lines=(
+        Line(
+            ("tps: ",),
+            rf"\bstep:\s+{integer('step')}\s+(?=loss:)",
+            (Field(LOSS, "loss"), Field(replace(DEVICE_TOKENS, has_thousands=True), "tps")),
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.COPIES,
+    steps="steps since the start, from 1; a line is of those since the line before",
+    traps=(
+        "tps is in tokens/s of each device; all ranks may print it, and their sum means nothing",
+        "the first step contains the start-up; mfu is relative to BF16, and missing with FP8",
+    ),
+)
+
+MAXTEXT = Format(
+    name="maxtext",
+    title="MaxText",
+    program="AI-Hypercomputer/maxtext, metric_logger.py",
+    lines=(
+        Line(
+            ("completed step: ",),
+            rf"completed step: {integer('step')}, ",
+            (Field(JOB_STEP, "seconds"), Field(DEVICE_TOKENS, "Tokens/s/device"), Field(LOSS, " loss")),
+        ),
+        # While the batch grows, lines may have no time.
+        Line(("completed step: ",), r"^(?!.*seconds: )"),
+    ),
+    rates=("throughput", "step_seconds"),
+    merge=Merge.COPIES,
+    steps="steps since the start, from 0",
+    traps=(
+        "steps are queued: the first one contains compiling, and up to the fourth may take no time at all",
+        "lines of 2023 have no tokens: the time of the step is used instead",
+        "tokens are of each device, with those that only fill up a sequence; every host prints them",
+    ),
+    first_true_step=5,
+)
+
+
+def _fairseq_record(row: Mapping[str, Any]) -> JsonRecord:
+    """Return the numbers of an interval, which are strings; the first has no rate yet."""
+    values = {LOSS.name: float(row["loss"])}
+    if float(row["wps"]) > 0:
+        values[JOB_RATE.name] = float(row["wps"]) * float(row["bsz"]) / float(row["wpb"])
+    return JsonRecord(values, int(row["epoch"]), int(row["num_updates"]))
+
+
+FAIRSEQ = Format(
+    name="fairseq",
+    title="fairseq",
+    program="facebookresearch/fairseq, logging/progress_bar.py",
+    lines=(
+        # The second is hydra's.
+        JsonLine(("| train_inner | ", "[train_inner][INFO] - "), _fairseq_record, metrics=(JOB_RATE, LOSS)),
+        Line(
+            ("wps=",),
+            rf"\btrain_inner \| epoch \d+:.*?\bloss={number('loss')},.*?\bwps={number('token_throughput')}, "
+            rf".*?\bnum_updates={integer('step')}",
+            captured=(LOSS, JOB_TOKENS),
+        ),
+    ),
+    rates=("throughput", "token_throughput"),
+    merge=Merge.ONE,
+    steps="updates since the start; a line is of those since the line before",
+    facts=(Fact("world_size", r"training on (\d+) devices"),),
+    traps=(
+        "wps counts tokens, or frames, of all workers since the last line; samples are wps × bsz / wpb",
+        "the first line has no rate; versions of 2019 print a mean since the start; ups has two decimals",
+    ),
+)
+
+NANOGPT = Format(
+    name="nanogpt",
+    title="nanoGPT",
+    program="karpathy/nanoGPT, train.py",
+    lines=(
+        Line(
+            ("iter ",),
+            rf"\biter {integer('step')}:(?= loss )",
+            (Field(LOSS, "loss"), Field(JOB_STEP.in_milliseconds, "time")),
+        ),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.ONE,
+    steps="iterations since the start, from 0; a line is of that one iteration",
+    traps=(
+        "an iteration with an evaluation before it contains that; the first contains compiling",
+        "the batch is batch_size × gradient_accumulation_steps, which is that of all devices",
+        "mfu is relative to an A100, whatever the device, and a mean over the last lines",
+    ),
+)
+
+_TRAIN_TIME = Field(ELAPSED.in_milliseconds, "train_time")
+_MODDED_POSITION = rf"\bstep:{integer('step')}/\d+ "
+
+#: modded-nanogpt, and parameter-golf.
+MODDED_NANOGPT = Format(
+    name="modded_nanogpt",
+    title="modded-nanogpt",
+    program="KellerJordan/modded-nanogpt, train_gpt*.py, and openai/parameter-golf, train_gpt.py",
+    lines=(
+        Line(("train_loss:",), _MODDED_POSITION, (Field(LOSS, "train_loss"), _TRAIN_TIME)),
+        Line(("val_loss:",), _MODDED_POSITION, (Field(LOSS, "val_loss"), _TRAIN_TIME), training=False),
+        # Since 2025 without a loss.
+        Line(("train_time:",), rf"{_MODDED_POSITION}(?=train_time:)", (_TRAIN_TIME,)),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.ONE,
+    steps="steps since the start",
+    traps=(
+        "step_avg is a mean since the start, or since step 10: the difference of two train_time is used instead",
+        "the clock is set to 0 after 10 steps in some versions, and stops during validation",
+        "the batch, or the length of a sequence, grows during training in some records",
+    ),
+)
+
+_LLM_C_TOKENS = PrintedMetric("smoothed_throughput", "tokens/s", MetricScope.JOB, has_thousands=True)
+
+#: llm.c: its console, and its main.log, which has no time.
+LLM_C = Format(
+    name="llm_c",
+    title="llm.c",
+    program="karpathy/llm.c, train_gpt2.cu",
+    lines=(
+        Line(
+            (" tok/s",),
+            rf"{LINE_START}step\s+{integer('step')}/\d+ \| (?:train )?loss ",
+            (
+                Field(LOSS, "loss", r"\s+"),
+                Field(JOB_STEP.in_milliseconds, "| lr ", r"\s*\S+ \| "),
+                Field(_LLM_C_TOKENS, " | ", r"(?=[\d.,]+ tok/s)"),
+            ),
+        ),
+        Line((" trl:",), rf"^s:{integer('step')} ", (Field(LOSS, "trl"),)),
+        Line((" tel:",), rf"^s:{integer('step')} ", (Field(LOSS, "tel"),), training=False),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.ONE,
+    steps="steps since the start",
+    traps=("tok/s is a smoothed rate of the job: the time of the step is used instead", "main.log has no time"),
+    no_rate_reason="main.log of llm.c has no time; what it prints on the console has",
+)
+
+FORMATS = (MEGATRON_LM, NEMO, TORCHTITAN, MAXTEXT, FAIRSEQ, NANOGPT, MODDED_NANOGPT, LLM_C)

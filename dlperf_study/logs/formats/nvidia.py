@@ -1,0 +1,169 @@
+"""NVIDIA's programs: dllogger for machines and for readers, and HugeCTR."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dlperf_study.logs.format import (
+    JOB_RATE,
+    JOB_TOTAL,
+    LOSS,
+    RANK_INTERVAL,
+    UNITLESS_RATE,
+    UNITLESS_TOTAL,
+    Fact,
+    Field,
+    Format,
+    JsonLine,
+    JsonRecord,
+    Line,
+    Merge,
+    integer,
+    number,
+)
+from dlperf_study.logs.json_lines import numeric_values, string_values
+
+#: Names of the whole job's rate in samples and of the loss, with our column for each.
+_DLLOGGER_NAMES = {
+    **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), JOB_RATE.name),
+    **dict.fromkeys(("throughput_train", "training_sequences_per_second"), JOB_RATE.name),
+    "throughput": UNITLESS_RATE.name,
+    **dict.fromkeys(("train.loss", "total_loss", "step_loss"), LOSS.name),
+}
+_TOTALS_BY_RATE = {JOB_RATE.name: JOB_TOTAL.name, UNITLESS_RATE.name: UNITLESS_TOTAL.name}
+#: Programs with numbers of these names count a single step in epochs, others in iterations.
+_OF_EPOCHS = ("train.", "val.")
+#: How the names of numbers of validation begin.
+_OF_VALIDATION = ("val.", "val_", "eval")
+
+
+def _dllogger_record(line: Mapping[str, Any]) -> JsonRecord | None:
+    """Return the numbers of a LOG line; without a step it sums up an epoch or the whole run."""
+    if line["type"] != "LOG" or line["step"] == "PARAMETER":
+        return None
+    data = line["data"]
+    epoch, step = _dllogger_position(line["step"], counts_epochs=any(name.startswith(_OF_EPOCHS) for name in data))
+    values = {_DLLOGGER_NAMES.get(name, name): value for name, value in numeric_values(data).items()}
+    if step < 0:
+        values = {_TOTALS_BY_RATE.get(name, name): value for name, value in values.items()}
+    is_validation = data and all(name.startswith(_OF_VALIDATION) for name in data)
+    time_seconds = float(line.get("timestamp", "nan"))
+    return JsonRecord(values, epoch, step, time_seconds=time_seconds, training=not is_validation) if values else None
+
+
+def _dllogger_position(step: Any, counts_epochs: bool) -> tuple[int, int]:
+    """Return epoch and step of what dllogger calls a step: nothing, a number, ``[epoch, step]``, or named numbers."""
+    if isinstance(step, Mapping):
+        return int(step.get("epoch", -1)), int(step.get("step", step.get("iteration", -1)))
+    parts = step if isinstance(step, list | tuple) else [] if step == "" else [step]
+    if len(parts) == 1 and isinstance(step, list) and counts_epochs:
+        return int(parts[0]), -1
+    if len(parts) < 2:
+        return -1, int(parts[0]) if parts else -1
+    return int(parts[0]), int(parts[1])
+
+
+_DLLOGGER_LINE = JsonLine(
+    ("DLLL ",),
+    _dllogger_record,
+    lambda line: string_values(line["data"]) if line["type"] == "LOG" and line["step"] == "PARAMETER" else {},
+    (JOB_RATE, JOB_TOTAL, UNITLESS_RATE, UNITLESS_TOTAL, LOSS),
+)
+#: NVIDIA dllogger's JSON lines: names are those of the program, and so are units and scopes.
+DLLOGGER = Format(
+    name="dllogger",
+    title="NVIDIA dllogger",
+    program="NVIDIA/dllogger, JSONStreamBackend",
+    lines=(_DLLOGGER_LINE,),
+    rates=("throughput", "overall_throughput", "train_throughput", "overall_train_throughput"),
+    merge=Merge.AS_NAMED,
+    steps="as the program counts: a number, or [epoch, step]",
+    counts_updates=False,
+    traps=(
+        "units are in METADATA lines, if the program wrote any",
+        "train_throughput counts samples in one program and tokens in another: it says neither",
+        "a single step is an epoch in some programs, an iteration in others",
+    ),
+)
+
+_SPACED = r"\s*:\s*"
+_NUMBERS = (
+    Field(LOSS, "train.loss", _SPACED),
+    Field(JOB_RATE, "imgs_per_sec", _SPACED),
+    Field(JOB_RATE, "throughput_train", _SPACED),
+    Field(JOB_RATE, " train.total_ips", _SPACED),
+    Field(JOB_RATE, " train.ips", _SPACED),
+    Field(JOB_RATE, " total_ips", _SPACED),
+    Field(LOSS, "total_loss", _SPACED),
+)
+#: The first letter is missing in some copies.
+_STAMP = r"LL \d{4}-\d\d-\d\d \S+ - "
+_ITERATION = rf"(?:(?:Training )?Epoch: {integer('epoch')} )?(?:Training )?Iteration: {integer('step')}\b"
+_TUPLE = rf"\((?:{integer('epoch')}, )?{integer('step')},?\)"
+#: The mean of an epoch, and that of the run; some programs put nothing before the latter.
+_EPOCH = rf"Epoch: {integer('epoch')}\s++(?!Iteration)"
+_RUN = r"(?:Summary:|\(\))?\s"
+_VALIDATION = (Field(JOB_RATE, " val.total_ips", _SPACED), Field(JOB_RATE, " val.ips", _SPACED))
+_SUMMARY = (
+    Field(JOB_TOTAL, " train.total_ips", _SPACED),
+    Field(JOB_TOTAL, " train.ips", _SPACED),
+    Field(JOB_TOTAL, "throughput_train", _SPACED),
+)
+_NEEDLES = ("imgs_per_sec", " throughput_train", " total_ips", "train.total_ips", "train.ips")
+
+#: NVIDIA's DeepLearningExamples, as dllogger prints them for readers: four programs, one line.
+NVIDIA_DLL = Format(
+    name="nvidia_dll",
+    title="NVIDIA DeepLearningExamples",
+    program="NVIDIA/DeepLearningExamples, ResNet50 for three libraries and BERT for TensorFlow, 2020 to 2021",
+    lines=(
+        Line(_NEEDLES, _STAMP + _ITERATION, _NUMBERS),
+        Line(_NEEDLES, _STAMP + _TUPLE, _NUMBERS),
+        Line(("val.total_ips", "val.ips"), _STAMP + _ITERATION, _VALIDATION, training=False),
+        Line(_NEEDLES, _STAMP + _EPOCH, _SUMMARY),
+        Line(_NEEDLES, _STAMP + _RUN, _SUMMARY),
+    ),
+    rates=("throughput", "overall_throughput"),
+    merge=Merge.ONE,
+    steps="iterations: of the epoch in PyTorch, since the start in TensorFlow",
+    traps=(
+        "every rate is that of the whole job",
+        "ResNet50 for TensorFlow does not print its first 20 iterations",
+        "the rate of the first iterations of PyTorch is that of queueing work, not of doing it",
+    ),
+    facts=(
+        Fact("world_size", r"world_size : (\d+)"),
+        Fact("batch_size", r"batch_size : (\d+)"),
+        Fact("model", r"arch : (\S+)"),
+        # MXNet says float16 and needs no amp for it.
+        Fact("amp", r"(?<!float16  )amp : (\w+)"),
+        Fact("data_backend", r"data_backend : (\S+)"),
+    ),
+    dlperf_steps=(20, 120),
+)
+
+HUGECTR = Format(
+    name="hugectr",
+    title="HugeCTR",
+    program="NVIDIA-Merlin/HugeCTR 2.x to 4.x, the Python and command-line trainers",
+    lines=(
+        Line(
+            ("iters): ",),
+            rf"(?:\[R(?:AN)?K{integer('rank')}\].*?)?Iter: {integer('step')} "
+            rf"Time\({integer('count')} iters\): {number('step_seconds')}s\b",
+            (Field(LOSS, "Loss"),),
+            (RANK_INTERVAL,),
+        ),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.SLOWEST,
+    steps="steps since the start",
+    traps=("the time is that of all steps since the last line: divided here by their number",),
+    facts=(
+        Fact("steps_planned", r"max_iter\s*[:=]\s*(\d+)"),
+        Fact("devices_per_node", r"gpu_num_per_node\s*[:=]\s*(\d+)"),
+        Fact("nodes", r"num_nodes\s*[:=]\s*(\d+)"),
+        Fact("global_batch", r"batchsize\s*[:=]\s*(\d+)"),
+    ),
+)
+
+FORMATS = (DLLOGGER, NVIDIA_DLL, HUGECTR)

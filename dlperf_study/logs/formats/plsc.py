@@ -1,0 +1,108 @@
+"""PLSC, PaddlePaddle's classifier of very many classes, sharded over the devices: its three generations."""
+
+from dlperf_study.logs.format import (
+    JOB_RATE,
+    LOSS,
+    RANK_READER,
+    RANK_STEP,
+    Fact,
+    Field,
+    Format,
+    Line,
+    Merge,
+    integer,
+    number,
+)
+from dlperf_study.logs.formats.paddle import TRAIN_BATCH
+
+#: PLSC 0.1 to 1.x (2020): ArcFace with a sharded classifier.
+PLSC_2020 = Format(
+    name="plsc_2020",
+    title="PLSC 2020",
+    program="PaddlePaddle/PLSC before 2.0, plsc/entry.py",
+    lines=(
+        Line(
+            (" batch:",),
+            rf"Pass:{integer('epoch')} batch:{integer('step')}",
+            (Field(LOSS, "loss:"), Field(JOB_RATE, "qps:")),
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.COPIES,
+    steps="batches of the pass, from 0; every tenth is printed",
+    traps=(
+        "every local rank prints the rate of the whole job: their sum is wrong",
+        "in one stream each step appears once per rank, so that counting lines takes the cold ones",
+    ),
+    facts=(Fact("world_size", r"num_trainers: (\d+)"),),
+    dlperf_steps=(50, 150),
+    dlperf_slices_lines=True,
+)
+
+#: PLSC 2.0 to 2.3 (2021 to 2022): ArcFace with a sharded classifier.
+PLSC_2_2 = Format(
+    name="plsc_2_2",
+    title="PLSC 2.2",
+    program="PaddlePaddle/PLSC 2.0 to 2.3, tools/train.py",
+    lines=(
+        Line(
+            ("throughput",),
+            rf"(?:\bloss {number('loss')},.*? )?epoch: {integer('epoch')}, step: {integer('step')},",
+            (Field(JOB_RATE, "throughput"),),
+            (LOSS,),
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.COPIES,
+    steps="steps since the start",
+    traps=(
+        "the rate is that of the whole job",
+        "validation every few thousand steps is part of the next line's interval, which is then far too slow",
+    ),
+    facts=(
+        Fact("world_size", r"world_size: (\d+)"),
+        Fact("global_batch", r"total_batch_size: (\d+)"),
+        Fact("batch_per_device", r"batch_size: (\d+)"),
+        Fact("steps_planned", r"total_steps: (\d+)"),
+        Fact("sample_ratio", r"sample_ratio: (\d+(?:\.\d+)?)"),
+        Fact("model", r"backbone: (\w+)"),
+        Fact("classes", r"num_classes: (\d+)"),
+        Fact("fp16", r"fp16: (\w+)"),
+        Fact("is_static", r"is_static: (\w+)"),
+    ),
+    dlperf_steps=(50, 150),
+)
+
+_PLSC_2_4_NUMBERS = (Field(LOSS, " loss"), Field(RANK_STEP, "batch_cost"), Field(JOB_RATE, "ips"))
+#: Before or after the time of the step, depending on the version.
+_READER = rf"(?=(?:.*?\breader_cost: {number('reader_seconds')})?+)"
+
+#: PLSC 2.4 (2023): face recognition and vision transformers.
+PLSC_2_4 = Format(
+    name="plsc_2_4",
+    title="PLSC 2.4",
+    program="PaddlePaddle/PLSC 2.4, plsc-train",
+    lines=(
+        Line(
+            ("[Iter: ",),
+            rf"plsc INFO: \[Train\]\[Epoch {integer('epoch')}/\d+\]\s*\[Iter: {integer('step')}/\d+\]{_READER}",
+            _PLSC_2_4_NUMBERS,
+            (RANK_READER,),
+        ),
+        Line(
+            ("[Iter: ",),
+            rf"plsc INFO: \[Eval\]\[Epoch {integer('epoch')}\]\s*\[Iter: {integer('step')}/\d+\]{_READER}",
+            _PLSC_2_4_NUMBERS,
+            (RANK_READER,),
+            training=False,
+        ),
+    ),
+    rates=("throughput", "step_seconds"),
+    merge=Merge.COPIES,
+    steps="batches of the epoch, from 1",
+    traps=("ips is that of the whole job, unlike PaddleClas, whose line looks the same",),
+    facts=(Fact("world_size", r"world_size\s*:\s*(\d+)"), Fact("batch_per_device", TRAIN_BATCH)),
+    dlperf_steps=(50, 150),
+)
+
+FORMATS = (PLSC_2020, PLSC_2_2, PLSC_2_4)

@@ -1,0 +1,115 @@
+"""Examples and reference scripts of PyTorch, and timm."""
+
+from dlperf_study.logs.format import (
+    LOSS,
+    RANK_READER,
+    RANK_STEP,
+    Fact,
+    Field,
+    Format,
+    Line,
+    Merge,
+    MetricScope,
+    PrintedMetric,
+    integer,
+    number,
+)
+
+_IMAGENET_NUMBERS = (Field(RANK_STEP, "Time"), Field(RANK_READER, "Data"), Field(LOSS, "Loss"))
+
+#: In lines of other programs the time of the data comes first, and Time means that one.
+_TIME_FIRST = r"(?!(?:(?!\bTime\b).)*?\bData\b)"
+
+#: The ImageNet example of PyTorch.
+PYTORCH_IMAGENET = Format(
+    name="pytorch_imagenet",
+    title="PyTorch ImageNet example",
+    program="pytorch/examples, imagenet/main.py",
+    lines=(
+        Line(
+            ("Epoch: [",),
+            rf"Epoch: \[\s*{integer('epoch')}\]\[\s*{integer('step')}/\d+\]{_TIME_FIRST}",
+            _IMAGENET_NUMBERS,
+        ),
+        Line(("Test: [",), rf"Test: \[\s*{integer('step')}/\d+\]", _IMAGENET_NUMBERS, training=False),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.SLOWEST,
+    steps="batches of the epoch, from 0 or 1",
+    traps=(
+        "seconds per step of one rank, the mean in brackets; the job's rate is batch per device × devices / time",
+        "the lines of the ranks are mixed and name no rank",
+        "without a synchronisation the time is that of queueing work until the queue is full",
+    ),
+    facts=(Fact("model", r"creating model '(\w+)'"),),
+)
+
+_LAST_STEP = PrintedMetric("last_step_throughput", "samples/s", MetricScope.RANK)
+_TORCHVISION_NUMBERS = (
+    Field(_LAST_STEP, "img/s"),
+    Field(LOSS, "loss"),
+    Field(RANK_STEP, "time"),
+    Field(RANK_READER, "data"),
+)
+_TORCHVISION_EPOCH = PrintedMetric("epoch_step_seconds", "s", MetricScope.RANK)
+#: How many steps ``time`` is the mean of.
+_WINDOW = 20
+_TORCHVISION_POSITION = rf"\s+\[\s*{integer('step')}/\d+\]\s+eta: "
+
+#: The reference scripts of torchvision, and programs with its MetricLogger.
+TORCHVISION_REFERENCES = Format(
+    name="torchvision_references",
+    title="torchvision references",
+    program="pytorch/vision, references/*/utils.py (MetricLogger)",
+    lines=(
+        Line(("  eta: ",), rf"Epoch: \[{integer('epoch')}\]{_TORCHVISION_POSITION}", _TORCHVISION_NUMBERS),
+        Line(("  eta: ",), rf"Test: {_TORCHVISION_POSITION}", _TORCHVISION_NUMBERS, training=False),
+        Line(
+            ("Total time: ",),
+            rf"Epoch: \[{integer('epoch')}\] Total time: [^(]*\({number('epoch_step_seconds')} s / it",
+            captured=(_TORCHVISION_EPOCH,),
+        ),
+        # Classification prints no time of a step at the end of an epoch.
+        Line(("Total time: ",), r"^(?!.*Epoch: .*\()"),
+    ),
+    rates=("step_seconds", "epoch_step_seconds"),
+    merge=Merge.SLOWEST,
+    steps="batches of the epoch, from 0",
+    first_true_step=_WINDOW,
+    traps=(
+        "img/s is of one process, of the last step only, and without loading data: time is used instead",
+        "time is the mean of the last 20 steps of one process, with their data: the first 20 of an epoch are left out",
+        "if no epoch is longer, the mean of each epoch is used",
+        "the detection scripts print no img/s",
+    ),
+)
+
+_TIMM_EPOCH = PrintedMetric("epoch_throughput", "samples/s", MetricScope.JOB, cumulative=True, restarts_each_epoch=True)
+_TIMM_UPDATE = PrintedMetric("last_update_throughput", "samples/s", MetricScope.JOB)
+_TIMM_RATES = rf"{number('last_update_throughput')}/s\s+\(\s*[\d.]+s,\s*{number('epoch_throughput')}/s\)"
+
+#: timm's training script.
+TIMM = Format(
+    name="timm",
+    title="timm",
+    program="huggingface/pytorch-image-models, train.py",
+    lines=(
+        Line(
+            ("Train: ",),
+            rf"Train: {integer('epoch')} \[\s*{integer('step')}/\d+[^\]]*\].*?Loss:\s+{number('loss')}.*?"
+            rf"Time:\s+[\d.]+s,\s+{_TIMM_RATES}",
+            captured=(LOSS, _TIMM_UPDATE, _TIMM_EPOCH),
+        ),
+    ),
+    rates=("epoch_throughput",),
+    merge=Merge.COPIES,
+    steps="updates of the epoch, from 0",
+    traps=(
+        "the rate before the brackets is that of one update in fifty, which may or may not wait for data",
+        "the rate in brackets is the mean since the epoch began, with its slow first update: its last line counts",
+        "both are of the whole job: the global batch of an update, with accumulation, by the clock of rank 0",
+        "summary.csv has no time",
+    ),
+)
+
+FORMATS = (PYTORCH_IMAGENET, TORCHVISION_REFERENCES, TIMM)

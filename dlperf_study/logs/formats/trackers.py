@@ -1,0 +1,71 @@
+"""Runs that a tracker of experiments kept, whichever program recorded them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dlperf_study.logs.event_files import EVENT_ROW
+from dlperf_study.logs.format import LOSS, Format, JsonLine, JsonRecord, Merge
+from dlperf_study.logs.mlflow_database import METRIC_ROW
+from dlperf_study.logs.scalar_rows import RATE_NAMES, RATES, tag_meaning
+from dlperf_study.logs.wandb_files import HISTORY_ROW
+
+_TRAP = (
+    "programs choose the names of scalars: samples_per_sec and tokens_per_sec are read as those of the whole job, "
+    "step_time as seconds, throughput as a rate of no stated unit; other tags of a device, rank or gpu, and those of "
+    "eval, val or test are left out"
+)
+
+
+def _scalar_format(name: str, title: str, program: str, marker: str, *traps: str) -> Format:
+    """Return the format of a tracker; ``marker``: what is before its rows."""
+    return Format(
+        name=name,
+        title=title,
+        program=program,
+        lines=(JsonLine((marker,), _record, metrics=(*RATES, LOSS)),),
+        rates=RATE_NAMES,
+        merge=Merge.ONE,
+        steps="what the program gives as its step",
+        counts_updates=False,
+        traps=(_TRAP, *traps),
+    )
+
+
+def _record(row: Mapping[str, Any]) -> JsonRecord | None:
+    """Return the numbers of a row whose tags are known; None if it has none."""
+    values = {}
+    for tag, value in row["values"].items():
+        if metric_and_factor := tag_meaning(tag):
+            metric, factor = metric_and_factor
+            values[metric] = value * factor
+    return JsonRecord(values, step=row["step"], time_seconds=row["wall_time"]) if values else None
+
+
+#: Event files of TensorBoard, whichever program wrote them.
+TENSORBOARD = _scalar_format(
+    "tensorboard",
+    "TensorBoard",
+    "tensorflow/tensorboard, event files (events.out.tfevents.*) of any program",
+    EVENT_ROW,
+    "a program that still writes, or was killed, may leave a record that is cut",
+)
+
+#: Runs that Weights & Biases kept offline, whichever program recorded them.
+WANDB = _scalar_format(
+    "wandb",
+    "Weights & Biases",
+    "wandb/wandb, the file run-*.wandb of a run of any program, offline or synchronized",
+    HISTORY_ROW,
+    "where every rank calls wandb.init, each has a run of its own, which its name does not tell",
+)
+
+#: Runs in the database or the file store of MLflow, whichever program recorded them.
+MLFLOW = _scalar_format(
+    "mlflow",
+    "MLflow",
+    "mlflow/mlflow, its database mlflow.db, or the folder mlruns/EXPERIMENT/RUN of a run of any program",
+    METRIC_ROW,
+    "a program that gives no step has recorded everything at step 0",
+)
+
+FORMATS = (TENSORBOARD, WANDB, MLFLOW)

@@ -1,0 +1,178 @@
+"""Libraries that train for a program: PyTorch Lightning, Hugging Face's Trainer, Composer, DeepSpeed."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dlperf_study.logs.format import (
+    JOB_RATE,
+    JOB_TOKENS,
+    LINE_START,
+    LOSS,
+    Fact,
+    Field,
+    Format,
+    JsonLine,
+    JsonRecord,
+    Line,
+    Merge,
+    MetricScope,
+    PrintedMetric,
+    integer,
+    number,
+    number_before_unit,
+)
+from dlperf_study.logs.json_lines import CSV_ROW, JSON_ROW
+
+_LIGHTNING_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK, cumulative=True, restarts_each_epoch=True)
+_LIGHTNING_RATE = replace(_LIGHTNING_STEP, inverse=True)
+_LIGHTNING_NUMBER = number_before_unit("step_seconds")
+_LIGHTNING_POSITION = rf"{LINE_START}Epoch {integer('epoch')}:.*?\|.*?\|\s*{integer('step')}/\d+ \["
+_LIGHTNING_LOSSES = ("train_loss_step", "train_loss", "loss")
+
+
+def _lightning_record(row: Mapping[str, Any]) -> JsonRecord | None:
+    """Return the loss of a row; a row without one is of validation, or of an epoch."""
+    epoch, step = int(row["epoch"]), int(row["step"])
+    losses = [float(row[name]) for name in _LIGHTNING_LOSSES if name in row]
+    return JsonRecord({LOSS.name: losses[0]}, epoch, step) if losses else None
+
+
+#: PyTorch Lightning: its progress bar, and the metrics.csv of its CSVLogger.
+LIGHTNING = Format(
+    name="lightning",
+    title="PyTorch Lightning",
+    program="Lightning-AI/pytorch-lightning, callbacks/progress/tqdm_progress.py and loggers/csv_logs.py",
+    lines=(
+        Line(("s/it",), rf"{_LIGHTNING_POSITION}[^\]]*?,\s*{_LIGHTNING_NUMBER}s/it", captured=(_LIGHTNING_STEP,)),
+        Line(("it/s",), rf"{_LIGHTNING_POSITION}[^\]]*?,\s*{_LIGHTNING_NUMBER}it/s", captured=(_LIGHTNING_RATE,)),
+        # Bars of validation, and those that have just begun.
+        Line(("it/s", "s/it"), rf"{LINE_START}(?!Epoch )|\?it/s"),
+        JsonLine((CSV_ROW,), _lightning_record, metrics=(LOSS,)),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.SLOWEST,
+    steps="batches of the epoch; the last line of an epoch counts",
+    traps=(
+        "it/s counts the batches of one process, a mean since the epoch began; below 1 it is s/it",
+        "every step may be printed twice; before 2.0 the bar also counts batches of validation",
+        "metrics.csv has what the program logs, and no time",
+    ),
+    no_rate_reason="metrics.csv of Lightning has no time; its progress bar has",
+)
+
+_HUGGINGFACE_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.JOB, cumulative=True)
+_HUGGINGFACE_TOKENS = PrintedMetric("running_throughput", "tokens/s", MetricScope.JOB, cumulative=True)
+_QUOTED = r"'?"
+
+
+def _huggingface_record(row: Mapping[str, Any]) -> JsonRecord | None:
+    """Return the numbers of a row of log_history; the last of a training that ended has its rate."""
+    if "train_samples_per_second" in row:
+        return JsonRecord({_HUGGINGFACE_TOTAL.name: float(row["train_samples_per_second"])})
+    if any(name.startswith("eval_") for name in row):
+        return None
+    if "learning_rate" not in row:
+        raise ValueError(f"no row of log_history: {', '.join(row)}")
+    return JsonRecord({LOSS.name: float(row["loss"])}, step=int(row["step"]))
+
+
+#: The Trainer of Hugging Face, and programs that use it, as axolotl: the console, and trainer_state.json.
+HUGGINGFACE_TRAINER = Format(
+    name="huggingface_trainer",
+    title="Hugging Face Trainer",
+    program="huggingface/transformers, trainer.py and trainer_utils.py (speed_metrics)",
+    lines=(
+        Line(
+            ("'train_samples_per_second': ",),
+            rf"'train_samples_per_second': {_QUOTED}{number('overall_throughput')}",
+            captured=(_HUGGINGFACE_TOTAL,),
+        ),
+        Line(
+            ("{'loss': ",),
+            rf"\{{'loss': {_QUOTED}{number('loss')}(?:.*?'train_tokens_per_second': {_QUOTED}"
+            rf"{number('running_throughput')})?",
+            captured=(LOSS, _HUGGINGFACE_TOKENS),
+        ),
+        JsonLine((JSON_ROW,), _huggingface_record, metrics=(_HUGGINGFACE_TOTAL, LOSS)),
+    ),
+    rates=("overall_throughput", "running_throughput"),
+    merge=Merge.COPIES,
+    steps="updates since the start",
+    traps=(
+        "train_samples_per_second is the mean of the whole job from its start, with evaluation and saving",
+        "train_tokens_per_second of the last line counts the tokens of one rank; of others, those of the job so far",
+        "several ranks may print the same line; the progress bar counts updates, smoothed",
+    ),
+    facts=(Fact("global_batch", r"Total train batch size \(w\. parallel, distributed & accumulation\) = ([\d,]+)"),),
+    no_rate_reason="the Trainer writes one only when the training ends (train_samples_per_second)",
+)
+
+#: MosaicML Composer: a block of lines for each batch.
+COMPOSER = Format(
+    name="composer",
+    title="Composer",
+    program="mosaicml/composer, callbacks/speed_monitor.py and loggers/console_logger.py",
+    lines=(
+        Line(("][batch=",), rf"\[epoch={integer('epoch')}(?:/\d+)?\]\[batch={integer('step')}/\d+\]:"),
+        Line(
+            ("throughput/samples_per_sec: ",),
+            rf"Train throughput/samples_per_sec: {number('throughput')}",
+            captured=(JOB_RATE,),
+        ),
+        Line(
+            ("throughput/tokens_per_sec: ",),
+            rf"Train throughput/tokens_per_sec: {number('token_throughput')}",
+            captured=(JOB_TOKENS,),
+        ),
+        Line(("loss/train/total: ",), rf"Train loss/train/total: {number('loss')}", captured=(LOSS,)),
+    ),
+    rates=("throughput", "token_throughput"),
+    merge=Merge.ONE,
+    steps="batches of the epoch, from 1",
+    traps=(
+        "rates are means of the last 100 batches; throughput/device is that divided by the number of devices",
+        "time/train is in hours; time/sample and time/token are counters",
+        "batches_per_sec has four decimals, which are too few for slow batches",
+    ),
+    carries_steps=True,
+)
+
+#: The global batch divided by the time of an iteration, which has all that the timer leaves out.
+_DEEPSPEED_ITERATION = PrintedMetric("iteration_throughput", "samples/s", MetricScope.JOB)
+_DEEPSPEED_MEAN = PrintedMetric("running_throughput", "samples/s", MetricScope.JOB, cumulative=True)
+
+#: DeepSpeed's timer of throughput.
+DEEPSPEED = Format(
+    name="deepspeed",
+    title="DeepSpeed",
+    program="microsoft/DeepSpeed, deepspeed/utils/timer.py",
+    lines=(
+        Line(
+            ("RunningAvgSamplesPerSec=",),
+            rf"epoch=\d+/micro_step=\d+/global_step={integer('step')}, ",
+            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(JOB_RATE, "CurrSamplesPerSec")),
+        ),
+        Line(
+            ("RunningAvgSamplesPerSec=",),
+            rf"(?<![=\w])\d+/{integer('step')}, ",
+            (Field(_DEEPSPEED_MEAN, "RunningAvgSamplesPerSec"), Field(JOB_RATE, "CurrSamplesPerSec")),
+        ),
+        Line(
+            (" iter time (s): ",),
+            rf"\bsteps: {integer('step')} loss: {number('loss')} iter time \(s\): [\d.]+ ",
+            (Field(_DEEPSPEED_ITERATION, "samples/sec"),),
+            (LOSS,),
+        ),
+    ),
+    rates=("iteration_throughput", "throughput", "running_throughput"),
+    merge=Merge.COPIES,
+    steps="updates since the start",
+    traps=(
+        "pipelines print samples/sec of whole iterations, which is used where it is",
+        "the running average keeps the slow first steps for ever: the rate of the last step is used instead",
+        "the timer leaves out loading data and all work between steps: compare it with the rate by the clock",
+    ),
+)
+
+FORMATS = (LIGHTNING, HUGGINGFACE_TRAINER, COMPOSER, DEEPSPEED)

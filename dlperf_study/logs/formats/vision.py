@@ -1,0 +1,144 @@
+"""Libraries of computer vision: Detectron2, MMEngine, Ultralytics."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dlperf_study.logs.format import (
+    ELAPSED_OF_EPOCHS,
+    JOB_STEP,
+    LINE_START,
+    LOSS,
+    RANK_READER,
+    Field,
+    Format,
+    JsonLine,
+    JsonRecord,
+    Line,
+    Merge,
+    MetricScope,
+    PrintedMetric,
+    integer,
+    number_before_unit,
+)
+from dlperf_study.logs.json_lines import CSV_ROW, JSON_ROW
+
+_DETECTRON2_MEAN = PrintedMetric("mean_step_seconds", "s", MetricScope.JOB, cumulative=True)
+
+
+def _detectron2_record(row: Mapping[str, Any]) -> JsonRecord | None:
+    """Return the numbers of 20 iterations; a row of an evaluation has no loss."""
+    if "total_loss" not in row:
+        return None
+    values = {LOSS.name: float(row["total_loss"])}
+    if "time" in row:
+        values[JOB_STEP.name] = float(row["time"])
+    return JsonRecord(values, step=int(row["iteration"]))
+
+
+#: Detectron2: its console, and its metrics.json.
+DETECTRON2 = Format(
+    name="detectron2",
+    title="Detectron2",
+    program="facebookresearch/detectron2, utils/events.py",
+    lines=(
+        Line(
+            ("  iter: ",),
+            rf"eta: [^a-z]*(?:days?[^a-z]*)?\biter: {integer('step')}\b",
+            (Field(LOSS, "total_loss"), Field(_DETECTRON2_MEAN, " time", r":\s*")),
+        ),
+        JsonLine((JSON_ROW,), _detectron2_record, metrics=(LOSS, JOB_STEP)),
+    ),
+    rates=("step_seconds", "mean_step_seconds"),
+    merge=Merge.ONE,
+    steps="iterations since the start, from 0",
+    traps=(
+        "time on the console is the mean since the start, in metrics.json the median of the last 20 iterations",
+        "IMS_PER_BATCH is the global batch of all devices; only rank 0 prints",
+    ),
+)
+
+
+def _mmengine_record(row: Mapping[str, Any]) -> JsonRecord | None:
+    """Return the numbers of a row of scalars.json; a row of validation has no iteration."""
+    if "iter" not in row:
+        return None
+    values = {LOSS.name: float(row["loss"]), JOB_STEP.name: float(row["time"])}
+    return JsonRecord(values, int(row.get("epoch", -1)), int(row["iter"]))
+
+
+_MMENGINE_NUMBERS = (Field(JOB_STEP, " time", r":\s*"), Field(RANK_READER, "data_time"), Field(LOSS, " loss", r":\s*"))
+
+#: MMEngine and the OpenMMLab programs that use it, and MMCV before it.
+MMENGINE = Format(
+    name="mmengine",
+    title="MMEngine",
+    program="open-mmlab/mmengine, runner/log_processor.py, and open-mmlab/mmcv, hooks/logger/text.py",
+    lines=(
+        Line(
+            ("Epoch(train)",),
+            rf"INFO - (?:Exp name: \S+ )?Epoch\(train\)\s+\[\s*{integer('epoch')}\]\[\s*{integer('step')}/\d+\]",
+            _MMENGINE_NUMBERS,
+        ),
+        Line(("Iter(train)",), rf"Iter\(train\)\s+\[\s*{integer('step')}/\d+\]", _MMENGINE_NUMBERS),
+        Line(
+            ("INFO - Epoch [",),
+            rf"INFO - Epoch \[{integer('epoch')}\]\[{integer('step')}/\d+\]\s+lr: [^,]*, (?:eta: .*?, )?(?=time: )",
+            (Field(JOB_STEP, "time", r":\s*"), Field(RANK_READER, "data_time"), Field(LOSS, " loss", r":\s*")),
+        ),
+        Line(("INFO - Iter [",), rf"INFO - Iter \[{integer('step')}/\d+\]", _MMENGINE_NUMBERS),
+        JsonLine((JSON_ROW,), _mmengine_record, metrics=(LOSS, JOB_STEP)),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.ONE,
+    steps="iterations of the epoch, or since the start, from 1",
+    traps=(
+        "time is the mean of the last iterations, with loading data; the batch size in the configuration is per device",
+        "the number of iterations in an epoch is that of one process",
+    ),
+)
+
+_BAR_RATE = PrintedMetric("step_seconds", "s", MetricScope.JOB, cumulative=True, restarts_each_epoch=True, inverse=True)
+_BAR_STEP = replace(_BAR_RATE, inverse=False)
+_BAR_NUMBER = number_before_unit("step_seconds")
+_BAR_POSITION = (
+    rf"{LINE_START}{integer('epoch')}/\d+\s+[\d.]+[GM]?\s[^%]*%[^\n]*?\b{integer('step')}/\d+ (?:\[[^\]]*?,\s*)?"
+)
+_LOSS_COLUMNS = ("train/box_loss", "train/loss", "train/cls_loss")
+
+
+def _ultralytics_record(row: Mapping[str, Any]) -> JsonRecord | None:
+    """Return the numbers of an epoch."""
+    losses = [float(row[name]) for name in _LOSS_COLUMNS if name in row]
+    values = {LOSS.name: losses[0]} if losses else {}
+    if not losses:
+        raise ValueError("no column of a loss")
+    if "time" in row:
+        values[ELAPSED_OF_EPOCHS.name] = float(row["time"])
+    return JsonRecord(values, step=int(row["epoch"]))
+
+
+#: Ultralytics YOLO: its progress bar, and results.csv.
+ULTRALYTICS = Format(
+    name="ultralytics",
+    title="Ultralytics",
+    program="ultralytics/ultralytics, engine/trainer.py",
+    lines=(
+        Line(("s/it",), rf"{_BAR_POSITION}{_BAR_NUMBER}s/it", captured=(_BAR_STEP,)),
+        Line(("it/s",), rf"{_BAR_POSITION}{_BAR_NUMBER}it/s", captured=(_BAR_RATE,)),
+        # Bars of validation, and those that have just begun.
+        Line(("it/s", "s/it"), rf"{LINE_START}(?!\d+/\d+\s)|\?it/s"),
+        JsonLine((CSV_ROW,), _ultralytics_record, metrics=(ELAPSED_OF_EPOCHS, LOSS)),
+    ),
+    rates=("step_seconds", "epoch_seconds"),
+    merge=Merge.ONE,
+    steps="batches of the epoch, the last line of which counts; in results.csv epochs, from 1",
+    traps=(
+        "time in results.csv is the seconds since the start, with validation and checkpoints; images are not stated",
+        "results.csv of older releases has no time",
+        "it/s is of the bar of training; that of validation follows on its own line; batch is that of all devices",
+    ),
+    no_rate_reason="results.csv of this release of Ultralytics has no time",
+)
+
+FORMATS = (DETECTRON2, MMENGINE, ULTRALYTICS)

@@ -1,0 +1,160 @@
+"""Log identification: which runs the logs of a folder are, from declared metadata and from inferred ones."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlperf_study.core.errors import MetadataError
+from dlperf_study.core.terminal import text_table
+from dlperf_study.core.wording import counted, first_of
+from dlperf_study.logs import declared_metadata
+from dlperf_study.logs.inferred_metadata import infer_configurations
+from dlperf_study.logs.log_files import CONFIGURATION_FILE, IDENTITY_FILE, LogFile, find_log_files, stem
+from dlperf_study.logs.metadata import REQUIRED, StudyMetadata, metadata_problems
+from dlperf_study.logs.own_format import FORMAT_FILE, assign_own_formats, format_file_next_to
+from dlperf_study.logs.proposed_format import proposed_format
+from dlperf_study.logs.tracker_files import collect_tracker_runs
+from dlperf_study.study.configuration import parameters_of
+from dlperf_study.study.grid import format_values
+from dlperf_study.study.parameter import Scope
+
+#: What DLPerf compares with, and so what is proposed.
+_BASELINE, _SCALING = {"nodes": 1, "devices_per_node": 1}, "weak"
+#: How many logs are searched for lines that repeat.
+_MOST_SEARCHED = 5
+#: A configuration as its file has it.
+_EXAMPLE: Mapping[str, str | int] = {
+    "framework": "my_program",
+    "model": "my_network",
+    "nodes": 1,
+    "devices_per_node": 8,
+    "servers": 0,
+    "batch_per_device": 64,
+    "precision": "fp32",
+}
+#: The parameters of a configuration except those of our own way of measuring.
+_SHOWN_PARAMETERS = tuple(parameters_of(Scope.WORKLOAD, Scope.NETWORK))
+
+
+@dataclass(frozen=True)
+class IdentifiedLogs:
+    """The logs of a folder and their metadata. ``file``: its identity file; ``confirmed``: a person confirmed it.
+
+    ``is_read``: it was there before.
+    """
+
+    folder: Path
+    files: tuple[LogFile, ...]
+    study: StudyMetadata
+    file: Path
+    confirmed: bool
+    is_read: bool = False
+
+
+def identify_logs(folder: Path, name: str = "", accept: bool = False) -> IdentifiedLogs:
+    """Return the logs in a folder, an archive or a file, with the metadata that say which runs they are.
+
+    Inferred metadata are written next to them, never over an existing file. Contradictory ones are never confirmed.
+    ``name``: of the study; if empty, that of the identity file or of the folder. ``accept``: confirm the metadata.
+
+    Raises LogError for a missing folder, StudyFileError for a file that is not valid, and MetadataError for logs
+    without metadata, or an invalid name.
+    """
+    if name and not re.fullmatch(declared_metadata.STUDY_NAME, name):
+        rule = "must start with a letter, a digit or '_' and contain letters, digits, '_', '.' or '-'"
+        raise MetadataError(f"invalid study name {name!r}: {rule}")
+    root = folder.resolve()
+    path = root.with_name(f"{stem(root.stem)}.{IDENTITY_FILE}") if root.is_file() else root / IDENTITY_FILE
+    candidates = [file for file in find_log_files(folder) if file.source.path != path]
+    files = tuple(assign_own_formats([*collect_tracker_runs(candidates), *format_file_next_to(root)]))
+    declared, undeclared = declared_metadata.declared_configurations(files)
+    is_read = path.exists()
+    study, confirmed = declared_metadata.read_identity_file(path) if is_read else _infer_study(root, undeclared)
+    configurations = (*study.configurations, *declared)
+    if not configurations:
+        raise MetadataError(_no_metadata(folder, undeclared))
+    if len(configurations) == 1 and not study.configurations and not is_read:
+        # Nobody declared or confirmed a baseline, and there is nothing to compare with.
+        study = replace(study, baseline={})
+    study = replace(study, name=name or study.name)
+    if not (accept and any(metadata_problems(configurations))):
+        _write(path, study, confirmed, accept)
+    logs = tuple(file for file in files if file.name != CONFIGURATION_FILE)
+    complete = replace(study, configurations=configurations)
+    return IdentifiedLogs(root, logs, complete, path, confirmed or accept, is_read)
+
+
+def _infer_study(path: Path, files: Sequence[LogFile]) -> tuple[StudyMetadata, bool]:
+    """Return what the names of files say; if they say nothing, there is nothing to confirm."""
+    configurations = tuple(infer_configurations(files))
+    # A name that a folder of outputs can have.
+    study = re.sub(r"[^\w.-]+", "-", stem(path.stem if path.is_file() else path.name)).strip("-.") or "logs"
+    return StudyMetadata(study, _SCALING, _BASELINE, configurations), not configurations
+
+
+def _write(path: Path, study: StudyMetadata, confirmed: bool, accept: bool) -> None:
+    """Write inferred metadata, or that the existing file is confirmed."""
+    try:
+        if not path.exists() and study.configurations:
+            declared_metadata.write_identity_file(path, study, accept)
+        elif path.exists() and accept and not confirmed:
+            declared_metadata.confirm(path)
+    except OSError as error:
+        reason = f"the identity of the logs can't be written there ({error.strerror})"
+        raise MetadataError(f"{path}: {reason}: ingest a copy of the logs") from error
+
+
+def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
+    shown = first_of([file.relative_path for file in files]) or "no file"
+    return (
+        f"{folder}: no metadata of these logs ({shown}): put a {CONFIGURATION_FILE} next to those of a configuration, "
+        "name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write an "
+        f"{IDENTITY_FILE}, as docs/ingest.md shows{_proposal(files)}"
+    )
+
+
+def _proposal(files: Sequence[LogFile]) -> str:
+    """Return what to put next to logs whose format is not known, filled in from their lines; empty if none repeats."""
+    proposals = (proposed_format(file.source) for file in files[:_MOST_SEARCHED])
+    proposal = next(filter(None, proposals), None)
+    if proposal is None:
+        return ""
+    meaning = f"{proposal.rate} is {proposal.unit} of the whole job (else `of: rank` or `of: device`)"
+    configuration = json.dumps(_EXAMPLE)
+    return (
+        f".\nNo format has these lines, which repeat: {proposal.line!r}\n"
+        f"If {meaning}, put this {FORMAT_FILE} next to them:\n\n{proposal.text}\n"
+        f"and with your own values this {CONFIGURATION_FILE}:\n\n{configuration}"
+    )
+
+
+def describe(logs: IdentifiedLogs) -> str:
+    """Return a proposal as text: the configurations, what is unstated, and what keeps them from being ingested."""
+    study, configurations = logs.study, logs.study.configurations
+    unstated = set(_SHOWN_PARAMETERS).intersection(*(metadata.unstated for metadata in configurations))
+    rows = []
+    for metadata in configurations:
+        required = [str(metadata.parameters.get(name, "?")) for name in REQUIRED]
+        repetitions = ", ".join(str(run.repetition) for run in metadata.runs)
+        rows.append((*required, repetitions, str(len(metadata.logs))))
+    origin = "Inferred from the names of folders and files and the format of the logs"
+    if logs.is_read:
+        origin = "As its file says"
+    lines = [
+        f"{origin}: study {study.name}",
+        "",
+        text_table((*REQUIRED, "repetitions", "logs"), rows),
+        "",
+        f"Not stated, and so missing: {', '.join(filter(unstated.__contains__, _SHOWN_PARAMETERS))}",
+        f"Scaling: {study.scaling}. Baseline: the same with {format_values(study.baseline)}",
+    ]
+    unused = study.unused_files(logs.files)
+    if unused:
+        lines.append(f"{counted(len(unused), 'file')} of no run: {first_of(unused)}")
+    lines += [f"Not yet: {problem}" for problem in metadata_problems(configurations)]
+    how_to_confirm = "Check it, correct it, then write `confirmed: true` there, or give --accept."
+    file = f"Read from {logs.file}; delete it to infer anew" if logs.is_read else f"Written to {logs.file}"
+    lines += [file, f"{how_to_confirm} Until then nothing is ingested."]
+    return "\n".join(lines)

@@ -1,0 +1,117 @@
+"""The files below a folder or in an archive: every file that may be a log, with the folders that it is in."""
+
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+
+from dlperf_study.core.errors import LogError
+from dlperf_study.core.wording import path_text
+from dlperf_study.logs.blocks import DAMAGE, LogSource, log_sources, no_text_reason
+
+#: The first bytes of an archive with members; the list of its members is at its end.
+_ZIP_MAGIC = b"PK\x03\x04"
+CONFIGURATION_FILE, IDENTITY_FILE = "configuration.json", "identity.yaml"
+#: Suffixes that say how a log is stored, not which run it is.
+_STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One file that may be a log. ``parts``: the names from the given folder down to it, an archive as a folder."""
+
+    source: LogSource
+    parts: tuple[str, ...]
+    bytes: int
+
+    @property
+    def relative_path(self) -> str:
+        """Its path below the given folder: its name in an identity file."""
+        return _relative_path(self.parts)
+
+    @property
+    def natural_order(self) -> list[tuple[int, str]]:
+        """A key that orders 2n8g before 10n8g."""
+        parts = re.split(r"(\d+)", self.relative_path)
+        return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+
+    @property
+    def name(self) -> str:
+        """Its name without folders."""
+        return self.parts[-1]
+
+
+def find_log_files(path: Path) -> list[LogFile]:
+    """Return the files below a folder or in an archive, ordered by path; hidden files are left out.
+
+    A link to a folder is followed, unless it leads to one that is read anyway. Links to nothing, pipes and sockets are
+    included, so that reading them reports that they can't be read. Raises LogError for a missing folder or file, a
+    damaged archive, and a folder that can't be listed.
+    """
+    path = path.resolve()
+    if not path.exists():
+        raise LogError(f"{path}: there is no such folder or file")
+
+    def refuse(error: OSError) -> None:
+        raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
+
+    files = [path] if path.is_file() else []
+    seen = {path}
+    for folder, folders, names in os.walk(path, onerror=refuse, followlinks=True) if not files else []:
+        files += map(Path(folder).joinpath, names)
+        folders[:] = [name for name in folders if _is_new(Path(folder, name), path, seen)]
+    log_files: list[LogFile] = []
+    for file in files:
+        for log_file in _log_files_in(file, path):
+            if not any(part.startswith(".") or part == "__MACOSX" for part in log_file.parts[1:]):
+                log_files.append(log_file)
+    return sorted(log_files, key=attrgetter("natural_order"))
+
+
+def _is_new(folder: Path, root: Path, seen: set[Path]) -> bool:
+    """Return whether a folder is read under this name, and note it: one below the root is under its own name."""
+    target = folder.resolve()
+    is_elsewhere = folder.is_symlink() and (target.is_relative_to(root) or root.is_relative_to(target))
+    if is_elsewhere or target in seen:
+        return False
+    seen.add(target)
+    return True
+
+
+def stem(name: str) -> str:
+    """Return a name without the suffixes that say how a log is stored."""
+    return _STORAGE_SUFFIXES.sub("", name)
+
+
+def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
+    """Yield a file, or the members of an archive; raises LogError if that is damaged."""
+    names = (root.name, *file.relative_to(root).parts)
+    above = tuple(map(path_text, names))
+    if file.suffix.lower() != ".zip" or not file.is_file():
+        size = file.stat().st_size if file.is_file() else 0
+        yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)
+        return
+    sizes = {}
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            sizes = {member.filename: member.compress_size for member in archive.infolist()}
+    else:
+        # A text is a log in spite of its name.
+        try:
+            with LogSource(file).open() as opened:
+                is_damaged = opened.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+        except DAMAGE:
+            is_damaged = True
+        if is_damaged or no_text_reason(LogSource(file)):
+            raise LogError(f"{file}: can't be read as an archive: it is damaged or incomplete")
+    for source in log_sources(file):
+        parts = (*above, *(part for part in source.member.split("/") if part))
+        source = replace(source, display_name=_relative_path(parts))
+        yield LogFile(source, parts, sizes.get(source.member, 0))
+
+
+def _relative_path(parts: tuple[str, ...]) -> str:
+    return "/".join(parts[1:]) or parts[0]

@@ -1,0 +1,93 @@
+"""Runs of MLflow in its database ``mlflow.db``, which it makes by default since 3.7: each is one log.
+
+The database is read in memory, so that it may be a member of an archive.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from io import BufferedIOBase
+from typing import Any
+
+from dlperf_study.core.errors import LogError
+from dlperf_study.core.wording import counted
+from dlperf_study.logs.blocks import Lines, LogSource, read_whole
+from dlperf_study.logs.log_files import LogFile
+from dlperf_study.logs.scalar_rows import Scalars, scalar_rows
+
+#: What is before the scalars of a line.
+METRIC_ROW = "MLflow row: "
+#: The name that MLflow gives to its database, and to the folder next to it for what runs produced.
+DATABASE, ARTIFACTS = "mlflow.db", "mlruns"
+#: A larger one does not fit into the memory of a small machine, twice.
+_LARGEST = 1 << 30
+#: Of a value that is no number there is 0, and a flag.
+_METRICS = (
+    "SELECT step, timestamp, key, CASE WHEN is_nan THEN 'nan' ELSE value END FROM metrics WHERE run_uuid = ? "
+    "ORDER BY timestamp"
+)
+
+
+@dataclass(frozen=True)
+class MlflowDatabaseRun(LogSource):
+    """A run as one log: ``path`` and ``member`` are those of the database."""
+
+    run_id: str = ""
+
+    @contextmanager
+    def open(self) -> Iterator[BufferedIOBase]:
+        """Open the rows of all metrics for reading, ordered by time.
+
+        Raises LogError if the database can't be read, the run did not finish, a row is no value of a metric, or no
+        metric is known to be a rate or the time of a step.
+        """
+        rows = _rows(self, "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?", self.run_id)
+        if len(rows) != 1:
+            raise LogError(f"{self}: has {counted(len(rows), 'row')} in the table of runs")
+        [(status, stage)] = rows
+        require_finished(str(self), status, stage)
+        values = map(self._scalars, _rows(self, _METRICS, self.run_id))
+        yield Lines(scalar_rows(str(self), METRIC_ROW, values))
+
+    def _scalars(self, row: tuple[Any, ...]) -> Scalars:
+        """Return a row as scalars: SQLite lets any column hold a text, or nothing."""
+        step, milliseconds, name, value = row
+        try:
+            return Scalars(int(step), int(milliseconds) / 1000, {str(name): float(value)})
+        except (TypeError, ValueError, OverflowError) as error:
+            raise LogError(f"{self}: a row of metrics is no step, time and value: {str(row)[:80]}") from error
+
+
+def require_finished(name: str, status: str, stage: str) -> None:
+    """Raise LogError if MLflow does not know that a run ended well."""
+    if (status, stage) != ("FINISHED", "active"):
+        raise LogError(f"{name}: the run is not FINISHED and active in MLflow, but {status} and {stage}")
+
+
+def runs_in_database(file: LogFile) -> list[LogFile]:
+    """Return the runs in a database, in the order of their start; raises LogError if it can't be read."""
+    runs = []
+    for (run_id,) in _rows(file.source, "SELECT run_uuid FROM runs ORDER BY start_time, run_uuid"):
+        parts = (*file.parts, str(run_id))
+        source = MlflowDatabaseRun(file.source.path, file.source.member, "/".join(parts[1:]), run_id=str(run_id))
+        runs.append(replace(file, source=source, parts=parts))
+    return runs
+
+
+def _rows(source: LogSource, query: str, *values: str) -> list[tuple[Any, ...]]:
+    """Return the answer of a database to a query."""
+    content = read_whole(source, _LARGEST)
+    try:
+        with closing(sqlite3.connect(":memory:")) as database:
+            # Of no bytes it would be a MemoryError.
+            if content:
+                database.deserialize(content)
+            # A query would compute what it reads from a view, which may have rows without an end.
+            kinds = database.execute("SELECT type FROM sqlite_master WHERE name IN ('runs', 'metrics')").fetchall()
+            if any(kind != ("table",) for kind in kinds):
+                raise sqlite3.DatabaseError("runs and metrics must be tables")
+            return database.execute(query, values).fetchall()
+    # What SQLite says of a damaged database may be no text.
+    except (sqlite3.Error, ValueError, OverflowError) as error:
+        raise LogError(f"{source}: can't be read as a database of MLflow: {error}") from error

@@ -1,0 +1,137 @@
+"""Scalars that a program gave to a tracker of experiments, as lines, and what their names mean.
+
+Each program chooses its own names. Only those that say what is counted, or that usually mean one thing, are known. No
+other name is guessed. Trackers keep them in messages of Protocol Buffers, whose fields are read here too.
+"""
+
+import json
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from dlperf_study.core.errors import LogError
+from dlperf_study.logs.format import JOB_RATE, JOB_STEP, JOB_TOKENS, LOSS, UNITLESS_RATE, MetricScope, PrintedMetric
+
+#: Wire types; the struct format of those of fixed size.
+_VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
+_FIXED = {_DOUBLE: "<d", _FLOAT: "<f"}
+#: How many bits an integer may have, in bytes of seven.
+_LONGEST_VARINT = 70
+#: A longer record of a tracker is damage, or was made to fill the memory.
+LONGEST_RECORD = 1 << 26
+#: Of each device, as programs that train language models record it.
+DEVICE_TOKEN_RATE = PrintedMetric("device_token_throughput", "tokens/s", MetricScope.DEVICE)
+#: What a log must have one of, the best first.
+RATES = (JOB_RATE, JOB_STEP, JOB_TOKENS, DEVICE_TOKEN_RATE, UNITLESS_RATE)
+RATE_NAMES = tuple(metric.name for metric in RATES)
+#: By the end of a tag: the metric, and the factor that makes its unit.
+_MEANINGS = (
+    (re.compile("(?:samples|images|imgs|examples|sequences)_per_s(?:ec|econd)?"), JOB_RATE.name, 1.0),
+    (re.compile("tokens_per_s(?:ec|econd)?"), JOB_TOKENS.name, 1.0),
+    (re.compile("tokens_per_s(?:ec|econd)?_per_(?:device|gpu)"), DEVICE_TOKEN_RATE.name, 1.0),
+    (re.compile("throughput"), UNITLESS_RATE.name, 1.0),
+    (re.compile("(?:step|iteration)_(?:time|seconds|time_s(?:ec|econds)?)"), JOB_STEP.name, 1.0),
+    (re.compile("(?:step|iteration)_(?:time_)?ms"), JOB_STEP.name, 1e-3),
+    (re.compile("(?:train(?:ing)?_)?loss"), LOSS.name, 1.0),
+)
+#: A part of a tag that says that its number is not that of the whole job, or not of training.
+_OTHER = re.compile(r"(?:eval|val|valid|validation|test|dev|device|gpu|rank|worker)(?:[_\d].*)?")
+_KNOWN = (
+    "samples_per_sec, images_per_second, images/sec, step_time, step_time_ms, tokens_per_sec, tokens_per_sec_per_gpu, "
+    "throughput"
+)
+
+
+class DamagedRecordError(OSError):
+    """A stored record that is cut or changed; the message names its first byte."""
+
+
+def fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
+    """Yield number and value of each field of a message; raises ValueError, IndexError, struct.error if damaged."""
+    position = 0
+    while position < len(message):
+        key, position = _varint(message, position)
+        kind = key & 7
+        if kind == _VARINT:
+            value, position = _varint(message, position)
+            yield key >> 3, value
+        elif kind == _BYTES:
+            length, position = _varint(message, position)
+            if position + length > len(message):
+                raise ValueError("a field is longer than its message")
+            yield key >> 3, message[position : position + length]
+            position += length
+        elif kind in _FIXED:
+            [fixed] = struct.unpack_from(_FIXED[kind], message, position)
+            yield key >> 3, shortest(np.float32(fixed)) if kind == _FLOAT else fixed
+            position += struct.calcsize(_FIXED[kind])
+        else:
+            raise ValueError(f"unknown wire type {kind}")
+
+
+def _varint(message: bytes, position: int) -> tuple[int, int]:
+    """Return an integer and the position after it; raises ValueError for one of more than 64 bits."""
+    value = shift = 0
+    while shift < _LONGEST_VARINT:
+        byte = message[position]
+        value |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 0x80:
+            return value, position
+    raise ValueError("an integer has more than 64 bits")
+
+
+def shortest(number: np.floating[Any]) -> float:
+    """Return the number with the fewest digits that is this one in its own precision: 0.1 and not 0.10000000149."""
+    return float(str(number))
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """What was recorded at once: ``wall_time`` is the Unix time in seconds; ``values``: by tag."""
+
+    step: int
+    wall_time: float
+    values: dict[str, float]
+
+
+def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[bytes]:
+    """Yield a line per record that has scalars: a JSON object after ``marker``.
+
+    Raises LogError if it is not known which of the tags is a rate or the time of a step.
+    """
+    # The metric of each tag, empty if it is not known.
+    metrics: dict[str, str] = {}
+    for scalars in records:
+        for tag in scalars.values:
+            if tag not in metrics:
+                metric_and_factor = tag_meaning(tag)
+                metrics[tag] = metric_and_factor[0] if metric_and_factor else ""
+        if scalars.values:
+            yield f"{marker}{json.dumps(asdict(scalars))}\n".encode()
+    tags: dict[str, str] = {}
+    for tag, metric in metrics.items():
+        if metric and metric in tags:
+            both = f"the tags {tags[metric]} and {tag} are both {metric}"
+            raise LogError(f"{name}: {both}: which of them counts is not known")
+        tags[metric] = tag
+    if tags.keys().isdisjoint(RATE_NAMES):
+        there_are = ", ".join(metrics) or "none"
+        reason = "no tag is known to be the rate of the job or the time of its steps"
+        raise LogError(f"{name}: {reason}; its tags: {there_are}; known are tags that end as in {_KNOWN}")
+
+
+def tag_meaning(tag: str) -> tuple[str, float] | None:
+    """Return the metric that a tag names and the factor that makes its unit; None if that is not known."""
+    name = re.sub("/s(ec|econd)?$", r"_per_s\1", tag.lower())
+    *folders, last = re.sub(r"[-. ]", "_", name).split("/")
+    if any(map(_OTHER.fullmatch, (*folders, last))):
+        return None
+    for pattern, metric, factor in _MEANINGS:
+        if pattern.fullmatch(last):
+            return metric, factor
+    return None

@@ -1,0 +1,253 @@
+"""Whether the rank logs of a run fit its configuration and its cluster, and agree with each other."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.records import run_agreement
+from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING, WARMUP
+from dlperf_study.records.rank_log import RankLog, read_rank_log
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.exchange import ELEMENT_BYTES, NO_EXCHANGE, STRATEGIES, UNKNOWN_EXCHANGE
+from dlperf_study.study.layout import Layout
+from dlperf_study.study.precision import COMPUTED_IN, REDUCED_PARAMETERS
+from dlperf_study.study.training_parameters import tuning_contradictions
+
+#: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
+EQUAL_FACTS, REPLICATED_FACTS = (
+    (
+        *("exchange", "exchange_threads", "exchange_library", "gradient_bytes"),
+        *("library", "library_version", "code", "computed_in"),
+    ),
+    ("parameters", "flops_per_sample", "hardware_flops_per_sample"),
+)
+#: The subject of diagnostics about the run of a user's program.
+PROGRAM = "program"
+#: The usual cause of a loss that is not finite, and what to change in the study.
+INFINITE_LOSS_CAUSE = "batch normalisation over few values does that; more images or larger ones help"
+
+
+def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[RankLog], str]:
+    """Return the rank logs that are complete, in order of rank, and why the first other one is not; or nothing."""
+    logs: list[RankLog] = []
+    problem = ""
+    for rank in range(world_size):
+        try:
+            logs.append(read_rank_log(paths.rank_log(rank)))
+        except EvidenceError as error:
+            problem = problem or str(error)
+            continue
+        if logs[-1].is_of_job:
+            return logs, ""
+    return logs, problem
+
+
+def contradiction(
+    logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
+) -> str:
+    """Return why a run whose record says that it completed does not count, or nothing.
+
+    The driver calls it before it records a run as completed, and so does every reader. ``logs`` are those of all ranks,
+    in order of rank; ``facts`` is the record.
+    """
+    try:
+        run_agreement.check_record(logs, facts, configuration, paths)
+        _check_rank_logs(logs, paths, configuration)
+    except EvidenceError as error:
+        return str(error)
+    contradictions = [
+        _contradictory_number_formats(logs, configuration),
+        _contradictory_tuning(logs, configuration),
+        _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
+        _contradictory_exchange(logs[0].facts, configuration),
+        run_agreement.contradictory_times(logs, facts["seconds"]),
+    ]
+    if not logs[0].is_of_program:
+        # The ranks must have trained one model.
+        contradictions.append(run_agreement.different_beginnings(logs))
+        contradictions.append(run_agreement.contradictory_parameters(logs, configuration.layout))
+        contradictions.append(run_agreement.different_losses(logs, configuration))
+    contradictions.append(_infinite_losses(logs))
+    return next((f"{paths.folder}: {message}" for message in chain.from_iterable(contradictions)), "")
+
+
+def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Configuration) -> None:
+    """Check the logs against the configuration of their run."""
+    run = f"{configuration.identity}/{paths.folder.name}"
+    for rank, log in enumerate(logs):
+        source = str(paths.rank_log(rank))
+        if log.facts["run"] != run:
+            raise EvidenceError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
+        size = configuration.world_size
+        if (log.rank, log.facts["world_size"]) != (rank, size):
+            actual = f"rank {log.rank} of {log.facts['world_size']}"
+            raise EvidenceError(f"{source}: is the log of {actual}; expected was {rank} of {size}")
+        node, local_rank = divmod(rank, configuration.devices_per_node)
+        if (log.facts["node"], log.facts["local_rank"]) != (node, local_rank):
+            actual = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
+            raise EvidenceError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
+        _check_steps(log, configuration.of_run(paths.repetition), source)
+    _check_windows(logs, str(paths.folder))
+    extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
+    if extra_files:
+        names = ", ".join(sorted(file.name for file in extra_files))
+        raise EvidenceError(f"{paths.folder}: {names} belongs to no rank; the run has {configuration.world_size}")
+
+
+def _check_windows(logs: Sequence[RankLog], source: str) -> None:
+    """Check that all ranks measured the same windows, agreed on their steps, and counted what they trained, or none."""
+    if len({tuple(log.windows) for log in logs}) > 1:
+        raise EvidenceError(f"{source}: the ranks measured different windows")
+    for name in logs[0].windows:
+        windows = [log.windows[name] for log in logs]
+        if len({(window.steps, window.ended_by) for window in windows}) > 1:
+            steps = ", ".join(f"{window.steps} {window.ended_by or ''}".strip() for window in windows)
+            raise EvidenceError(f"{source}: the ranks did not agree on the steps of window {name} ({steps})")
+        for unit in ("samples", "tokens"):
+            counting = [log.rank for log in logs if getattr(log.windows[name], unit) is not None]
+            without = [log.rank for log in logs if log.rank not in counting]
+            if counting and without:
+                raise EvidenceError(
+                    f"{source}: rank {counting[0]} counted the {unit} of window {name}, rank {without[0]} did not"
+                )
+
+
+def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:
+    """Check that each window has the requested steps; a window by time may have more."""
+    by_time = {WARMUP: configuration.max_warmup_seconds > 0, TRAINING: configuration.measured_seconds > 0}
+    before, after = configuration.computation_halves(log.windows[TRAINING].steps)
+    requested = {
+        WARMUP: configuration.warmup_steps,
+        TRAINING: configuration.measured_steps,
+        COMPUTATION_BEFORE: before,
+        COMPUTATION_AFTER: after,
+        INPUT: configuration.input_steps,
+    }
+    for name, window in log.windows.items():
+        steps = configuration.exchange_steps if name.startswith(EXCHANGE) else requested.get(name)
+        may_have_more = by_time.get(name, False)
+        if steps is None or window.steps < steps or (window.steps > steps and not may_have_more):
+            least = "at least " if may_have_more else ""
+            raise EvidenceError(f"{source}: window {name} has {window.steps} steps; requested were {least}{steps}")
+
+
+def _different_devices_or_facts(
+    logs: Sequence[RankLog], configuration: Configuration, device: str, driver_code: str
+) -> Iterator[str]:
+    """Yield what must be equal and is not; ``driver_code`` is the digest of the measuring code of the driver."""
+    # What a program printed does not say on which device it trained, and earlier versions wrote that it was a CPU.
+    devices = {device if log.is_of_job else log.facts["device"] for log in logs}
+    if devices != {device}:
+        yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file says {device}"
+    hosts_of_nodes = defaultdict[int, set[str]](set)
+    for log in logs:
+        hosts_of_nodes[log.facts["node"]].add(log.facts["host"])
+    for node, hosts in sorted(hosts_of_nodes.items()):
+        if len(hosts) > 1:
+            yield f"the ranks of node {node} ran on {', '.join(sorted(hosts))}: a node is one host"
+    names = EQUAL_FACTS if configuration.classifier == "sharded" else (*EQUAL_FACTS, *REPLICATED_FACTS)
+    for name in names:
+        values = dict.fromkeys(log.facts.get(name) for log in logs)
+        if len(values) > 1:
+            listed = ", ".join(map(str, values))
+            yield f"the ranks have different values of {name} ({listed}): they did not train the same"
+    if logs[0].facts["code"] != driver_code:
+        yield "the ranks ran other measuring code than the driver of the study"
+
+
+def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+    """Yield how the logs of a run contradict its precision and its loss scaling.
+
+    Logs of earlier versions do not say in which number format their rank computed.
+    """
+    expected = COMPUTED_IN.get(configuration.precision, "no known number format")
+    for log in logs:
+        computed_in = log.facts.get("computed_in")
+        if computed_in is not None and computed_in != expected:
+            requested = f"precision is {configuration.precision}, which computes in {expected}"
+            yield f"{requested}, but rank {log.rank} computed in {computed_in}"
+        if computed_in is not None:
+            scale = log.end.get("loss_scale")
+            if (scale is None) != (configuration.loss_scaling == "none"):
+                ended_with = f"rank {log.rank} ended with {scale or 'no loss scale'}"
+                yield f"loss_scaling is {configuration.loss_scaling}, but {ended_with}"
+    scales = dict.fromkeys(log.end.get("loss_scale") for log in logs)
+    if len(scales) > 1:
+        yield f"the ranks ended with different loss scales ({', '.join(map(str, scales))})"
+    # Without exchange each rank has gradients of its own, and skips steps of its own.
+    for name in (WARMUP, TRAINING):
+        skipped_steps = [log.windows[name].skipped_steps for log in logs]
+        if len(set(skipped_steps)) > 1:
+            counts = ", ".join(map(str, skipped_steps))
+            yield f"the ranks skipped different numbers of steps of window {name} ({counts})"
+
+
+def _contradictory_tuning(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+    """Yield how the libraries of the ranks were tuned otherwise than asked for, or than each other."""
+    levels_of_ranks: list[dict[str, Any]] = [{**log.facts.get("tuning", {})} for log in logs]
+    for log, levels in zip(logs, levels_of_ranks, strict=True):
+        for message in tuning_contradictions(configuration, levels):
+            yield f"rank {log.rank}: {message}"
+        if levels != levels_of_ranks[0]:
+            yield f"the library of rank {log.rank} is tuned as {levels}, but that of rank 0 as {levels_of_ranks[0]}"
+
+
+def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
+    kind = facts["exchange"]
+    is_alone = configuration.world_size == 1 and not configuration.servers
+    if kind == UNKNOWN_EXCHANGE and not is_alone:
+        return
+    if (kind == NO_EXCHANGE) != is_alone:
+        ranks, servers = counted(configuration.world_size, "rank"), counted(configuration.servers, "server")
+        yield f"exchange is {kind} in a run of {ranks} and {servers}"
+    strategy = STRATEGIES.get(configuration.strategy)
+    if strategy and kind not in (NO_EXCHANGE, strategy.exchange):
+        yield f"exchange is {kind}, but the strategy is {configuration.strategy}"
+    if is_alone or "recorded_by" in facts:
+        return
+    element = ELEMENT_BYTES[configuration.gradient_compression]
+    exchanged, most = facts["gradient_bytes"], facts["parameters"] * element
+    # With 16 bits a parameter, those of batch norm keep 32.
+    least = facts["parameters"] * 2 if configuration.precision in REDUCED_PARAMETERS else most
+    # The shard of a classifier is not exchanged.
+    least = 1 if configuration.classifier == "sharded" else least
+    if not least <= exchanged <= most:
+        network = f"{facts['parameters']} parameters of {element} bytes"
+        yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {most}"
+
+
+def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
+    """Yield what may be wrong with a run of a user's program, which may train in ways that nobody else knows."""
+    if not logs or not logs[0].is_of_program:
+        return
+    if all("parameter_checksum" in log.end for log in logs):
+        is_sharded = any(log.facts.get("sharded") for log in logs)
+        compared = logs[:1] if is_sharded else logs
+        for message in run_agreement.contradictory_parameters(compared, Layout(data=len(compared))):
+            yield Diagnostic(PROGRAM, message, Severity.ERROR)
+    else:
+        yield Diagnostic(PROGRAM, "that parameters changed was not checked: its program does not measure them")
+    has_one_log = len(logs) == 1 and logs[0].facts["world_size"] > 1
+    are_compared = all("parameter_checksum" in log.end and not log.facts.get("sharded") for log in logs)
+    if has_one_log or (len(logs) > 1 and not are_compared):
+        yield Diagnostic(PROGRAM, "the parameters of its ranks were not compared")
+    for obstacle in dict.fromkeys(log.end.get("computation_obstacle") for log in logs):
+        if obstacle:
+            yield Diagnostic("computation_seconds", f"no step without exchange was measured: {obstacle}", Severity.NOTE)
+
+
+def _infinite_losses(logs: Sequence[RankLog]) -> Iterator[str]:
+    """Yield the first loss that is not finite: a step after it may be faster or slower than real training."""
+    for log in logs:
+        for window in log.windows.values():
+            infinite_steps = np.flatnonzero(~np.isfinite(window.losses))
+            if infinite_steps.size:
+                step = infinite_steps[0]
+                where = f"rank {log.rank}: loss {step} of window {window.name} is {window.losses[step]}"
+                yield f"a loss is not finite ({where}): {INFINITE_LOSS_CAUSE}"

@@ -1,0 +1,222 @@
+"""The log of one rank, read as ``docs/evidence.md`` describes it: which process measured, and every timed window."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.records import lines
+from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
+from dlperf_study.study.validation import lines_of_log, record_of
+
+_RANK_LINE, _END_LINE = TypeAdapter(lines.RankLine), TypeAdapter(lines.EndLine)
+_WINDOW_LINE = TypeAdapter(lines.WindowLine)
+_PROGRAM_RANK_LINE, _PROGRAM_END_LINE = TypeAdapter(lines.ProgramRankLine), TypeAdapter(lines.ProgramEndLine)
+_INCOMPLETE_LINE = TypeAdapter(lines.IncompleteLine)
+#: By how much the steps of a window may exceed it: the clocks of a device and of its host differ a little.
+CLOCK_TOLERANCE = 0.01
+#: Seconds of the unit of that clock.
+NANO = 1e-9
+
+
+@dataclass(frozen=True)
+class Window:
+    """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none.
+
+    ``input_seconds`` has how much of each step was waiting for its batch: 0 in windows without batches, and in logs
+    from before there were data sources, when no step waited. ``bytes`` is of an exchange only, ``ended_by`` of the
+    warm-up only, ``skipped_steps`` of steps whose loss is scaled. ``begin_ns`` is when it began, on
+    the clock of its node; None in logs from before there was telemetry. ``has_input``: whether ``input_seconds`` were
+    measured; ``samples``, ``tokens``: what this rank trained in each step, where its program says that.
+    A log that prints the mean of ``steps_per_value`` steps has one value for them.
+    """
+
+    name: str
+    seconds: float
+    step_seconds: Floats
+    losses: Floats
+    input_seconds: Floats
+    bytes: int | None
+    ended_by: lines.WarmupEnd | None
+    skipped_steps: int | None
+    begin_ns: int | None = None
+    has_input: bool = True
+    samples: Floats | None = None
+    tokens: Floats | None = None
+    steps_per_value: int = 1
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return self.step_seconds.size * self.steps_per_value
+
+    @property
+    def mean_seconds(self) -> float:
+        """Seconds of the window / its steps."""
+        return self.seconds / self.steps
+
+    @property
+    def work_seconds(self) -> Floats:
+        """What each step took without waiting for its batch."""
+        return self.step_seconds - self.input_seconds
+
+
+@dataclass(frozen=True)
+class RankLog:
+    """The complete log of one rank; ``facts`` is its ``rank`` line, ``end`` its last."""
+
+    rank: int
+    facts: lines.RankLine | lines.ProgramRankLine
+    windows: Mapping[str, Window]
+    end: lines.EndLine | lines.ProgramEndLine
+
+    @property
+    def recorded_by(self) -> lines.RecordedBy:
+        """Who measured."""
+        return lines.RecordedBy(self.facts.get("recorded_by", lines.RecordedBy.WORKER))
+
+    @property
+    def is_of_program(self) -> bool:
+        """Whether a user's program was measured, which may not say what it trains."""
+        return self.recorded_by is not lines.RecordedBy.WORKER
+
+    @property
+    def is_of_job(self) -> bool:
+        """Whether it is the only log of all ranks."""
+        return self.facts.get("scope") == lines.Scope.JOB
+
+    @property
+    def process(self) -> tuple[str, int, int]:
+        """The process that wrote it: its host, its process id, and when it began (ns since 1970)."""
+        return self.facts["host"], self.facts["pid"], self.facts["wall_anchor"]["unix_ns"]
+
+
+def read_rank_log(path: Path) -> RankLog:
+    """Read the log of one rank; raises EvidenceError where it is missing, truncated or contradicts itself."""
+    source = str(path)
+    first, *window_lines, last = lines_of_log(path, ("rank",), "window", why_unended=_explain_incomplete)
+    is_of_worker = first.get("recorded_by", lines.RecordedBy.WORKER) == lines.RecordedBy.WORKER
+    first_source, last_source = f"{source}: line 1", f"{source}: line {len(window_lines) + 2}"
+    facts: lines.RankLine | lines.ProgramRankLine
+    end: lines.EndLine | lines.ProgramEndLine
+    if is_of_worker:
+        facts, end = record_of(_RANK_LINE, first, first_source), record_of(_END_LINE, last, last_source)
+    else:
+        facts = record_of(_PROGRAM_RANK_LINE, first, first_source)
+        end = record_of(_PROGRAM_END_LINE, last, last_source)
+    if end["windows"] != len(window_lines):
+        raise EvidenceError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
+    _check_input(window_lines, source)
+    windows: dict[str, Window] = {}
+    for line_number, line in enumerate(window_lines, 2):
+        window = _window(record_of(_WINDOW_LINE, line, f"{source}: line {line_number}"), source)
+        windows[window.name] = window
+    if len(windows) < len(window_lines) or lines.TRAINING not in windows:
+        raise EvidenceError(
+            f"{source}: needs one {lines.TRAINING} window and no window twice, has {', '.join(windows)}"
+        )
+    for window in windows.values():
+        if window.name.startswith(lines.EXCHANGE):
+            _check_bytes(window, facts, source)
+    return RankLog(facts["rank"], facts, windows, end)
+
+
+def _explain_incomplete(last_line: dict[str, Any]) -> str:
+    """Return how a program ended before the last requested step, if this is what the last line of its log says."""
+    if last_line.get("kind") != lines.INCOMPLETE:
+        return ""
+    line = record_of(_INCOMPLETE_LINE, last_line, lines.INCOMPLETE)
+    return f"the program took {line['steps']} of {line['requested']} steps ({line['reason']})"
+
+
+def _check_input(window_lines: Sequence[Mapping[str, Any]], source: str) -> None:
+    """Check that the log says of all windows with batches how long their steps waited for them, or of none."""
+    with_batches = [line for line in window_lines if line.get("name") in lines.WITH_BATCHES]
+    names_without = [line["name"] for line in with_batches if "input_seconds" not in line]
+    if 0 < len(names_without) < len(with_batches):
+        windows_without = ", ".join(names_without)
+        raise EvidenceError(f"{source}: input_seconds is missing in {windows_without}, but not in all windows")
+
+
+def _check_bytes(window: Window, facts: lines.RankLine | lines.ProgramRankLine, source: str) -> None:
+    """Check that an exchange moved all gradients, or the part of them after which its window is named."""
+    gradient_bytes = facts.get("gradient_bytes", 0)
+    if facts["exchange"] == COLLECTIVES:
+        _check_collectives(window, facts, source)
+        return
+    size = gradient_bytes if window.name == lines.EXCHANGE else window.bytes
+    if window.bytes is None or window.bytes != size or not 0 < size <= gradient_bytes:
+        sizes = f"{window.bytes} bytes, but the gradients have {gradient_bytes}"
+        raise EvidenceError(f"{source}: window {window.name} exchanged {sizes}")
+    if window.name not in (lines.EXCHANGE, lines.part_of_exchange(size)):
+        raise EvidenceError(f"{source}: window {window.name} exchanged {size} bytes, so that is not its name")
+
+
+def _check_collectives(window: Window, facts: lines.RankLine | lines.ProgramRankLine, source: str) -> None:
+    """Check that an exchange moved what the collectives of a step do, or those after which it is named."""
+    collectives = cast(lines.RankLine, facts).get("exchanges", [])
+    parts: list[tuple[CollectiveKind | None, str | None]] = [(None, None)]
+    for line in collectives:
+        parts.append((line["kind"], None))
+        # Ranks that differ in no dimension alone, such as the ends of a pipeline, have no window of their own.
+        parts += [(None, group)] if (group := line.get("group")) else []
+    sizes = {lines.exchange_of(*part): lines.size_of_collectives(collectives, *part) for part in parts}
+    if window.bytes != sizes.get(window.name):
+        step = f"those of a step have {sizes.get(window.name, 'no such')} bytes"
+        raise EvidenceError(f"{source}: window {window.name} exchanged {window.bytes} bytes, but {step}")
+
+
+def _window(line: lines.WindowLine, source: str) -> Window:
+    name, steps, seconds, ended_by = line["name"], line["steps"], line["seconds"], line.get("ended_by")
+    step_seconds = np.array(line["step_seconds"], dtype=np.float64)
+    losses = np.array(line["losses"], dtype=np.float64)
+    per_value = line.get("steps_per_value", 1)
+    if step_seconds.size * per_value != steps or losses.size not in (steps, 0):
+        raise EvidenceError(f"{source}: window {name} does not have one time and one loss for each step")
+    if not steps and name != lines.WARMUP:
+        raise EvidenceError(f"{source}: window {name} has no step")
+    # Of numbers that are not from this writer numpy would print a warning.
+    total = sum(line["step_seconds"]) * per_value
+    if not abs(total - seconds) <= seconds * CLOCK_TOLERANCE:
+        raise EvidenceError(f"{source}: window {name} lasts {seconds} s but its steps {total} s")
+    if (ended_by is None) == (name == lines.WARMUP):
+        choices = f"each {lines.WARMUP} has that, one of {', '.join(lines.WarmupEnd)}, and no other window"
+        raise EvidenceError(f"{source}: window {name}: ended_by is {ended_by or 'missing'}; {choices}")
+    input_seconds = _input_seconds(line, step_seconds, source)
+    skipped_steps = line.get("skipped_steps")
+    if skipped_steps is not None and skipped_steps > losses.size:
+        raise EvidenceError(f"{source}: window {name} skipped {skipped_steps} steps, but trained {losses.size}")
+    optional = (line.get("bytes"), ended_by, skipped_steps, line.get("begin_ns"), "input_seconds" in line)
+    counts = (_counts(line, "samples", source), _counts(line, "tokens", source))
+    return Window(name, seconds, step_seconds, losses, input_seconds, *optional, *counts, per_value)
+
+
+def _counts(line: lines.WindowLine, key: Literal["samples", "tokens"], source: str) -> Floats | None:
+    """Return how many samples or tokens each step of a window trained; None where the log does not say that."""
+    if key not in line:
+        return None
+    counts = np.array(line[key], dtype=np.float64)
+    if counts.size != line["steps"]:
+        raise EvidenceError(f"{source}: window {line['name']} does not have one of {key} for each step")
+    return counts
+
+
+def _input_seconds(line: lines.WindowLine, step_seconds: Floats, source: str) -> Floats:
+    """Return how long each step of a window waited for its batch."""
+    if "input_seconds" not in line:
+        return np.zeros_like(step_seconds)
+    name, input_seconds = line["name"], np.array(line["input_seconds"], dtype=np.float64)
+    if name not in lines.WITH_BATCHES:
+        raise EvidenceError(f"{source}: window {name} has input_seconds, but its steps take no batch")
+    if input_seconds.size != step_seconds.size:
+        raise EvidenceError(f"{source}: window {name} does not have one of input_seconds for each step")
+    if (input_seconds > step_seconds).any():
+        step = int(np.argmax(input_seconds > step_seconds))
+        waited = f"waited {input_seconds[step]} s for its batch, but took {step_seconds[step]} s"
+        raise EvidenceError(f"{source}: step {step} of window {name} {waited}")
+    return input_seconds

@@ -1,0 +1,192 @@
+"""One run, read from its evidence as ``docs/evidence.md`` describes it: ``run.json`` and one log per rank."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.core.arrays import Floats
+from dlperf_study.core.errors import Diagnostic, EvidenceError
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.records.lines import TRAINING
+from dlperf_study.records.rank_agreement import complete_logs, contradiction, program_diagnostics
+from dlperf_study.records.rank_log import RankLog, Window
+from dlperf_study.records.run_file import RUN_RECORD, RunRecord, changed_files, check_digest
+from dlperf_study.records.telemetry import NodeTelemetry, read_telemetry
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import ROUNDS, Outcome
+from dlperf_study.study.validation import object_of, record_of, text_of
+
+#: What makes a node faster or slower, so that it must be equal on all nodes.
+SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One repetition. ``ranks`` is empty unless it completed and every rank's log is complete.
+
+    ``telemetry`` is of the nodes that have some, in order; a run counts without.
+    """
+
+    configuration: Configuration
+    identity: str
+    repetition: int
+    outcome: Outcome
+    reason: str
+    facts: RunRecord
+    ranks: tuple[RankLog, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    telemetry: tuple[NodeTelemetry, ...] = ()
+
+    @property
+    def completed(self) -> bool:
+        """Whether it may be counted."""
+        return self.outcome is Outcome.COMPLETED
+
+    @property
+    def steps_requested(self) -> Configuration:
+        """Its configuration with the steps that were asked of this run, which may have been to train alone."""
+        return self.configuration.of_run(self.repetition)
+
+    def windows(self, name: str) -> list[Window]:
+        """Return the window of that name of every rank that has it, in order of rank."""
+        return [log.windows[name] for log in self.ranks if name in log.windows]
+
+    def step_seconds(self, name: str) -> list[Floats]:
+        """Return the seconds of the steps of these windows."""
+        return [window.step_seconds for window in self.windows(name)]
+
+    def slowest(self, name: str) -> Window | None:
+        """Return the longest window of that name among the ranks, or None where there is none."""
+        return max(self.windows(name), key=lambda window: window.seconds, default=None)
+
+
+def read_run(paths: RunPaths) -> Run:
+    """Read one repetition.
+
+    A run whose record says that it completed, but whose rank logs are incomplete or contradict it, is returned as
+    failed, with that as reason.
+    Raises EvidenceError where ``run.json`` is missing, unreadable, or belongs to a different run.
+    """
+    run = run_of(run_facts(paths.run_file), paths)
+    telemetry, diagnostics = [], list(run.diagnostics)
+    for node in range(len(run.facts["nodes"])):
+        path = paths.telemetry(node)
+        # The ranks say when a window began since there is telemetry; a run that failed may have none.
+        is_expected = any(log.windows[TRAINING].begin_ns is not None for log in run.ranks)
+        try:
+            if path.exists() or is_expected:
+                telemetry.append(read_telemetry(path))
+        except EvidenceError as error:
+            diagnostics.append(Diagnostic("telemetry", f"what the run used is not reported: {error}"))
+    return replace(run, telemetry=tuple(telemetry), diagnostics=tuple(diagnostics))
+
+
+def run_of(facts: RunRecord, paths: RunPaths) -> Run:
+    """Return the repetition that has this record; the rest as ``read_run``."""
+    configuration = _configuration(facts, paths)
+    outcome, reason = facts["outcome"], facts["reason"]
+    ranks: list[RankLog] = []
+    if outcome is Outcome.COMPLETED:
+        ranks, problem = complete_logs(paths, configuration.world_size)
+        reason = "; ".join(changed_files(facts, paths))
+        reason = f"{paths.folder}: {reason}" if reason else problem
+        reason = reason or contradiction(ranks, facts, configuration, paths)
+        if reason:
+            outcome, ranks = Outcome.FAILED, []
+    identity, repetition = facts["configuration_identity"], facts["repetition"]
+    recorded = [Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"]]
+    # What the nodes of the record tell may be recorded too.
+    messages = (*_other_first_node(facts), *different_nodes(facts["nodes"]))
+    of_nodes = (Diagnostic("nodes", message) for message in messages)
+    diagnostics = tuple(dict.fromkeys((*recorded, *of_nodes, *program_diagnostics(ranks))))
+    return Run(configuration, identity, repetition, outcome, reason, facts, tuple(ranks), diagnostics)
+
+
+def _other_first_node(facts: RunRecord) -> Iterator[str]:
+    """Yield where the environment, which is that of the first node, has other hardware than that node reported."""
+    for node in facts["nodes"][:1]:
+        for name in SPEED_FACTS:
+            value, reported = facts["environment"]["hardware"].get(name), node.get("hardware", {}).get(name)
+            if "hardware" in node and value != reported:
+                yield f"{name} is {value} in environment, but {reported} in nodes[0]: run.json was changed"
+
+
+def different_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a message for each fact in which a node differs from the first: the slowest node delays all."""
+    messages = []
+    for node in nodes[1:]:
+        for name in SPEED_FACTS:
+            value, first_value = node.get("hardware", {}).get(name), nodes[0].get("hardware", {}).get(name)
+            if value != first_value:
+                messages.append(f"{name} is {value} on {node['name']}, but {first_value} on {nodes[0]['name']}")
+    return messages
+
+
+def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
+    """Return the configuration, which must be the one whose folder this is."""
+    configuration = Configuration.from_record(facts["configuration"], f"{paths.run_file}: configuration")
+    identity, repetition = facts["configuration_identity"], str(facts["repetition"])
+    folder_identity, folder_repetition = paths.folder.parents[1].name, paths.folder.name
+    if (identity, repetition) != (folder_identity, folder_repetition):
+        folder = f"the folder of run {folder_repetition} of {folder_identity}"
+        raise EvidenceError(f"{paths.run_file}: is run {repetition} of {identity}, in {folder}")
+    if configuration.identity != identity:
+        raise EvidenceError(f"{paths.run_file}: is of {identity}, but its parameters make it {configuration.identity}")
+    return configuration
+
+
+def run_facts(path: Path) -> RunRecord:
+    """Return the record of a run; raises EvidenceError where it is missing or not as ``docs/evidence.md`` says."""
+    source = str(path)
+    content = object_of(text_of(path), source)
+    facts = record_of(RUN_RECORD, content, source)
+    check_digest(content, source)
+    order, round_number, position = facts["order"], facts["round"], facts["position"]
+    is_in_round, has_position = round_number is not None, position is not None
+    if is_in_round != has_position or (is_in_round and order != ROUNDS):
+        raise EvidenceError(f"{source}: order is {order!r}, but round is {round_number} and position {position}")
+    if facts["started"] is None and facts["outcome"] is Outcome.COMPLETED:
+        raise EvidenceError(f"{source}: started is null, but the run completed")
+    return facts
+
+
+@dataclass(frozen=True)
+class RunProcesses:
+    """The name of a run, and the processes that wrote its logs, by rank."""
+
+    name: str
+    processes: Mapping[int, tuple[str, int, int]]
+
+    @classmethod
+    def of(cls, run: Run) -> "RunProcesses":
+        """Return those of a run."""
+        return cls(f"run {run.repetition} of {run.identity}", {log.rank: log.process for log in run.ranks})
+
+
+class DuplicateRuns:
+    """Finds runs whose logs were copied: no process measures two runs."""
+
+    def __init__(self) -> None:
+        # Names alone: a run itself may be large.
+        self._runs: dict[tuple[str, int, int], str] = {}
+
+    def copied(self, run: RunProcesses) -> str:
+        """Return why a run is a copy: the earlier run whose process wrote one of its logs; empty where it is none."""
+        for rank, process in run.processes.items():
+            if earlier_run := self._runs.get(process):
+                host, pid, _ = process
+                same = f"rank {rank} is the same process (pid {pid} on {host}, begun in the same nanosecond)"
+                return f"its {same} as in {earlier_run}: a copy is no repetition"
+        self._runs |= dict.fromkeys(run.processes.values(), run.name)
+        return ""
+
+    def checked(self, run: Run) -> Run:
+        """Return the run, or, if a process of an earlier run wrote one of its logs, the run as failed."""
+        reason = self.copied(RunProcesses.of(run))
+        return copied_run(run, reason) if reason else run
+
+
+def copied_run(run: Run, reason: str) -> Run:
+    """Return a run whose logs were copied as failed."""
+    return replace(run, outcome=Outcome.FAILED, reason=reason, ranks=())

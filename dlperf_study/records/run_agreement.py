@@ -1,0 +1,249 @@
+"""Whether what a completed run left fits together: its record, the times of its windows, and the models of its ranks.
+
+The record must fit how processes ended, the nodes and the ranks. Windows are measured in order, one after the other,
+within the life of the processes. The ranks must have trained one model, by their parameters and by their losses.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.records import lines
+from dlperf_study.records.rank_log import CLOCK_TOLERANCE, NANO, RankLog, Window
+from dlperf_study.records.run_file import DIGEST
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.exchange import COLLECTIVES
+from dlperf_study.study.job import PRODUCER, TaskRole
+from dlperf_study.study.layout import OF_COPIES, OF_REPLICA, Layout
+from dlperf_study.study.validation import object_of, text_of
+
+#: The names of tasks that are one rank each.
+_TASK_OF_RANK = re.compile(r"(?:rank|trainer)-(\d+)")
+#: What a version ends with that names its build: 2.13.0+cpu, 2.4.2.post112.
+_BUILD = re.compile(r"\+.*|\.post\d+$")
+#: How long all processes of a run may take to start and to end, in seconds: its timeout counts neither.
+START_AND_END_SECONDS = 300.0
+#: By how much the clocks of two machines may differ.
+CLOCKS_APART = timedelta(minutes=1)
+#: What no processor does, by device: FLOP/s of a core, and of a GPU, in any number format.
+LARGEST_FLOPS = {"cpu": 1e13, "gpu": 5e16}
+#: In this order windows are measured; exchanges of more bytes after those of fewer, all after those of a kind or group.
+ORDER = (lines.WARMUP, lines.COMPUTATION_BEFORE, lines.TRAINING, lines.COMPUTATION_AFTER, lines.EXCHANGE, lines.INPUT)
+#: Why a run of data parallelism failed whose ranks have parameters of their own.
+TRAINED_APART = "the ranks ended with different parameters: their gradients were not exchanged"
+#: By how much the losses of ranks that train on the same samples may differ, as a share: by rounding alone.
+LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
+
+
+def check_record(
+    logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
+) -> None:
+    """Raise EvidenceError where the record of a completed run contradicts itself, its files or the logs of its ranks.
+
+    ``logs`` are those of all ranks, in order of rank; ``facts`` is the record.
+    """
+    contradictions = chain(
+        _contradictory_outcome(logs, facts, paths),
+        _contradictory_exit_codes(facts),
+        _contradictory_time(facts, configuration.timeout_seconds),
+        _contradictory_request(facts, paths),
+        _contradictory_nodes(logs, facts),
+        _contradictory_work(logs, facts),
+        _impossible_work(logs, facts, configuration),
+    )
+    for message in contradictions:
+        raise EvidenceError(f"{paths.folder}: {message}")
+
+
+def _contradictory_outcome(logs: Sequence[RankLog], facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
+    """Yield that a completed run has a reason to fail, is not of its round, or has not the logs of all ranks."""
+    if facts["reason"]:
+        yield f"outcome is completed in run.json, but reason is {facts['reason']!r}"
+    # A round measures the repetition of its own number, once; beside it may be runs that are not measured.
+    is_measured = paths.folder.parents[1] == paths.home.folder
+    if is_measured and facts["round"] not in (None, facts["repetition"]):
+        own_round = facts["repetition"]
+        yield f"round is {facts['round']} in run.json, but round {own_round} measures repetition {own_round}"
+    expected, logged, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(len(logs)))
+    is_of_job = len(logs) == 1 and logs[0].is_of_job
+    if (expected, logged) != (expected if is_of_job else len(ranks), ranks):
+        yield f"expects {counted(expected, 'rank')} and saw {logged}, but has the logs of ranks {ranks}"
+
+
+def _contradictory_exit_codes(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which trainers did not end well, or that some have no exit code."""
+    # Servers and producers are ended, not awaited.
+    trainers = {
+        task: code for task, code in facts["exit_codes"].items() if not task.startswith((TaskRole.SERVER, PRODUCER))
+    }
+    if failed := ", ".join(f"{task}: {code}" for task, code in trainers.items() if code != 0):
+        yield f"outcome is completed in run.json, but exit codes of trainers are not 0 ({failed})"
+    matches = filter(None, map(_TASK_OF_RANK.fullmatch, trainers))
+    ranks = sorted(int(match[1]) for match in matches)
+    if not trainers or (ranks and ranks != list(range(facts["ranks_expected"]))):
+        with_code = ", ".join(trainers) or "none"
+        yield f"outcome is completed in run.json, but not every trainer has an exit code (those of {with_code})"
+
+
+def _contradictory_time(facts: Mapping[str, Any], timeout_seconds: float) -> Iterator[str]:
+    """Yield that a run ends in the future, or lasted longer than it was given."""
+    longest = timeout_seconds + START_AND_END_SECONDS
+    if (facts["seconds"] or 0.0) > longest:
+        limits = f"the timeout of {timeout_seconds:.0f} s and {START_AND_END_SECONDS:.0f} s to start and to end"
+        yield f"it lasted {facts['seconds']:.4g} s, longer than {limits}: run.json was changed"
+    end = datetime.fromisoformat(str(facts["started"])).timestamp() + (facts["seconds"] or 0.0)
+    if end > (datetime.now(UTC) + CLOCKS_APART).timestamp():
+        lasted = f"it lasted {facts['seconds']:.4g} s since {facts['started']}, which is not over yet"
+        yield f"{lasted}: set the clock of its first node, or run.json was changed"
+
+
+def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
+    """Yield in what the file that the ranks read differs from the record; earlier evidence may not have it.
+
+    Nor may it have all parameters; one version wrote both where the record has a digest.
+    """
+    file, recorded = paths.configuration_file, facts["configuration"]
+    requested = object_of(text_of(file), str(file)) if file.exists() else {}
+    names = recorded.keys() | requested.keys() if DIGEST in facts and requested else recorded.keys() & requested.keys()
+    for name in sorted(names):
+        if name not in requested or name not in recorded:
+            yield f"{name} is missing in {file.name if name in recorded else 'run.json'}"
+        elif recorded[name] != requested[name]:
+            values = f"{json.dumps(requested[name])} in {file.name}, but {json.dumps(recorded[name])} in run.json"
+            yield f"{name} is {values}"
+
+
+def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the ranks that ran on other hosts, or with other versions of a library, than their nodes reported."""
+    reports = dict(enumerate(facts["nodes"]))
+    for log in logs:
+        # A program may be in a container, its launcher may number the nodes, and the driver writes what it printed.
+        report = {} if log.is_of_program else reports.get(log.facts["node"], {})
+        host, reported_host = log.facts["host"], report.get("hardware", {}).get("host")
+        if reported_host not in (None, host):
+            yield f"rank {log.rank} ran on {host}, but its node is {reported_host}"
+        library, version = log.facts["library"], log.facts["library_version"]
+        if log.is_of_program:
+            # It may train with another Python than the one whose packages are in the record.
+            continue
+        # The packages that can be a library, as paddlepaddle-gpu can be paddle.
+        package = re.compile(rf"{re.escape(library)}(?:{re.escape(library)})?(?:-gpu|-cpu)?")
+        software = facts["environment"]["software"]
+        versions = [_BUILD.sub("", installed) for name, installed in software.items() if package.fullmatch(name)]
+        # Horovod's names that of its framework too: 0.28.1 with torch 2.13.0.
+        if versions and _BUILD.sub("", version.partition(" ")[0]) not in versions:
+            yield f"rank {log.rank} trained with {library} {version}, but run.json says {', '.join(versions)}"
+
+
+def _contradictory_work(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that the log of a rank has another work of a sample than the model; earlier records do not have that."""
+    expected = facts.get("flops_per_sample")
+    for log in logs:
+        flops = log.facts.get("flops_per_sample")
+        if expected and flops and not math.isclose(flops, expected):
+            work = f"flops_per_sample of rank {log.rank} is {flops:.4g}"
+            yield f"{work}, but {expected:.4g} by the formula of its model, in run.json"
+
+
+def _impossible_work(logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
+    """Yield that a rank would have computed faster than any processor, where its log says the work of a sample."""
+    device, cores = facts["cluster"]["device"], facts["environment"]["hardware"].get("cores")
+    units = 1 if device == "gpu" else cores
+    for log in logs:
+        flops = None if log.is_of_program else log.facts.get("flops_per_sample")
+        if flops and units and device in LARGEST_FLOPS:
+            rate = flops * configuration.batch_per_device / log.windows[lines.TRAINING].mean_seconds
+            if rate > units * LARGEST_FLOPS[device]:
+                yield f"rank {log.rank} would compute {rate:.3g} FLOP/s: its flops_per_sample can't be right"
+
+
+def contradictory_times(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:
+    """Yield which windows can't have been measured when their logs say it.
+
+    ``seconds``: the life of the processes of the run; None: unknown.
+    """
+    for log in logs:
+        windows = list(log.windows.values())
+        for earlier, later in pairwise(windows):
+            if _position(earlier) > _position(later):
+                yield f"rank {log.rank} has window {later.name} after {earlier.name}, before which it is measured"
+            if later.begin_ns is not None and _end_ns(earlier) > later.begin_ns:
+                yield f"window {later.name} of rank {log.rank} begins before window {earlier.name} ends"
+        yield from _outside(log, windows, seconds)
+
+
+def _outside(log: RankLog, windows: Sequence[Window], seconds: float | None) -> Iterator[str]:
+    """Yield that the windows of a rank last longer than its run, or begin before its process did, or end after it."""
+    measured = sum(window.seconds for window in windows)
+    if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
+        yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"
+    rank, anchor = f"rank {log.rank}", log.facts["wall_anchor"]["clock_ns"]
+    for window in windows:
+        if window.begin_ns is None:
+            continue
+        before, after = (anchor - window.begin_ns) * NANO, (_end_ns(window) - anchor) * NANO
+        if before > 0:
+            yield f"window {window.name} of {rank} begins {before:.4g} s before {rank} had begun"
+        if seconds is not None and after > seconds * (1 + CLOCK_TOLERANCE):
+            yield f"window {window.name} ends {after:.4g} s after {rank} had begun, of the run's {seconds:.4g} s"
+
+
+def _position(window: Window) -> tuple[int, float]:
+    """Return where a window is in the order of all; windows of other names, of later versions, come last."""
+    if window.name.startswith(lines.EXCHANGE):
+        # Ranks that have different collectives agree on one order of their kinds and groups.
+        is_of_bytes = window.name == lines.EXCHANGE or window.name.removeprefix(lines.part_of_exchange("")).isdigit()
+        return ORDER.index(lines.EXCHANGE), (window.bytes or 0) if is_of_bytes else 0
+    return (ORDER.index(window.name) if window.name in ORDER else len(ORDER)), 0
+
+
+def _end_ns(window: Window) -> float:
+    """Return when a window ended at the earliest: the clock of a device may count more than that of its host."""
+    seconds = window.seconds * (1 - CLOCK_TOLERANCE)
+    return float("-inf") if window.begin_ns is None else window.begin_ns + seconds / NANO
+
+
+def contradictory_parameters(logs: Sequence[RankLog], layout: Layout) -> Iterator[str]:
+    """Yield what is wrong with the parameters that the ranks had in the beginning and in the end.
+
+    In the end, those that have the same part of the model must have the same parameters. ``logs``: in order of rank.
+    """
+    if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
+        yield "the parameters did not change: nothing was trained"
+    checksums = [log.end["parameter_checksum"] for log in logs]
+    if any(len({checksums[rank] for rank in ranks}) > 1 for ranks in layout.groups(*OF_COPIES)):
+        yield TRAINED_APART
+
+
+def different_beginnings(logs: Sequence[RankLog]) -> Iterator[str]:
+    """Yield that ranks built different models before they divided one: nobody sends the parts of one to all."""
+    if logs[0].facts["exchange"] != COLLECTIVES:
+        return
+    if len({log.end["initial_checksum"] for log in logs}) > 1:
+        yield "the ranks built models with different parameters, and divided a patchwork of them"
+
+
+def different_losses(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+    """Yield the first step in which ranks that train on the same samples have different losses."""
+    layout, is_exact = configuration.layout, configuration.precision == "fp32"
+    tolerance = LOSS_TOLERANCE if is_exact else LOSS_TOLERANCE_OF_16_BITS
+    for ranks in layout.groups(*OF_REPLICA) if layout.devices_per_replica > 1 else ():
+        for name in (lines.WARMUP, lines.TRAINING):
+            windows = [logs[rank].windows[name] for rank in ranks if logs[rank].windows[name].losses.size]
+            losses = np.array([window.losses for window in windows])
+            if not losses.size or np.allclose(losses, losses[0], rtol=tolerance, atol=0, equal_nan=True):
+                continue
+            step = int(np.argmax(~np.isclose(losses, losses[0], rtol=tolerance, atol=0, equal_nan=True).all(axis=0)))
+            values = ", ".join(f"{loss:.7g}" for loss in losses[:, step])
+            message = f"ranks {', '.join(map(str, ranks))} trained on the same samples with different losses"
+            yield f"{message} ({values} in step {step} of window {name}): they did not train one model"
+            return

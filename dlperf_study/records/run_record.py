@@ -1,0 +1,236 @@
+"""The record of one run, ``run.json``: built from how the processes ended and what the ranks logged."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from dlperf_study.core.code_identity import MeasuringCode
+from dlperf_study.core.errors import EvidenceError
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.wording import counted
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.records.failure_reason import explained, last_log_lines
+from dlperf_study.records.lines import FORMAT
+from dlperf_study.records.rank_agreement import complete_logs, contradiction
+from dlperf_study.records.rank_log import RankLog
+from dlperf_study.records.run import different_nodes, run_facts, run_of
+from dlperf_study.records.run_file import ClusterFacts, FingerprintParts, GitFacts, RunRecord, with_digests
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
+from dlperf_study.study.job import JobResult, Outcome, Turn
+
+#: How a fingerprint is made. 1 (or nothing): its code is a digest of all measuring code. 2: of what the run imports, or
+#: the name of earlier code that measures alike. 3: Python and packages are versions instead of the path of the Python.
+FINGERPRINT_DEFINITION = 3
+
+NodeFacts = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RequestedRun:
+    """One run that a study requests, and where its evidence goes.
+
+    ``fingerprint`` is a digest of everything besides the machine that its numbers depend on: the configuration and
+    ``parts``. ``code`` is the measuring code in detail. ``variables`` are added to the environment of its processes:
+    they make an unmeasured run of a measured one, for which ``purpose`` is the name. ``turn``: when it is measured.
+    """
+
+    configuration: Configuration
+    repetition: int
+    fingerprint: str
+    paths: RunPaths
+    code: MeasuringCode = field(default_factory=MeasuringCode)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    purpose: str = ""
+    turn: Turn = field(default_factory=Turn)
+    parts: FingerprintParts = field(default_factory=FingerprintParts)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is a repetition that counts."""
+        return not self.purpose
+
+    def state(self) -> "RunState":
+        """Read its record, if there is one that is valid and has this fingerprint."""
+        try:
+            facts = run_facts(self.paths.run_file)
+        except EvidenceError:
+            return RunState(self)
+        return RunState(self, facts if facts["fingerprint"] == self.fingerprint else None)
+
+
+@dataclass(frozen=True)
+class RunState:
+    """A requested run and its record, as it was when it was read; None where there is none that counts."""
+
+    run: RequestedRun
+    facts: RunRecord | None = None
+
+    @cached_property
+    def is_completed(self) -> bool:
+        """Whether the evidence of the run is complete; reads its rank logs."""
+        try:
+            return self.facts is not None and run_of(self.facts, self.run.paths).completed
+        except EvidenceError:
+            return False
+
+    @property
+    def out_of_memory_reason(self) -> str:
+        """Why the run found too little memory; empty where it did not."""
+        return self.facts["reason"] if self.facts and self.facts["outcome"] is Outcome.OUT_OF_MEMORY else ""
+
+
+@dataclass(frozen=True)
+class DriverFacts:
+    """What the driver of a run knows besides: facts of its cluster, and of its checkout.
+
+    ``passed``: the variables that processes of the run had from it or from the cluster file, of which the values may be
+    secrets; ``variables`` says which are none. ``program``: the record of the user's program that trained.
+    ``flops_per_sample``: forward and backward, by the formula of the model; None where that is unknown.
+    """
+
+    cluster: ClusterFacts
+    git: GitFacts
+    passed: Mapping[str, str] = field(default_factory=dict)
+    variables: PassedVariables = COMMON_VARIABLES
+    program: Mapping[str, Any] | None = None
+    flops_per_sample: float | None = None
+
+    def redacted(self, text: str) -> str:
+        """Return a text without the values of variables that may be secrets."""
+        return self.variables.redacted(text, self.passed)
+
+
+def record(requested: RequestedRun, result: JobResult, driver: DriverFacts) -> dict[str, Any]:
+    """Return ``run.json``: a run is completed only if every rank's log is complete and the ranks agree.
+
+    Each rank log is parsed once.
+    """
+    configuration, paths = requested.configuration, requested.paths
+    logs, problem = complete_logs(paths, configuration.world_size)
+    if driver.program:
+        for log in paths.process_logs:
+            driver.variables.redact_file(log, driver.passed)
+    tails = last_log_lines(paths)
+    facts = _facts(requested, result, driver, logs)
+    if result.outcome is not Outcome.COMPLETED:
+        result = explained(result, paths)
+    elif (
+        reason := _problem_of_logs(requested, logs, problem, driver)
+        or _future_start(result)
+        or contradiction(logs, facts, configuration, paths)
+    ):
+        result = replace(result, outcome=Outcome.FAILED, reason=reason)
+    facts |= {"outcome": result.outcome, "reason": driver.redacted(result.reason)}
+    if result.outcome is not Outcome.COMPLETED:
+        facts["tail"] = {}
+        for task, lines in tails.items():
+            facts["tail"][task] = [driver.redacted(line) for line in lines]
+    return facts
+
+
+def _problem_of_logs(requested: RequestedRun, logs: Sequence[RankLog], problem: str, driver: DriverFacts) -> str:
+    """Return why the rank logs of a run are not complete; of a user's program, which of its ranks recorded nothing."""
+    size, paths = requested.configuration.world_size, requested.paths
+    silent = [rank for rank in range(size) if not paths.rank_log(rank).exists()]
+    if not (problem and silent and driver.program):
+        return problem
+    if logs and logs[0].facts["world_size"] != size:
+        started = counted(logs[0].facts["world_size"], "rank")
+        return f"{paths.folder}: the program had {started}, but {size} were requested; its command must start them"
+    if len(silent) < size:
+        return f"{paths.folder}: no steps were recorded by {', '.join(f'rank {rank}' for rank in silent)} of {size}"
+    remedy = "call Recorder.step in the program, or let program.steps be the format of its log"
+    return f"{paths.folder}: no rank recorded a step; {remedy}"
+
+
+def _future_start(result: JobResult) -> str:
+    """Return why the start of a run can't be right, or nothing: the first node recorded it by its own clock."""
+    if result.started and datetime.fromisoformat(result.started) > datetime.now(UTC):
+        return f"it started at {result.started}, which is in the future here: set the clock of its first node"
+    return ""
+
+
+def _facts(requested: RequestedRun, result: JobResult, driver: DriverFacts, logs: Sequence[RankLog]) -> dict[str, Any]:
+    """Return what ``run.json`` says of a run whose processes ended like this and left these complete logs."""
+    return {
+        "format": FORMAT,
+        "configuration": requested.configuration.as_dict(),
+        "configuration_identity": requested.configuration.identity,
+        "repetition": requested.repetition,
+        **asdict(requested.turn),
+        "fingerprint": requested.fingerprint,
+        "fingerprint_definition": FINGERPRINT_DEFINITION,
+        "fingerprint_parts": requested.parts,
+        "code": requested.code.digest,
+        "code_modules": requested.code.modules,
+        "worker_code": requested.code.worker,
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "started": None if _future_start(result) else result.started or None,
+        "seconds": result.seconds,
+        "exit_codes": result.exit_codes,
+        "ranks_expected": requested.configuration.world_size,
+        "ranks_seen": [log.rank for log in logs],
+        "cluster": {**driver.cluster, **measured_device_name(result.nodes)},
+        **_node_facts(result.nodes, result.busy_cores, driver.git),
+        **({"program": driver.program} if driver.program else {}),
+        **({"flops_per_sample": driver.flops_per_sample} if driver.flops_per_sample else {}),
+    }
+
+
+def measured_device_name(nodes: Sequence[NodeFacts]) -> dict[str, str]:
+    """Return ``device_name`` as the devices of the first node call themselves; nothing where no node reported."""
+    for node in nodes[:1]:
+        if support := node.get("gpu_support"):
+            return {"device_name": ", ".join(dict.fromkeys(support["gpus"]))}
+        if name := node["hardware"].get("cpu_model"):
+            return {"device_name": name}
+    return {}
+
+
+def write(facts: dict[str, Any], paths: RunPaths) -> None:
+    """Write ``run.json`` in one piece, after everything else that the run wrote, with digests of that.
+
+    What is no character, as in the name of a process or a folder, becomes a question mark: no reader of JSON takes it.
+    """
+    readable = json.loads(json.dumps(facts, ensure_ascii=False).encode(errors="replace"))
+    write_atomically(paths.run_file, json.dumps(with_digests(readable, paths), indent=1) + "\n")
+
+
+def read(paths: RunPaths) -> dict[str, Any] | None:
+    """Return a run's record, or None if there is none that is complete and valid."""
+    try:
+        return {**run_facts(paths.run_file)}
+    except EvidenceError:
+        return None
+
+
+def is_completed(facts: Mapping[str, Any] | None) -> bool:
+    """Return whether there is a record of a run, and it completed."""
+    return facts is not None and facts["outcome"] == Outcome.COMPLETED
+
+
+def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None, git: GitFacts) -> dict[str, Any]:
+    """Return what ``run.json`` says about the nodes, and about what other processes did on them."""
+    first = nodes[0] if nodes else {}
+    environment = {name: dict(first.get(name, {})) for name in ("hardware", "software", "variables")}
+    loads = [node["load"] for node in nodes]
+    survivors: list[str] = []
+    for node in nodes:
+        prefix = f"{node['name']}: " if node["name"] else ""
+        survivors += [prefix + survivor for survivor in node["load"]["survivors_ended"]]
+    return {
+        "environment": environment | {"git": git},
+        "nodes": list(nodes),
+        "load": {
+            "waited_seconds": max((load["waited_seconds"] for load in loads), default=None),
+            "busy_cores_before": max((load["busy_cores_before"] for load in loads), default=None),
+            "survivors_ended": survivors,
+            "busy_cores_during": busy_cores,
+        },
+        "diagnostics": [{"subject": "nodes", "message": message} for message in different_nodes(nodes)],
+    }

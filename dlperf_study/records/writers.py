@@ -1,0 +1,181 @@
+"""Who writes lines: the log of one rank, and the telemetry of one node. Collected in memory, written in one piece."""
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from dlperf_study.core.code_identity import code_of_driver
+from dlperf_study.core.writing import write_atomically
+from dlperf_study.records import lines
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.exchange import Drain
+from dlperf_study.study.precision import LossScaling
+
+#: The clock of all lines.
+CLOCK = "perf_counter_ns"
+
+
+class Rank(Protocol):
+    """The position of a trainer in its run, and how it exchanges gradients."""
+
+    rank: int
+    world_size: int
+    exchange_kind: str
+
+
+@dataclass(frozen=True)
+class TimedWindow:
+    """Measured steps of one kind: ``step_seconds`` and ``losses`` hold one value per step.
+
+    ``input_seconds`` too, of steps that train: the part of each in which it waited for its batch. ``ended_by`` is of
+    the warm-up only, ``skipped_steps`` of steps with loss scaling: how many updated nothing.
+    """
+
+    name: str
+    step_seconds: list[float]
+    losses: list[float]
+    input_seconds: list[float] | None = None
+    bytes: int | None = None
+    ended_by: lines.WarmupEnd | None = None
+    skipped_steps: int | None = None
+    begin_ns: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all steps."""
+        return sum(self.step_seconds)
+
+
+class RankLogWriter:
+    """Collects the lines of the log of one rank; ``write`` puts them on disk atomically."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines: list[lines.RankLine | lines.WindowLine | lines.EndLine] = []
+
+    def begin(self, rank: Rank, description: Mapping[str, Any], configuration: Configuration) -> None:
+        """Add the ``rank`` line: which process measures, with which code and library, and the anchor of its clock.
+
+        Raises TypeError where the description of a trainer has a key that ``RankLine`` does not declare.
+        """
+        if undeclared := description.keys() - lines.RankLine.__annotations__.keys():
+            raise TypeError(f"{', '.join(sorted(undeclared))}: no key of RankLine in evidence/lines.py")
+        node, local_rank = divmod(rank.rank, configuration.devices_per_node)
+        process: dict[str, Any] = {
+            "kind": "rank",
+            "format": lines.FORMAT,
+            "run": f"{configuration.identity}/{self._path.parent.name}",
+            "code": code_of_driver(),
+            **{"rank": rank.rank, "world_size": rank.world_size, "node": node, "local_rank": local_rank},
+            **{"host": socket.gethostname(), "pid": os.getpid(), "exchange": rank.exchange_kind},
+            "interpreter": sys.version,
+        }
+        content = process | {**description, "clock": CLOCK, "wall_anchor": wall_anchor()}
+        self._lines.append(cast(lines.RankLine, content))
+
+    def window(self, window: TimedWindow) -> None:
+        """Add one window; what it does not have is left out."""
+        line: lines.WindowLine = {
+            "kind": "window",
+            "name": window.name,
+            "steps": len(window.step_seconds),
+            "seconds": window.seconds,
+            "step_seconds": window.step_seconds,
+            "losses": window.losses,
+        }
+        if window.begin_ns is not None:
+            line["begin_ns"] = window.begin_ns
+        if window.input_seconds is not None:
+            line["input_seconds"] = window.input_seconds
+        if window.bytes is not None:
+            line["bytes"] = window.bytes
+        if window.ended_by:
+            line["ended_by"] = window.ended_by
+        if window.skipped_steps is not None:
+            line["skipped_steps"] = window.skipped_steps
+        self._lines.append(line)
+
+    def end(
+        self,
+        initial_checksum: str,
+        parameter_checksum: str,
+        drain: Drain,
+        peak_memory: lines.PeakMemory,
+        loss_scaling: LossScaling | None = None,
+        planted: lines.PlantedWait | None = None,
+        cpu_limit: lines.CpuLimit | None = None,
+        computation_obstacle: str = "",
+        calibration: lines.Calibration | None = None,
+        background_cores: float | None = None,
+    ) -> None:
+        """Add the ``end`` line, without which a log counts as truncated.
+
+        ``peak_memory``: bytes by name, of the training window. ``planted`` is of the self-test only.
+        ``cpu_limit``: what was counted in the training window of a rank that may use a share of the cores only.
+        ``computation_obstacle``: why no step can be done without its exchange.
+        ``calibration``: of the loop before and after the training window. ``background_cores``: see ``EndLine``.
+        """
+        line: lines.EndLine = {
+            "kind": "end",
+            "windows": sum(line["kind"] == "window" for line in self._lines),
+            "drain_seconds": drain.seconds,
+            "drain_resolution_seconds": drain.resolution_seconds,
+            "initial_checksum": initial_checksum,
+            "parameter_checksum": parameter_checksum,
+            "peak_memory": peak_memory,
+        }
+        if loss_scaling:
+            line["loss_scale"] = loss_scaling.scale
+        optional = {
+            "planted": planted,
+            "cpu_limit": cpu_limit,
+            "computation_obstacle": computation_obstacle or None,
+            "calibration": calibration,
+            "background_cores": background_cores,
+        }
+        measured = {name: value for name, value in optional.items() if value is not None}
+        self._lines.append(cast(lines.EndLine, {**line, **measured}))
+
+    def write(self) -> None:
+        """Write all lines so that the file is either absent or complete."""
+        write_atomically(self._path, "".join(json.dumps(line) + "\n" for line in self._lines))
+
+
+class TelemetryWriter:
+    """Collects the lines of the telemetry of one node; ``write`` puts them on disk atomically."""
+
+    def __init__(self, interval_seconds: float, gpus: list[lines.GpuFacts], obstacles: dict[str, str]) -> None:
+        self._interval_seconds, self._gpus, self._obstacles = interval_seconds, gpus, obstacles
+        self._anchor = wall_anchor()
+        self._samples: list[lines.NodeSample] = []
+
+    def add(self, sample: lines.NodeSample) -> None:
+        """Add a sample: the first of the node before the run."""
+        self._samples.append(sample)
+
+    def write(self, path: Path, node: int, not_reported: dict[str, dict[str, str]]) -> None:
+        """Write all lines, so that the file is either absent or complete; raises OSError where that can't be done."""
+        first: lines.FirstLine = {
+            "kind": "telemetry",
+            "format": lines.TELEMETRY_FORMAT,
+            "host": socket.gethostname(),
+            "interval_seconds": self._interval_seconds,
+            "clock": CLOCK,
+            "wall_anchor": self._anchor,
+            "gpus": self._gpus,
+            "obstacles": self._obstacles,
+            "node": node,
+        }
+        last: lines.LastLine = {"kind": "end", "samples": len(self._samples), "not_reported": not_reported}
+        write_atomically(path, "".join(json.dumps(line) + "\n" for line in (first, *self._samples, last)))
+
+
+def wall_anchor() -> lines.WallAnchor:
+    """Return this moment on both clocks."""
+    return {"unix_ns": time.time_ns(), "clock_ns": time.perf_counter_ns()}

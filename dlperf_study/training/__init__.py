@@ -1,0 +1,1 @@
+"""What trains: frameworks, models, data sources, image sets, and the worker that times their steps."""

@@ -1,0 +1,50 @@
+"""Images from files, decoded and augmented by the workers of the library's own loader.
+
+These are processes, in which Pillow decodes; those of TensorFlow are threads, in which TensorFlow does.
+Batches are tensors of the library, on the CPU: those of the loader, not copied. Without workers the rank makes them
+itself, as arrays of numpy.
+"""
+
+from collections.abc import Iterator
+
+from dlperf_study.study.configuration import PARAMETERS, Configuration
+from dlperf_study.training.data_sources._base import Consumer, DataSource
+from dlperf_study.training.data_sources._loaders import (
+    IMAGE_LOADERS,
+    LoadedBatches,
+    batches_per_worker,
+    workers_and_prefetch,
+)
+from dlperf_study.training.data_sources._samples import samples_of
+
+WORKERS, PREFETCH_BATCHES = 2, 4
+
+
+def open_files(configuration: Configuration, consumer: Consumer) -> LoadedBatches:
+    """Start the workers of a rank, which read its images."""
+    samples, workers = samples_of(configuration), workers_and_prefetch(DATA_SOURCE, configuration)
+    return LoadedBatches(samples, configuration, consumer, IMAGE_LOADERS, *workers)
+
+
+def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
+    """Yield that the configuration names no images."""
+    if configuration.image_set == PARAMETERS["image_set"].default:
+        yield "data_source files needs an image_set"
+
+
+def batches_ahead(configuration: Configuration) -> int:
+    """Return how many batches the workers prepare, one more in the making of each included."""
+    workers, prefetch = workers_and_prefetch(DATA_SOURCE, configuration)
+    return workers * (batches_per_worker(prefetch, workers) + 1)
+
+
+DATA_SOURCE = DataSource(
+    name="files",
+    display_name="files",
+    open=open_files,
+    obstacles=obstacles,
+    libraries=tuple(IMAGE_LOADERS),
+    batches_ahead=batches_ahead,
+    packages=("pillow",),
+    settings={"image_set": "none", "data_workers": WORKERS, "prefetch_batches": PREFETCH_BATCHES},
+)

@@ -1,0 +1,169 @@
+"""What every framework refuses: levels that are not built, a model, a data source or a device that do not fit."""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from dlperf_study.core.errors import StudyFileError, UnsupportedError
+from dlperf_study.core.wording import level
+from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
+from dlperf_study.study.parameter import SEQUENCES, Scalar, Scope
+from dlperf_study.study.precision import SCALED
+from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
+from dlperf_study.training import data_sources, models
+from dlperf_study.training.models._sequences import SequenceModel
+
+#: The levels of each parameter that are built; all others are listed as unsupported, never replaced.
+Levels = dict[str, tuple[Scalar | None, ...]]
+#: Compilers by level: what returns why the library can't compile so here, or nothing; None: it always can.
+Compilers = Mapping[str, Callable[[], str] | None]
+#: What is built for every framework: of each parameter with levels the default, unless this names more.
+BUILT_LEVELS: Levels = {
+    **{name: (parameter.default,) for name, parameter in PARAMETERS.items() if parameter.levels},
+    "optimizer": ("sgd", "momentum"),
+    "classifier": ("replicated", "sharded"),
+}
+#: All levels of what decides whether cuDNN tries its algorithms.
+AUTOTUNING = PARAMETERS["cudnn_autotune"].levels
+#: Parameters without levels that every framework reads, itself or by its model.
+READ_BY_ALL = frozenset(
+    (
+        *("image_size", "classes", "nodes", "devices_per_node", "servers", "batch_per_device", "sample_ratio"),
+        *("threads_per_device", "memory_limit_mib", "cpu_limit", "seed", "data_source"),
+    )
+)
+#: All others without levels, each with its default: the only value that is supported where nothing reads it.
+DEFAULT_SETTINGS = {
+    name: parameter.default
+    for name, parameter in parameters_of(Scope.WORKLOAD, Scope.NETWORK).items()
+    if not parameter.levels and parameter.default is not None and name not in READ_BY_ALL
+}
+
+
+def unbuilt_levels(
+    configuration: Configuration,
+    levels: Levels,
+    settings: tuple[str, ...] = (),
+    refused: Mapping[Any, str] = MappingProxyType({}),
+) -> Iterator[str]:
+    """Yield each level that a configuration requests and that no code here implements.
+
+    ``settings`` are the names in ``DEFAULT_SETTINGS`` that the framework reads; ``refused`` are the levels that it
+    refuses for a specific reason.
+    """
+    framework = configuration.framework
+    for name, built in levels.items():
+        value = getattr(configuration, name)
+        if value not in built:
+            choices = ", ".join(map(level, built))
+            yield refused.get(value) or f"{name} {level(value)} is not built for {framework} (built: {choices})"
+    model, source = configuration.model, configuration.data_source
+    read_by_model = models.load(model).settings if model in models.names() else ()
+    read_by_source = data_sources.load(source).settings if source in data_sources.names() else ()
+    for name, default in DEFAULT_SETTINGS.items():
+        value = getattr(configuration, name)
+        if value != default and name not in (*settings, *read_by_model, *read_by_source):
+            yield f"{name} is {level(value)}, but none of {framework}, {model} and {source} has such a setting"
+
+
+def unsuitable_parts(
+    configuration: Configuration,
+    library: str,
+    levels: Levels,
+    settings: tuple[str, ...] = (),
+    refused: Mapping[Any, str] = MappingProxyType({}),
+) -> Iterator[str]:
+    """Yield why levels, the model and the data source can't be used with the library; see ``unbuilt_levels``."""
+    yield from unbuilt_levels(configuration, levels, settings, refused)
+    yield from model_obstacles(configuration, library)
+    yield from data_source_obstacles(configuration, library)
+
+
+def server_obstacles(configuration: Configuration) -> Iterator[str]:
+    """Yield that all-reduce has no servers."""
+    if configuration.servers:
+        yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
+
+
+def sequence_obstacles(configuration: Configuration) -> Iterator[str]:
+    """Yield that a framework trains on images alone, where samples are sequences."""
+    if configuration.samples == SEQUENCES:
+        yield f"model {configuration.model} trains on sequences, and {configuration.framework} is built for images"
+
+
+def sequence_model(configuration: Configuration) -> SequenceModel | None:
+    """Return the model of a configuration if it is a transformer; None for another one, and where there is none."""
+    model = models.load(configuration.model) if configuration.model in models.names() else None
+    return model if isinstance(model, SequenceModel) else None
+
+
+def image_obstacles(configuration: Configuration, name: str) -> Iterator[str]:
+    """Yield that the model trains on images, where what has this name is for transformers only."""
+    if configuration.model in models.names() and not sequence_model(configuration):
+        yield f"model {configuration.model} trains on images, but {name} is for transformers only"
+
+
+def micro_batch_obstacles(configuration: Configuration) -> Iterator[str]:
+    """Yield that the batch of a device can't be divided into its micro-batches."""
+    batch, parts = configuration.batch_per_device, configuration.micro_batches
+    if batch % parts:
+        yield f"batch_per_device {batch} can't be divided into {parts} equal micro_batches"
+
+
+def device_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
+    """Yield why a device does not compute so: its number formats, the scaling of losses in these, and cuDNN."""
+    precision, scaling, autotuning = configuration.precision, configuration.loss_scaling, configuration.cudnn_autotune
+    if scaling != "none" and precision not in SCALED:
+        yield f"loss_scaling {level(scaling)} is for precision {' and '.join(SCALED)}, not {level(precision)}"
+    if precision == "tf32" and device != "gpu":
+        yield "precision tf32 is a number format of NVIDIA's tensor cores, which a CPU does not have"
+    if autotuning != LIBRARYS_CHOICE and device != "gpu":
+        yield f"cudnn_autotune {autotuning}: cuDNN is a library for NVIDIA GPUs, and computes nothing on a CPU"
+
+
+def require_compiler(configuration: Configuration, compilers: Compilers) -> None:
+    """Raise UnsupportedError with the library's reason if the compiler of a configuration does not work here."""
+    why = compilers.get(configuration.compiler)
+    if why and (obstacle := why()):
+        raise UnsupportedError(f"compiler {configuration.compiler}: {obstacle}")
+
+
+def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
+    """Yield each reason why the model can't be built with the library as configured."""
+    try:
+        model = models.load(configuration.model)
+    except StudyFileError as error:
+        yield str(error)
+    else:
+        yield from model.obstacles(configuration, library)
+
+
+def data_source_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
+    """Yield each reason why the data source can't make batches for tensors of the library as configured."""
+    try:
+        source = data_sources.load(configuration.data_source)
+    except StudyFileError as error:
+        yield str(error)
+        return
+    if source.libraries and library not in source.libraries:
+        yield f"data_source {source.name} is not built for {library} (built: {', '.join(source.libraries)})"
+    if configuration.samples not in source.samples:
+        yield f"data_source {source.name} delivers {' and '.join(source.samples)}, not {configuration.samples}"
+    else:
+        yield from source.obstacles(configuration, library)
+
+
+def missing_further_package(version: str) -> str:
+    """Return which further package is not installed, or nothing; ``version``: of ``Framework.version_in``."""
+    *_, name, last = ("", "", *version.split())
+    return name if last == str(None) else ""
+
+
+def missing_library(library: str, version: str | None, remedy: str) -> Iterator[str]:
+    """Yield that a library, or what it trains with, is not installed, and the command that installs it.
+
+    ``version``: as ``Framework.version_in`` returns it.
+    """
+    if version is None or (library := missing_further_package(version)):
+        here = f"`{remedy}` installs it in this project's own environment"
+        yield f"{library} is not installed in the Python that the cluster file names for it; {here}"

@@ -1,0 +1,78 @@
+"""The collectives of a step in Paddle, as observed in its first one, and the same alone."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from dlperf_study.core.errors import RunError
+from dlperf_study.study.exchange import CollectiveKind
+from dlperf_study.training.frameworks._collectives import Collective
+
+#: The methods of a process group that are counted: after the tensor each takes its root, and at last ``sync_op``.
+_COUNTED: dict[str, CollectiveKind] = {"reduce": "reduce", "broadcast": "broadcast"}
+_MOVE_NOTHING = ("size", "rank", "name")
+
+
+class _ObservedGroup:
+    """A process group that adds each of its collectives to a list, and does it."""
+
+    def __init__(self, group: Any, collectives: list[Collective]) -> None:
+        self._group, self._process_group, self._collectives = group, group.process_group, collectives
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._process_group, name)
+        if name in _MOVE_NOTHING:
+            return method
+        if name not in _COUNTED:
+            raise RunError(f"a step does {name} of Paddle's process groups, a collective that nobody counts")
+
+        def observed(tensor: Any, root: int, *details: Any) -> Any:
+            size, ranks = (int(tensor.size), tensor.element_size()), tuple(self._group.ranks)
+            call = Collective(_COUNTED[name], *size, tensor.dtype, self._group, ranks, ranks[root])
+            self._collectives.append(replace(call, is_waited_for=bool(details[-1])))
+            return method(tensor, root, *details)
+
+        return observed
+
+
+@contextmanager
+def observed_collectives() -> Iterator[list[Collective]]:
+    """Yield a list that gets every collective of this process, in order.
+
+    A collective of a kind that is not counted raises RunError.
+    """
+    from paddle.distributed.communication.group import _GroupManager
+
+    collectives: list[Collective] = []
+    groups = [group for group in _GroupManager.group_map_by_id.values() if group._pg is not None]
+    process_groups = [group._pg for group in groups]
+    for group in groups:
+        group._pg = _ObservedGroup(group, collectives)
+    yield collectives
+    for group, process_group in zip(groups, process_groups, strict=True):
+        group._pg = process_group
+
+
+def replayed(collectives: Sequence[Collective]) -> Callable[[], None]:
+    """Return what does the collectives again on buffers of zeros, and waits for them as a step does."""
+    calls = [_replayed(collective) for collective in collectives]
+
+    def exchange() -> None:
+        for task in [call() for call in calls]:
+            if task is not None:
+                task.wait()
+
+    return exchange
+
+
+def _replayed(collective: Collective) -> Callable[[], Any]:
+    """Return what does a collective again; it returns its task, to be waited for."""
+    import paddle
+    import paddle.distributed as dist
+
+    buffer = paddle.zeros([collective.elements], collective.number_format)
+    details = {"group": collective.group, "sync_op": collective.is_waited_for}
+    if collective.kind == "reduce":
+        return lambda: dist.reduce(buffer, collective.root, **details)
+    return lambda: dist.broadcast(buffer, collective.root, **details)

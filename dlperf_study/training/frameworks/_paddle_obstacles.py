@@ -1,0 +1,81 @@
+"""What the frameworks of Paddle refuse: number formats, memory formats, and what it divides on GPUs only."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.parallel_parameters import SHARDED_PARAMETERS
+from dlperf_study.study.precision import FULL
+from dlperf_study.training import models
+from dlperf_study.training.frameworks._obstacles import device_obstacles
+
+#: What Paddle 3.0 warns of where it trains on a CPU in float32 instead.
+CPU_REASON = "amp_guard can only be enabled on CUDAPlace, XPUPlace, and CustomPlace"
+
+
+@dataclass(frozen=True)
+class _OnGpusOnly:
+    """What ``fleet`` of Paddle 3.0 divides on GPUs only.
+
+    ``parameter``: of a configuration, which asks for it from the value ``least`` on. ``divided``: what it divides.
+    ``message``: what Paddle says to it on CPUs. ``instead``: what divides the same there, as a clause.
+    """
+
+    parameter: str
+    least: int
+    divided: str
+    message: str
+    instead: str
+
+
+_ON_GPUS_ONLY = (
+    _OnGpusOnly(
+        "tensor_parallel",
+        2,
+        "matrices",
+        "Only support xpu, gpu and custom_device now, but this is cpu",
+        "torch_tensor divides them",
+    ),
+    _OnGpusOnly(
+        "pipeline_parallel", 2, "layers", "ProcessGroupGLOO does not support send", "torch_pipeline divides them"
+    ),
+    _OnGpusOnly(
+        "zero_stage",
+        SHARDED_PARAMETERS,
+        "gradients and parameters",
+        "group_sharded_parallel only support gpu, xpu and custom_device now",
+        "torch_zero divides them",
+    ),
+)
+#: The parameters of which ``parallel_obstacles`` has the reasons.
+REFUSED_BY_NAME = tuple(entry.parameter for entry in _ON_GPUS_ONLY)
+
+
+def obstacles(configuration: Configuration, device: str) -> Iterator[str]:
+    """Yield each reason why Paddle does not train so on a device."""
+    yield from device_obstacles(configuration, device)
+    if configuration.precision not in FULL and device != "gpu":
+        yield f"precision {configuration.precision}: Paddle trains in it on GPUs only ({CPU_REASON!r})"
+
+
+def memory_format_obstacles(configuration: Configuration) -> Iterator[str]:
+    """Yield why a model is not trained with channels last: its linear layers would get features in another order."""
+    model = configuration.model
+    if configuration.memory_format != "nhwc" or model not in models.names():
+        return
+    if not models.load(model).pools_to_pixel:
+        reason = "it flattens features of several pixels, and Paddle's layers would put them in another order"
+        yield f"memory_format nhwc: model {model} is not built so for Paddle: {reason}"
+
+
+def parallel_obstacles(configuration: Configuration, device: str) -> Iterator[str]:
+    """Yield what can't be divided with Paddle as configured, why, and what divides it instead."""
+    for entry in _ON_GPUS_ONLY:
+        value = getattr(configuration, entry.parameter)
+        if value < entry.least:
+            continue
+        setting, instead = f"{entry.parameter} {value}", entry.instead
+        if device == "gpu":
+            yield f"{setting} is not built for Paddle, whose fleet divides {entry.divided} on GPUs alone; {instead}"
+        else:
+            yield f"{setting}: Paddle 3.0 divides {entry.divided} on GPUs only ({entry.message!r}); {instead} here"

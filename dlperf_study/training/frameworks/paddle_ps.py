@@ -1,0 +1,297 @@
+"""Paddle, static graph, parameters kept by servers.
+
+What Paddle 3.0.0 does, according to the tables of the servers between steps:
+
+- ``Executor.run`` in asynchronous mode pushes gradients but never pulls parameters: the trainers
+  would go on with the weights they started with. A step here therefore ends with a pull of all dense
+  parameters, as Paddle's ``train_from_dataset`` does in a background thread.
+- Pushes are merged: twelve gradients become one message by default. A step's gradient would then be
+  exchanged every twelfth step, so the limit is set to one before the client starts.
+- GEO mode exchanges sparse tables only. These models are dense: every trainer would train alone.
+- One server's parameters travel in one message, and brpc refuses more than 64 MB. Its setting can no
+  longer be passed through Paddle, so it is raised in the loaded library.
+- Synchronous mode ends in a segmentation fault in ``SendBarrierOp``, because the runtime makes no communicator
+  for it. Made here, it works: the servers average the gradients of a step, and every trainer waits until their
+  mean is applied. See ``_paddle_servers.py``.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from dlperf_study.core.errors import RunError
+from dlperf_study.core.user_commands import install_command
+from dlperf_study.study import exchange
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.environment_variables import VISIBLE_DEVICES
+from dlperf_study.study.exchange import Drain
+from dlperf_study.study.job import Job, Task, TaskRole
+from dlperf_study.training.frameworks import _paddle, _paddle_obstacles, _training
+from dlperf_study.training.frameworks._base import ClusterView, Framework, Stopwatch
+from dlperf_study.training.frameworks._obstacles import (
+    BUILT_LEVELS,
+    missing_library,
+    sequence_obstacles,
+    unsuitable_parts,
+)
+from dlperf_study.training.frameworks._paddle_servers import StaticProgram, connect
+from dlperf_study.training.frameworks._processes import (
+    addresses,
+    common_environment,
+    network_environment,
+    server_nodes,
+    trainer_nodes,
+    worker_command,
+)
+
+STRATEGIES = ("local", "async", "sync")
+LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES, "memory_format": ("nchw", "nhwc")}
+#: Of the communicator and of brpc: so many computed while a trainer pushed and pulled.
+EXCHANGE_THREADS = 8
+#: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
+FIRST_WITHOUT_SERVERS = (3, 1)
+REFUSED_STRATEGIES = {
+    "geo": "Paddle's GEO mode exchanges sparse tables only, so with a dense model every trainer would train alone",
+}
+_SERVERS_UPDATE = "Paddle's servers update their dense tables themselves"
+REFUSED_LEVELS = REFUSED_STRATEGIES | {
+    kernels: f"fused_optimizer {kernels}: {_SERVERS_UPDATE}" for kernels in ("fused", "foreach", "for_loop")
+}
+
+
+def wrong_version(version: str) -> str:
+    """Return that a version has no parameter servers, or nothing."""
+    if tuple(map(int, version.split(".")[:2])) < FIRST_WITHOUT_SERVERS:
+        return ""
+    return f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
+
+
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
+    yield from missing_library("paddlepaddle", version, install_command("paddle"))
+    yield from _paddle_obstacles.obstacles(configuration, cluster.device)
+    yield from unsuitable_parts(configuration, "paddle", LEVELS, refused=REFUSED_LEVELS)
+    yield from _paddle_obstacles.memory_format_obstacles(configuration)
+    yield from sequence_obstacles(configuration)
+    if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
+        yield "strategy local is one process without servers"
+    if configuration.strategy in ("async", "sync") and not configuration.servers:
+        yield f"strategy {configuration.strategy} needs servers of at least 1"
+    if configuration.optimizer != "sgd":
+        yield f"optimizer {configuration.optimizer} is not kept by Paddle's dense tables (built: sgd)"
+    if configuration.classifier == "sharded":
+        yield "a sharded classifier needs collectives between the trainers"
+    if version and (wrong := wrong_version(version)):
+        yield wrong
+    if cluster.device != "cpu":
+        yield f"device is {cluster.device}, but parameter servers are built for cpu"
+
+
+def job(configuration: Configuration, cluster: ClusterView) -> Job:
+    """Return one task per server and per trainer.
+
+    Paddle's launcher is not used here: it waits for servers, and servers never exit by themselves. Its
+    environment, which gives each process its role and number, is what fleet documents for every scheduler.
+    Ports: one per server, one per trainer, one for the rendezvous of the trainers.
+    """
+    if configuration.strategy == "local":
+        return Job((_task(configuration, cluster, "trainer-0", TaskRole.TRAINER, 0, {}),))
+    nodes = {TaskRole.SERVER: server_nodes(configuration), TaskRole.TRAINER: trainer_nodes(configuration)}
+    servers = addresses("server_host", nodes[TaskRole.SERVER])
+    trainers = addresses("host", nodes[TaskRole.TRAINER], first_port=len(servers))
+    shared = {
+        "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(servers),
+        "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
+        "PADDLE_TRAINERS_NUM": str(len(trainers)),
+        "PADDLE_WITH_GLOO": "1",
+    } | _rendezvous(configuration, port=len(servers) + len(trainers))
+    tasks = []
+    for role, endpoints in ((TaskRole.SERVER, servers), (TaskRole.TRAINER, trainers)):
+        for index, (node, endpoint) in enumerate(zip(nodes[role], endpoints, strict=True)):
+            tasks.append(_member(configuration, cluster, role, index, node, endpoint, shared))
+    return Job(tuple(tasks), nodes=configuration.nodes, ports=len(tasks) + 1)
+
+
+def _rendezvous(configuration: Configuration, port: int) -> dict[str, str]:
+    """Return how the trainers find each other: over HTTP; a single trainer, by a file that nobody waits for.
+
+    Paddle's HTTP server, which the first parameter server starts, notices only every five seconds that all have
+    met, and the parameter servers wait for it; its file store looks only every ten seconds for files of others.
+    """
+    if configuration.world_size == 1:
+        return {"PADDLE_GLOO_RENDEZVOUS": "2", "PADDLE_GLOO_FS_PATH": "{run}/scratch/rendezvous"}
+    return {"PADDLE_GLOO_RENDEZVOUS": "3", "PADDLE_GLOO_HTTP_ENDPOINT": "{server_host_0}:{port_" + str(port) + "}"}
+
+
+def _member(
+    configuration: Configuration,
+    cluster: ClusterView,
+    role: TaskRole,
+    index: int,
+    node: int,
+    endpoint: str,
+    shared: dict[str, str],
+) -> Task:
+    host, port = endpoint.split(":")
+    variables = {
+        "POD_IP": host,
+        "PADDLE_PORT": port,
+        "TRAINING_ROLE": "PSERVER" if role is TaskRole.SERVER else "TRAINER",
+    }
+    if role is TaskRole.TRAINER:
+        variables["PADDLE_TRAINER_ID"] = str(index)
+    variables |= network_environment(configuration, cluster, node)
+    return _task(configuration, cluster, f"{role}-{index}", role, node, shared | variables)
+
+
+def _task(
+    configuration: Configuration,
+    cluster: ClusterView,
+    name: str,
+    role: TaskRole,
+    node: int,
+    environment: dict[str, str],
+) -> Task:
+    argv = worker_command(configuration, cluster)
+    # The new intermediate representation can't run the send operators of parameter servers.
+    fixed = common_environment(configuration) | {"FLAGS_enable_pir_api": "0", VISIBLE_DEVICES: ""}
+    return Task(name, role, node, argv, fixed | environment)
+
+
+class ParameterServerTrainer:
+    """One trainer: it pushes gradients and pulls parameters, or trains alone when there is no server."""
+
+    tensor_library = "paddle"
+
+    def __init__(self, configuration: Configuration) -> None:
+        import paddle
+
+        self.rank, self.world_size = _paddle.environment_rank()
+        strategy = exchange.STRATEGIES.get(configuration.strategy)
+        self.exchange_kind = strategy.exchange if strategy else exchange.NO_EXCHANGE
+        self._configuration = configuration
+        self._program = StaticProgram(configuration)
+        self._executor = paddle.static.Executor(paddle.CPUPlace())
+        self._executor.run(self._program.startup)
+        self._running = self._program.step
+        self._client = connect(configuration.strategy) if configuration.servers else None
+
+    def description(self) -> dict[str, Any]:
+        """Return the fields of the rank log about library, device and model."""
+        elements = sum(self._program.parameter_elements())
+        exchanged, threads = (4 * elements, EXCHANGE_THREADS) if self._client else (0, 0)
+        return _paddle.description(self._configuration, elements, exchanged, threads)
+
+    def transfer_batch(self, images: Any, labels: Any) -> dict[str, Any]:
+        """Return a batch as the executor is fed with it."""
+        return self._program.feed(images, labels)
+
+    def first_step(self, batch: dict[str, Any]) -> str:
+        """Do the first step; return the number format of the output of the first convolution in it."""
+        import numpy as np
+
+        product = self._program.first_product
+        if not product:
+            raise RunError(_training.NO_PRODUCT)
+        _, output = self._executor.run(self._running, feed=batch, fetch_list=[self._program.loss, product])
+        if self._client:
+            self._client.finish_step()
+        return str(np.asarray(output).dtype)
+
+    def tuning(self) -> dict[str, str]:
+        """Return the memory format of the program: on CPUs, with servers that update, there is no more to tune."""
+        memory_format = self._program.memory_format
+        return {"memory_format": memory_format} if memory_format else {}
+
+    def loss_scaling(self) -> None:
+        """Return nothing: losses are not scaled in float32."""
+
+    def train_step(self, batch: dict[str, Any]) -> Any:
+        """Compute and push the gradients, then pull the parameters; alone, update in place."""
+        loss = self.computation_step(batch)
+        if self._client:
+            self._client.finish_step()
+        return loss
+
+    def computation_step(self, batch: dict[str, Any]) -> Any:
+        """Run the current program once: as in a step, or without its ``send`` operator."""
+        return self._executor.run(self._running, feed=batch, fetch_list=[self._program.loss], return_numpy=False)
+
+    @contextmanager
+    def local_updates(self) -> Iterator[None]:
+        """Take the ``send`` operator out of the program; the servers, and so the parameters, stay as they are."""
+        program, self._running = self._running, self._program.local_program
+        try:
+            yield
+        finally:
+            self._running = program
+
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what pushes gradients of zeros, and pulls the parameters: what a trainer waits for.
+
+        A dense table takes the gradients of all its parameters at once, so there is no push of fewer bytes.
+        """
+        if not self._client:
+            return lambda: None
+        return self._client.exchange(partial(self._executor.run, self._program.zero_gradients))
+
+    def barrier(self) -> None:
+        """Wait for all trainers."""
+        if self._client:
+            self._client.barrier()
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all trainers."""
+        return self._client.agreed_maximum(value) if self._client else value
+
+    def stopwatch(self) -> Stopwatch:
+        """Return a stopwatch for the CPU."""
+        return _paddle.stopwatch()
+
+    def loss_value(self, loss: Any) -> float:
+        """Return a fetched loss as a number."""
+        import numpy as np
+
+        return float(np.asarray(loss[0]).reshape(-1)[0])
+
+    def settle(self) -> Drain:
+        """Wait until all updates are applied: all trainers now hold the servers' parameters."""
+        return self._client.settle() if self._client else Drain()
+
+    def parameter_checksum(self) -> str:
+        """Return a digest of the dense parameters."""
+        return _training.checksum(self._program.parameter_values())
+
+    def close(self) -> None:
+        """Leave the job."""
+        if self._client:
+            self._client.barrier()
+            self._client.stop()
+
+
+def serve(configuration: Configuration) -> None:
+    """Be one parameter server, until the launcher ends this process."""
+    from paddle.distributed import fleet
+
+    StaticProgram(configuration)
+    fleet.init_server()
+    fleet.run_server()
+
+
+FRAMEWORK = Framework(
+    name="paddle_ps",
+    display_name="PaddlePaddle parameter server",
+    library="paddle",
+    packages=_paddle.PACKAGES,
+    strategies=STRATEGIES,
+    obstacles=obstacles,
+    wrong_version=wrong_version,
+    version_remedy=install_command("paddle"),
+    job=job,
+    trainer=ParameterServerTrainer,
+    server=serve,
+    refused_strategies=REFUSED_STRATEGIES,
+    environment_prefixes=_paddle.ENVIRONMENT_PREFIXES,
+    allocator=_paddle.PaddleAllocator,
+)

@@ -1,0 +1,362 @@
+"""TensorFlow, parameters kept by servers: asynchronous, or synchronous. Sessions run what ``ServedGraph`` builds.
+
+It is the graph of one trainer, as TensorFlow's between-graph replication has it. Every trainer builds the same graph:
+the parameters are variables of the servers, shared by their names, and everything else is its own. Its steps read them
+there and add gradients there, so each trainer has its own steps and its own clock. ``ParameterServerStrategy`` has a
+coordinator instead, which schedules the steps of all trainers, goes on without those that died, and exits with code 0.
+
+A synchronous step is that of ``tf.compat.v1.train.SyncReplicasOptimizer``, without its thread: accumulators on the
+servers average the gradients of all trainers, the first trainer applies the averages once, and only then do all get a
+token, which ends the step.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import count
+from typing import Any
+
+from dlperf_study.study import exchange
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.environment_variables import VISIBLE_DEVICES
+from dlperf_study.study.exchange import Drain
+from dlperf_study.study.job import Job, Task, TaskRole
+from dlperf_study.training.frameworks import _processes, _tensorflow, _tensorflow_training, _training
+from dlperf_study.training.frameworks._base import ClusterView, Framework
+from dlperf_study.training.frameworks._obstacles import missing_library, sequence_obstacles
+from dlperf_study.training.frameworks._processes import (
+    addresses,
+    gpus_per_node,
+    server_nodes,
+    trainer_nodes,
+    worker_command,
+)
+from dlperf_study.training.frameworks._tensorflow_training import TensorflowTrainer
+
+#: Trainers are in lockstep, so no gradient is late; accumulators drop those of a smaller number than their own.
+NEVER_LATE = 2**62
+FIRST_SERVER = "/job:ps/task:0"
+
+
+class ServedGraph:
+    """The networks of a trainer and its operations, by name; ``build`` makes a network.
+
+    ``served`` has its parameters on the servers, ``own`` is a copy of this trainer, with a rule to update it.
+    """
+
+    def __init__(self, configuration: Configuration, rank: int, build: Any) -> None:
+        import tensorflow as tf
+
+        self._configuration, self._rank, self._trainers = configuration, rank, configuration.world_size
+        size, samples = configuration.image_size, configuration.batch_per_device
+        self._new_images = tf.compat.v1.placeholder(tf.float32, [samples, 3, size, size])
+        self._new_labels = tf.compat.v1.placeholder(tf.int64, [samples])
+        with tf.device(f"/job:worker/task:{rank}"):
+            self._build_batch()
+            with _parameters_on_servers(configuration.servers):
+                self.served = build()
+            self.own = build()
+            self.loss, gradients = self._loss_and_gradients(self.served)
+            self.push = self._pushed(gradients)
+            self.own_loss, own_gradients = self._loss_and_gradients(self.own)
+            self.update_own = self._updated(self.own.parameters, own_gradients)
+            self.pull = self._pulled()
+            self.exchange = self._exchanged()
+        self._value = tf.compat.v1.placeholder(tf.float64, [])
+        with tf.device(FIRST_SERVER):
+            self._largest = self._maximum()
+
+    def take_batch(self, session: Any, images: Any, labels: Any) -> None:
+        """Let steps train on a batch, images [N, 3, S, S] and labels [N], until the next one."""
+        import numpy as np
+
+        batch = {self._new_images: np.asarray(images), self._new_labels: np.asarray(labels)}
+        session.run(self._batch_taken, batch)
+
+    def initialise(self, session: Any) -> None:
+        """Give all variables their initial values; those on the servers have them when this returns."""
+        variables = [*self.served.statistics, *self.own.parameters, *self.own.statistics, *self._zeros, *self._batch]
+        if self._rank == 0:
+            variables += self.served.parameters
+        session.run([variable.initializer for variable in variables])
+        self.agreed_maximum(session, 0.0)
+
+    def agreed_maximum(self, session: Any, value: float) -> float:
+        """Return the largest ``value`` of all trainers, each of which must call it."""
+        return float(session.run(self._largest, {self._value: value}))
+
+    def _maximum(self) -> Any:
+        """Return the largest value of all trainers: each sends its own to all, by a queue for each two of them.
+
+        A trainer can be one round ahead of another, so a queue holds two values.
+        """
+        import tensorflow as tf
+
+        def queue(sender: int, receiver: int) -> Any:
+            return tf.queue.FIFOQueue(2, tf.float64, [[]], shared_name=f"from_{sender}_to_{receiver}")
+
+        everyone = range(self._trainers)
+        sent = [queue(self._rank, receiver).enqueue(self._value) for receiver in everyone]
+        with tf.control_dependencies(sent):
+            return tf.reduce_max([queue(sender, self._rank).dequeue() for sender in everyone])
+
+    def _build_batch(self) -> None:
+        """Make the variables of the batch: a step that was fed with it would copy it to its device every time."""
+        import tensorflow as tf
+
+        images = _tensorflow_training.in_memory_format(self._configuration, self._new_images)
+        new_values = (images, self._new_labels)
+        self._batch = [tf.Variable(tf.zeros(value.shape, value.dtype), trainable=False) for value in new_values]
+        pairs = zip(self._batch, new_values, strict=True)
+        self._batch_taken = tf.group([variable.assign(value, read_value=False) for variable, value in pairs])
+
+    def _loss_and_gradients(self, network: Any) -> tuple[Any, list[Any]]:
+        import tensorflow as tf
+
+        batch = tuple(map(tf.convert_to_tensor, self._batch))
+        return _tensorflow_training.loss_and_gradients(self._configuration, network, batch)
+
+    def _updated(self, parameters: list[Any], gradients: list[Any]) -> Any:
+        """Return what applies gradients where the parameters are."""
+        import tensorflow as tf
+
+        optimizer = tf.compat.v1.train.GradientDescentOptimizer(_training.LEARNING_RATE, use_locking=True)
+        return optimizer.apply_gradients(zip(gradients, parameters, strict=True))
+
+    def _pushed(self, gradients: list[Any]) -> Any:
+        """Return what applies gradients on the servers, alone or with those of all trainers."""
+        import tensorflow as tf
+
+        if self._configuration.strategy == "async":
+            return self._updated(self.served.parameters, gradients)
+        accumulators = [self._accumulator(k, parameter) for k, parameter in enumerate(self.served.parameters)]
+        pushes = [a.apply_grad(g, local_step=NEVER_LATE) for a, g in zip(accumulators, gradients, strict=True)]
+        with tf.device(FIRST_SERVER):
+            tokens = tf.queue.FIFOQueue(self._trainers, tf.int32, [[]], shared_name="tokens")
+        if self._rank == 0:
+            averages = [accumulator.take_grad(self._trainers) for accumulator in accumulators]
+            with tf.control_dependencies([self._updated(self.served.parameters, averages)]):
+                pushes.append(tokens.enqueue_many([tf.zeros([self._trainers], tf.int32)]))
+        with tf.control_dependencies(pushes):
+            return tokens.dequeue().op
+
+    def _accumulator(self, number: int, parameter: Any) -> Any:
+        import tensorflow as tf
+
+        with tf.device(parameter.device):
+            name = f"accumulator_{number}"
+            return tf.compat.v1.ConditionalAccumulator(tf.float32, parameter.shape, shared_name=name)
+
+    def _pulled(self) -> Any:
+        """Return what copies the parameters of the servers to the own ones."""
+        import tensorflow as tf
+
+        pairs = zip(self.own.parameters, self.served.parameters, strict=True)
+        return tf.group([copy.assign(tf.convert_to_tensor(source), read_value=False) for copy, source in pairs])
+
+    def _exchanged(self) -> Any:
+        """Return what pushes gradients of zeros and then pulls."""
+        import tensorflow as tf
+
+        self._zeros = [tf.Variable(lambda p=p: tf.zeros(p.shape), trainable=False) for p in self.own.parameters]
+        with tf.control_dependencies([self._pushed([tf.convert_to_tensor(zero) for zero in self._zeros])]):
+            return self._pulled()
+
+
+def _parameters_on_servers(servers: int) -> AbstractContextManager[Any]:
+    """Place what is trained on the servers in turn, as TensorFlow does by default, and all other variables here."""
+    import tensorflow as tf
+
+    servers_in_turn = count()
+
+    def create(next_creator: Any, **options: Any) -> Any:
+        if options.get("trainable") is False:
+            return next_creator(**options)
+        with tf.device(f"/job:ps/task:{next(servers_in_turn) % servers}"):
+            return next_creator(**options)
+
+    scope: AbstractContextManager[Any] = tf.variable_creator_scope(create)
+    return scope
+
+
+STRATEGIES = ("async", "sync")
+LEVELS = _tensorflow_training.LEVELS | {
+    "strategy": STRATEGIES,
+    "optimizer": ("sgd",),
+    "compiler": ("none",),
+    "precision": ("fp32", "tf32", "amp_bf16"),
+    "loss_scaling": ("none",),
+}
+REFUSED_LEVELS = {
+    "xla": "compiler xla: XLA compiles no variables of other processes, which parameters on servers are",
+    "amp_fp16": "precision amp_fp16: servers apply gradients without looking whether they are finite",
+}
+
+
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
+    if not configuration.servers:
+        yield f"strategy {configuration.strategy} needs servers of at least 1"
+    yield from missing_library("tensorflow", version, _tensorflow_training.REMEDY)
+    yield from sequence_obstacles(configuration)
+    yield from _tensorflow_training.obstacles(configuration, cluster, LEVELS, refused=REFUSED_LEVELS)
+
+
+def job(configuration: Configuration, cluster: ClusterView) -> Job:
+    """Return one task per server and per trainer, each with the addresses of all.
+
+    Servers never exit by themselves; the launcher ends them.
+    """
+    servers, trainers = server_nodes(configuration), trainer_nodes(configuration)
+    processes = {
+        "ps": addresses("server_host", servers),
+        "worker": addresses("host", trainers, first_port=len(servers)),
+    }
+    tasks = []
+    for role, nodes in ((TaskRole.SERVER, servers), (TaskRole.TRAINER, trainers)):
+        for index, node in enumerate(nodes):
+            tasks.append(_task(configuration, cluster, processes, role, index, node))
+    return Job(tuple(tasks), configuration.nodes, ports=len(tasks), gpus_per_node=gpus_per_node(configuration, cluster))
+
+
+def _task(
+    configuration: Configuration,
+    cluster: ClusterView,
+    processes: dict[str, list[str]],
+    role: TaskRole,
+    index: int,
+    node: int,
+) -> Task:
+    argv = worker_command(configuration, cluster)
+    kind, worker_role = ("ps", "PSERVER") if role is TaskRole.SERVER else ("worker", "TRAINER")
+    position = {"cluster": processes, "task": {"type": kind, "index": index}}
+    environment = _tensorflow.environment(configuration, cluster, node)
+    if role is TaskRole.SERVER:
+        environment[VISIBLE_DEVICES] = ""
+    environment |= {"TF_CONFIG": json.dumps(position), "TRAINING_ROLE": worker_role}
+    environment |= _tensorflow.WITHOUT_KERAS_3
+    return Task(f"{role}-{index}", role, node, argv, environment)
+
+
+class ParameterServerTrainer(TensorflowTrainer):
+    """One trainer, with a session of its own."""
+
+    #: gRPC has about ten threads. Sampled while 9 MB were exchanged alone, at most two of them wanted a core at once in
+    #: 87 to 89 % of the samples.
+    exchange_threads = 2
+
+    def __init__(self, configuration: Configuration) -> None:
+        position = json.loads(os.environ["TF_CONFIG"])
+        rank, exchange_kind = position["task"]["index"], exchange.STRATEGIES[configuration.strategy].exchange
+        _tensorflow.show_own_gpu(os.environ, rank % configuration.devices_per_node)
+        import tensorflow as tf
+
+        super().__init__(configuration, rank, configuration.world_size, exchange_kind)
+        for endpoint in position["cluster"]["ps"]:
+            _processes.wait_for(endpoint)
+        self._server = _server(configuration)
+        with tf.Graph().as_default():
+            self._graph = ServedGraph(configuration, self.rank, self.build_network)
+            self.network = self._graph.served
+            settings = _settings(configuration)
+            # Without these it would wait for the other trainers.
+            settings.device_filters.extend(["/job:ps", f"/job:worker/task:{self.rank}"])
+            self._session = tf.compat.v1.Session(self._server.target, config=settings)
+        self._graph.initialise(self._session)
+
+    def transfer_batch(self, images: Any, labels: Any) -> None:
+        """Put a batch where the steps read it: into variables of the graph, on the device of this trainer."""
+        self._graph.take_batch(self._session, images, labels)
+
+    def graph_of_step(self, batch: None) -> Any:
+        """Return the graph of all steps."""
+        return self._session.graph
+
+    def train_step(self, batch: None) -> Any:
+        """Read the parameters, compute the gradients, and apply them on the servers."""
+        return self._session.run([self._graph.loss, self._graph.push])[0]
+
+    def computation_step(self, batch: None) -> Any:
+        """Do a step of the copy that this trainer has."""
+        return self._session.run([self._graph.own_loss, self._graph.update_own])[0]
+
+    @contextmanager
+    def local_updates(self) -> Iterator[None]:
+        """Copy the parameters from the servers, which stay as they are."""
+        self._session.run(self._graph.pull)
+        yield
+
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
+        return partial(self._session.run, self._graph.exchange)
+
+    def loss_scaling(self) -> None:
+        """Return nothing: losses are not scaled."""
+
+    def barrier(self) -> None:
+        """Wait for all trainers."""
+        self.agreed_maximum(0.0)
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all trainers."""
+        return self._graph.agreed_maximum(self._session, value)
+
+    def settle(self) -> Drain:
+        """Wait for the last step of every trainer, which ends with its gradients applied: nothing is pending then."""
+        self.barrier()
+        return Drain()
+
+    def parameter_checksum(self) -> str:
+        """Return a digest of the parameters on the servers."""
+        return _training.checksum(self._session.run(self.network.parameters))
+
+    def close(self) -> None:
+        """Wait for the others, so that no trainer leaves while one still trains."""
+        self.barrier()
+        self._session.close()
+
+
+def serve(configuration: Configuration) -> None:
+    """Be one parameter server, until the launcher ends this process."""
+    _server(configuration).join()
+
+
+def _server(configuration: Configuration) -> Any:
+    """Start what other processes reach this one by, under its address in TF_CONFIG."""
+    import tensorflow as tf
+
+    position = json.loads(os.environ["TF_CONFIG"])
+    kind, index = position["task"]["type"], position["task"]["index"]
+    return tf.distribute.Server(position["cluster"], kind, index, config=_settings(configuration))
+
+
+def _settings(configuration: Configuration) -> Any:
+    import tensorflow as tf
+
+    threads = configuration.threads_per_device
+    return tf.compat.v1.ConfigProto(
+        intra_op_parallelism_threads=threads,
+        inter_op_parallelism_threads=threads,
+        # Queues and labels are on the host whatever device the operations around them have.
+        allow_soft_placement=True,
+    )
+
+
+FRAMEWORK = Framework(
+    name="tensorflow_ps",
+    display_name="TensorFlow parameter server",
+    library="tensorflow",
+    packages=_tensorflow_training.PACKAGES,
+    strategies=STRATEGIES,
+    obstacles=obstacles,
+    job=job,
+    trainer=ParameterServerTrainer,
+    server=serve,
+    environment_prefixes=_tensorflow_training.ENVIRONMENT_PREFIXES,
+    decided_variables=_tensorflow_training.DECIDED_VARIABLES,
+    gpu_support=_tensorflow.gpu_support,
+    gpu_remedy=_tensorflow_training.GPU_REMEDY,
+    allocator=_tensorflow.TensorflowAllocator,
+)

@@ -1,0 +1,194 @@
+"""PyTorch's data parallelism, ``DistributedDataParallel``: gloo between CPUs, NCCL between GPUs."""
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+from dlperf_study.core.errors import RunError
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.exchange import ELEMENT_BYTES
+from dlperf_study.study.job import Job, Task, TaskRole
+from dlperf_study.training.frameworks import _processes, _torch, _torch_training
+from dlperf_study.training.frameworks._base import ClusterView, Framework
+from dlperf_study.training.frameworks._obstacles import micro_batch_obstacles
+from dlperf_study.training.frameworks._processes import gpus_per_node, network_environment
+from dlperf_study.training.frameworks._torch_training import TorchTrainer
+
+#: The files of the launcher below its log folder: one folder per attempt and rank, one file per stream.
+RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/.*/attempt_0/(?P<rank>\d+)/(?P<stream>stdout|stderr)\.log"
+
+
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
+    if not configuration.fusion_mib:
+        yield "fusion_mib is 0, but DistributedDataParallel always fuses (any other number is its bucket_cap_mb)"
+    yield from micro_batch_obstacles(configuration)
+    yield from _torch_training.obstacles(configuration, cluster, version, settings=("fusion_mib", "micro_batches"))
+
+
+def job(configuration: Configuration, cluster: ClusterView) -> Job:
+    """Return one ``torchrun`` per node; each starts the ranks of its node.
+
+    ``--max-restarts 0``: a rank restarted unnoticed would be averaged into the result.
+    """
+    python = cluster.python_for(configuration.framework)
+    tasks: list[Task] = []
+    for node in range(configuration.nodes):
+        argv = (
+            *(python, "-m", "torch.distributed.run"),
+            *("--nnodes", str(configuration.nodes), "--node-rank", str(node)),
+            *("--nproc-per-node", str(configuration.devices_per_node)),
+            *("--master-addr", "{host_0}", "--master-port", "{port_0}", "--max-restarts", "0"),
+            *("--log-dir", f"{{run}}/scratch/ranks-of-node-{node}", "--redirects", "3"),
+            *("-m", "dlperf_study.training.worker"),
+        )
+        environment = _torch_training.environment(configuration, cluster, node)
+        environment |= network_environment(configuration, cluster, node)
+        tasks.append(Task(f"node-{node}", TaskRole.TRAINER, node, argv, environment))
+    gpus = gpus_per_node(configuration, cluster)
+    return Job(tuple(tasks), nodes=configuration.nodes, ports=1, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
+
+
+class DataParallelTrainer(TorchTrainer):
+    """One rank under ``DistributedDataParallel``; alone, the plain model."""
+
+    #: One that moves bytes and two that reduce.
+    exchange_threads = 3
+
+    def __init__(self, configuration: Configuration) -> None:
+        rank, world_size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+        if world_size > 1:
+            _join(rank, world_size)
+        super().__init__(configuration, rank, world_size, local_rank)
+        self._model = self._parallel() if world_size > 1 else self._layer
+        self.train_step = self._step(self._model, self._optimizer(), self._update)
+        self.computation_step = self.train_step
+
+    @contextmanager
+    def local_updates(self) -> Iterator[None]:
+        """Keep ``backward`` from exchanging gradients; what the steps change is taken back."""
+        with self.train_step.restored(), self._model.no_sync():
+            yield
+
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what all-reduces buffers of the sizes that ``DistributedDataParallel`` fuses the gradients into."""
+        import torch.distributed as dist
+
+        buffers = self._leading(self._buffers, size)
+
+        def exchange() -> None:
+            for buffer in buffers:
+                dist.all_reduce(buffer)
+
+        return exchange
+
+    def barrier(self) -> None:
+        """Wait for all ranks, each with its device idle."""
+        import torch.distributed as dist
+
+        self._synchronise()
+        if self.world_size > 1:
+            dist.barrier()
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all ranks."""
+        import torch
+        import torch.distributed as dist
+
+        if self.world_size == 1:
+            return value
+        maximum = torch.tensor([value], dtype=torch.float64, device=self._device)
+        dist.all_reduce(maximum, op=dist.ReduceOp.MAX)
+        return float(maximum)
+
+    def close(self) -> None:
+        """Wait for the others, so that no rank leaves while one still exchanges; end the threads of the exchange.
+
+        A thread of gloo that lives when Python ends can abort it. It ends with the last reference to its group, and the
+        model has one. No step can be done after this.
+        """
+        import torch.distributed as dist
+
+        self.barrier()
+        if self.world_size > 1:
+            del self._model, self.train_step, self.computation_step
+            gc.collect()
+            dist.destroy_process_group()
+
+    def _optimizer(self) -> Any:
+        return _torch_training.optimizer(self._configuration, self._layer)
+
+    def _update(self, optimizer: Any, scaler: Any) -> None:
+        _torch_training.plain_update(optimizer, scaler)
+
+    def _parallel(self) -> Any:
+        """Return the layer wrapped.
+
+        Statistics of batch norm stay with each rank, as they do in Paddle and Horovod; by default rank 0's
+        would be sent to all others in every step.
+        """
+        from torch.nn.parallel import DistributedDataParallel
+
+        shard = [name for name, p in self._layer.named_parameters() if getattr(p, "no_sync", False)]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self._layer, shard)
+        fused = {} if self._configuration.fusion_mib < 0 else {"bucket_cap_mb": self._configuration.fusion_mib}
+        model = DistributedDataParallel(self._layer, forward_sync_buffers=False, **fused)
+        if self._configuration.gradient_compression == "fp16":
+            from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+            model.register_comm_hook(None, fp16_compress_hook)
+        return model
+
+    @cached_property
+    def _buffers(self) -> list[Any]:
+        """The buffers of an exchange; gradients are distributed over them in the first step."""
+        buckets = [bucket.buffer() for bucket in self._model.reducer._get_zeros_like_grad_buckets()]
+        compressed = ELEMENT_BYTES[self._configuration.gradient_compression] == 2
+        return [buffer.half() if compressed else buffer for buffer in buckets]
+
+
+def _join(rank: int, world_size: int) -> None:
+    """Meet the other ranks; raises RunError when one is missing for too long.
+
+    Ranks that have met may take less long for a collective than they took to start.
+    """
+    import torch
+    import torch.distributed as dist
+
+    # Imported by DistributedDataParallel, when there is a group, it would keep that group to the end of Python.
+    import torch.distributed.nn
+    from torch.distributed.rendezvous import rendezvous
+
+    limit = timedelta(seconds=_processes.meet_seconds())
+    keys = [f"rank {position}" for position in range(world_size)]
+    try:
+        store, _, _ = next(rendezvous("env://", timeout=limit))
+        store.set(keys[rank], "is here")
+        store.wait(keys, limit)
+    except RuntimeError as error:
+        allowed = f"{limit.total_seconds():g} s, which is {_processes.MEET_KEY}"
+        raise RunError(f"the ranks did not meet; they may take {allowed}: {str(error).splitlines()[0]}") from error
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    timeout = timedelta(seconds=_processes.collective_seconds())
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timeout)
+
+
+FRAMEWORK = Framework(
+    name="torch_ddp",
+    display_name="PyTorch DDP",
+    library="torch",
+    packages=("torch",),
+    strategies=_torch_training.STRATEGIES,
+    obstacles=obstacles,
+    job=job,
+    trainer=DataParallelTrainer,
+    gpu_support=_torch.gpu_support,
+    compilers=_torch_training.COMPILERS,
+    gpu_remedy=_torch_training.GPU_REMEDY,
+    allocator=_torch.TorchAllocator,
+    alone="torch",
+)

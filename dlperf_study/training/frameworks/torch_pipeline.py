@@ -1,0 +1,315 @@
+"""PyTorch's pipeline parallelism: ranks divide the layers of a transformer, and work on micro-batches in turn.
+
+The schedules are those of ``torch.distributed.pipelining``. Pipelines with samples of their own average their gradients
+when the last micro-batch is done; a head that is the embedding is on the first and on the last rank of a pipeline,
+which add their gradients of it up. Ranks may divide the matrices of each stage too, as ``torch_tensor`` does.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.layout import Layout
+from dlperf_study.study.parallel_parameters import GPIPE, INTERLEAVED, ONE_FORWARD_ONE_BACKWARD, SCHEDULES
+from dlperf_study.training.frameworks import _torch, _torch_divided, _torch_training, torch_ddp
+from dlperf_study.training.frameworks._base import ClusterView
+from dlperf_study.training.frameworks._obstacles import image_obstacles, micro_batch_obstacles, sequence_model
+from dlperf_study.training.frameworks._torch_matrices import divide, divide_gradients, undivided_sizes
+from dlperf_study.training.frameworks._torch_training import TrainingStep
+from dlperf_study.training.frameworks.torch_tensor import TensorTrainer
+from dlperf_study.training.models._base import network_of
+
+STRATEGIES = ("pipeline",)
+LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES, "pipeline_schedule": SCHEDULES}
+SETTINGS = ("pipeline_parallel", "virtual_stages", "micro_batches", "tensor_parallel", "sequence_parallel")
+STAYS = "its layers are divided, so that no step can be done without sending activations"
+#: Gradients are averaged in buffers of at most so many bytes, as ``DistributedDataParallel`` does by default.
+BUFFER_BYTES = 25 * 2**20
+
+
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
+    if configuration.pipeline_parallel == 1:
+        yield "pipeline_parallel is 1, but torch_pipeline divides layers among 2 or more; torch_ddp does not"
+    yield from micro_batch_obstacles(configuration)
+    yield from schedule_obstacles(configuration)
+    yield from image_obstacles(configuration, "torch_pipeline")
+    yield from undivided_layers(configuration)
+    yield from undivided_sizes(configuration)
+    if configuration.sequence_parallel and configuration.tensor_parallel == 1:
+        yield "sequence_parallel divides sequences among the devices of tensor_parallel, which is 1"
+    yield from _torch_training.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
+
+
+def schedule_obstacles(configuration: Configuration) -> Iterator[str]:
+    """Yield why a schedule can't have so many micro-batches, or stages."""
+    schedule, parts = configuration.pipeline_schedule, configuration.micro_batches
+    stages, chunks = configuration.pipeline_parallel, configuration.virtual_stages
+    if schedule == INTERLEAVED and chunks == 1:
+        yield f"virtual_stages is 1, but {INTERLEAVED} has 2 or more on each device; {ONE_FORWARD_ONE_BACKWARD} has 1"
+    if schedule in (GPIPE, ONE_FORWARD_ONE_BACKWARD) and chunks > 1:
+        yield f"virtual_stages is {chunks}, but pipeline_schedule {schedule} has 1 stage on each device"
+    if schedule in (ONE_FORWARD_ONE_BACKWARD, INTERLEAVED) and parts < stages:
+        yield f"micro_batches is {parts}, but pipeline_schedule {schedule} needs {stages} or more"
+    elif schedule == INTERLEAVED and parts % (rounds := parts // stages):
+        yield f"micro_batches is {parts}, which {INTERLEAVED} can't divide into {rounds} equal rounds"
+
+
+def undivided_layers(configuration: Configuration) -> Iterator[str]:
+    """Yield that the layers of the model can't be divided equally."""
+    model, stages = sequence_model(configuration), configuration.pipeline_parallel * configuration.virtual_stages
+    if model and model.sizes.layers % stages:
+        degrees = f"pipeline_parallel {configuration.pipeline_parallel} × virtual_stages {configuration.virtual_stages}"
+        yield f"model {model.name} has {model.sizes.layers} layers, which {degrees} = {stages} stages do not divide"
+
+
+class PipelineTrainer(TensorTrainer):
+    """One rank that has some of the layers, or its part of their matrices; with the last ones it records losses."""
+
+    computation_obstacle = STAYS
+
+    def first_step(self, batch: tuple[Any, ...]) -> str:
+        """Do the first step, in which the stages agree that all know the shapes of their activations, too."""
+        number_format = super().first_step(batch)
+        calls = self._collectives.calls
+        self._collectives.calls = [call for call in calls if call.number_format.is_floating_point]
+        return number_format
+
+    def close(self) -> None:
+        """End the trainer, with all that has a group of ranks; see ``DataParallelTrainer``."""
+        del self._pipeline
+        super().close()
+
+    def _parallel(self) -> Any:
+        """Return the layers of this rank, as a list of stages."""
+        from torch.nn import ModuleList
+
+        with self._dividing():
+            is_tied = tied_weight(self._layer) is not None
+            parts = parts_of(self._layer, self._configuration, self.rank)
+            if self._configuration.tensor_parallel > 1:
+                for part in parts.values():
+                    divide(part, self._mesh["tensor"], self._configuration.sequence_parallel)
+            stages = stages_of(self._layer, parts, self._configuration)
+            self._layer = ModuleList(stages.values())
+            self._parts = _torch_training.trainable_parameters(self._layer)
+        tied = tied_ends(parts, self._configuration.layout, self.rank, self._mesh) if is_tied else None
+        features = features_between(self._configuration)
+        self._pipeline = Pipeline(self._configuration, stages, self.rank, self._device, self._mesh, tied, features)
+        return self._layer
+
+    def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> TrainingStep:
+        update = update or _torch_training.plain_update
+        return PipelinedStep(self._configuration, self._pipeline, optimizer, self._device, update)
+
+
+class PipelinedStep(TrainingStep):
+    """Forward and backward of all micro-batches, through all stages; then the exchange of gradients and the update."""
+
+    def _gradients(self, batch: tuple[Any, ...], share: int = 1) -> Any:
+        """Add the gradients of a batch; return its loss on ranks that have the last stage, None on others."""
+        with self._autocast():
+            loss = self._model(*batch)
+        self._model.exchange_gradients()
+        return loss
+
+
+class Pipeline:
+    """The stages of one rank, in the order of a schedule, and the exchange of gradients after it.
+
+    ``stages``: by their position in the pipeline; the last takes the targets of a batch too, and returns the loss.
+    ``mesh``: the groups of ranks. ``tied``: of a parameter that the first and the last stage share, where this rank has
+    one of them. ``features``: a tensor like those between stages; without it the stages find out in their first step.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        stages: Mapping[int, Any],
+        rank: int,
+        device: Any,
+        mesh: Any,
+        tied: "TiedEnds | None" = None,
+        features: Any = None,
+    ) -> None:
+        layout = configuration.layout
+        self._is_first, self._is_last = layout.coordinates(rank).pipeline == 0, layout.holds_loss(rank)
+        self._schedule = _schedule(configuration, stages, mesh["pipeline"].get_group(), device, features)
+        self._parameters = [parameter for stage in stages.values() for parameter in stage.parameters()]
+        self._replicas, self._data = layout.data, mesh["data"].get_group() if layout.data > 1 else None
+        self._tied = tied
+
+    def __call__(self, inputs: Any, *targets: Any) -> Any:
+        """Add the gradients of a batch, which all ranks of a pipeline have; return its mean loss, None without it."""
+        import torch
+
+        losses: list[Any] = []
+        if self._is_last:
+            named = {f"target_{position}": target for position, target in enumerate(targets)}
+            self._schedule.step(target=targets[0], losses=losses, return_outputs=False, **named)
+        else:
+            self._schedule.step(*([inputs] if self._is_first else []), return_outputs=False)
+        return torch.stack(losses).mean().detach() if losses else None
+
+    def exchange_gradients(self) -> None:
+        """Average the gradients over pipelines, and add those of the shared parameter up."""
+        import torch.distributed as dist
+
+        divide_gradients(self._parameters)
+        for parameters in _buffers(self._parameters) if self._data else ():
+            _average([_torch.own_part(parameter.grad) for parameter in parameters], self._replicas, self._data)
+        if self._tied:
+            dist.all_reduce(_torch.own_part(self._tied.parameter.grad), group=self._tied.group)
+
+
+def parts_of(layer: Any, configuration: Configuration, rank: int) -> dict[int, Any]:
+    """Return the parts of a network by their position: equal numbers of blocks, in turn to each rank of a pipeline.
+
+    The first has what comes before the blocks too, the last what comes after them.
+    """
+    from dlperf_study.training.models._torch_transformer import stage_of
+
+    network = network_of(layer)
+    ranks, count = configuration.pipeline_parallel, configuration.pipeline_parallel * configuration.virtual_stages
+    size, parts = len(network.blocks) // count, {}
+    for position in range(configuration.layout.coordinates(rank).pipeline, count, ranks):
+        layers = range(position * size, (position + 1) * size)
+        parts[position] = stage_of(network, layers, position == 0, position == count - 1)
+    return parts
+
+
+def stages_of(layer: Any, parts: Mapping[int, Any], configuration: Configuration) -> dict[int, Any]:
+    """Return the stages of the parts of a network; the last has the loss too."""
+    last = configuration.pipeline_parallel * configuration.virtual_stages - 1
+    return {position: _taking_targets(part, layer if position == last else None) for position, part in parts.items()}
+
+
+def _taking_targets(part: Any, layer: Any) -> Any:
+    """Return a stage that may get targets, by name; ``layer``, the network with its loss, is for the last stage."""
+    from torch.nn import Module
+
+    class Stage(Module):  # type: ignore[misc]
+        def forward(self, features: Any, **targets: Any) -> Any:
+            return self.part(features, *targets.values()) if layer is not None else self.part(features)
+
+    stage = Stage()
+    if layer is not None:
+        layer.network = part
+    stage.part = part if layer is None else layer
+    return stage
+
+
+def tied_weight(layer: Any) -> Any:
+    """Return the parameter that is the embedding and the head of a network; None if they are two."""
+    network = network_of(layer)
+    return network.wte.weight if network.wte.weight is network.head.weight else None
+
+
+class TiedEnds(NamedTuple):
+    """What the first or the last rank of a pipeline has of the parameter that they share, and their group."""
+
+    parameter: Any
+    group: Any
+
+
+def tied_ends(parts: Mapping[int, Any], layout: Layout, rank: int, mesh: Any) -> TiedEnds | None:
+    """Return what a rank shares with the other end of its pipeline, or None in between; every rank must call it."""
+    group = _group_of_ends(layout, rank, mesh["pipeline"].get_group())
+    for part in parts.values():
+        for name in ("wte", "head"):
+            if hasattr(part, name):
+                return TiedEnds(getattr(part, name).weight, group)
+    return None
+
+
+def features_between(configuration: Configuration) -> Any:
+    """Return a tensor without memory like those between stages: [N, T, h] of a micro-batch, T of this rank's part."""
+    import torch
+
+    model = sequence_model(configuration)
+    assert model  # Others are refused.
+    length = configuration.sequence_length // (configuration.tensor_parallel if configuration.sequence_parallel else 1)
+    sizes = (configuration.batch_per_device // configuration.micro_batches, length, model.sizes.hidden)
+    return torch.empty(sizes, device="meta", requires_grad=True)
+
+
+def _schedule(
+    configuration: Configuration, stages: Mapping[int, Any], group: Any, device: Any, features: Any = None
+) -> Any:
+    """Return the schedule of a rank. The last stage returns the loss itself; PyTorch divides its gradients."""
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+
+    def loss(output: Any, _: Any) -> Any:
+        return output
+
+    count = configuration.pipeline_parallel * configuration.virtual_stages
+    parts = []
+    for position, stage in stages.items():
+        examples = _examples(configuration, features, position == 0, position == count - 1)
+        parts.append(PipelineStage(stage, position, count, device, group=group, **examples))
+    if configuration.pipeline_schedule == INTERLEAVED:
+        return ScheduleInterleaved1F1B(parts, configuration.micro_batches, loss_fn=loss)
+    kind = ScheduleGPipe if configuration.pipeline_schedule == GPIPE else Schedule1F1B
+    return kind(parts[0], configuration.micro_batches, loss_fn=loss)
+
+
+def _examples(configuration: Configuration, features: Any, is_first: bool, is_last: bool) -> dict[str, Any]:
+    """Return tensors like the input and the output of a stage, as arguments of it; none without ``features``."""
+    import torch
+
+    if features is None:
+        return {}
+    tokens = torch.empty((len(features), configuration.sequence_length), dtype=torch.int64, device="meta")
+    loss = torch.empty((), device="meta", requires_grad=True)
+    return {"input_args": tokens if is_first else features, "output_args": loss if is_last else features}
+
+
+def _group_of_ends(layout: Layout, rank: int, pipeline: Any) -> Any:
+    """Return the group of the first and the last rank of a pipeline. All ranks make the groups of all pipelines."""
+    import torch.distributed as dist
+
+    if layout.pipeline == 2:
+        return pipeline
+    group_here = None
+    for ranks in layout.groups("pipeline"):
+        group = dist.new_group([ranks[0], ranks[-1]])
+        group_here = group if rank in (ranks[0], ranks[-1]) else group_here
+    return group_here
+
+
+def _buffers(parameters: list[Any]) -> Iterator[list[Any]]:
+    """Yield parameters in order, as many at once as a buffer has room for."""
+    taken: list[Any] = []
+    size = 0
+    for parameter in parameters:
+        size += parameter.numel() * parameter.element_size()
+        if taken and size > BUFFER_BYTES:
+            yield taken
+            taken, size = [], parameter.numel() * parameter.element_size()
+        taken.append(parameter)
+    yield taken
+
+
+def _average(gradients: list[Any], replicas: int, group: Any) -> None:
+    """Replace gradients by their mean over the ranks of a group."""
+    import torch.distributed as dist
+    from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+
+    buffer = _flatten_dense_tensors(gradients)
+    dist.all_reduce(buffer, group=group)
+    buffer /= replicas
+    for gradient, mean in zip(gradients, _unflatten_dense_tensors(buffer, gradients), strict=True):
+        gradient.copy_(mean)
+
+
+FRAMEWORK = replace(
+    torch_ddp.FRAMEWORK,
+    name="torch_pipeline",
+    display_name="PyTorch PP",
+    strategies=STRATEGIES,
+    obstacles=obstacles,
+    trainer=PipelineTrainer,
+    compilers={},
+    alone="",
+)

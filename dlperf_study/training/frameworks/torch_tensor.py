@@ -1,0 +1,100 @@
+"""PyTorch's tensor parallelism: ranks divide the matrices of a transformer, and train on the same samples.
+
+``_torch_matrices.py`` says how. Groups of such ranks have samples of their own by ``DistributedDataParallel``.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.training.frameworks import _torch_divided, _torch_training, torch_ddp
+from dlperf_study.training.frameworks._base import ClusterView
+from dlperf_study.training.frameworks._obstacles import image_obstacles, micro_batch_obstacles
+from dlperf_study.training.frameworks._torch_divided import DividedTrainer, device_mesh, forget_groups
+from dlperf_study.training.frameworks._torch_matrices import by_placement, divide, divide_gradients, undivided_sizes
+from dlperf_study.training.models._base import network_of
+
+STRATEGIES = ("tensor",)
+LEVELS = _torch_divided.LEVELS | {"strategy": STRATEGIES}
+SETTINGS = ("tensor_parallel", "sequence_parallel", "micro_batches")
+STAYS = "its matrices are divided, so that no step can be done without exchanging activations"
+
+
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
+    if configuration.tensor_parallel == 1:
+        yield "tensor_parallel is 1, but torch_tensor divides matrices among 2 or more; torch_ddp does not"
+    yield from micro_batch_obstacles(configuration)
+    yield from image_obstacles(configuration, "torch_tensor")
+    yield from undivided_sizes(configuration)
+    yield from _torch_training.obstacles(configuration, cluster, version, SETTINGS, LEVELS)
+
+
+class TensorTrainer(DividedTrainer):
+    """One rank that has its part of each matrix."""
+
+    computation_obstacle = STAYS
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._divided_loss = ExitStack()
+        self._parts: list[Any] = []
+        super().__init__(configuration)
+
+    @cached_property
+    def _mesh(self) -> Any:
+        """The groups of ranks; where they divide matrices, losses of logits of which each has a part are one loss."""
+        from torch.distributed.tensor.parallel import loss_parallel
+
+        layout = self._configuration.layout
+        if layout.tensor > 1:
+            self._divided_loss.enter_context(loss_parallel())
+        return device_mesh(layout, self._device)
+
+    def close(self) -> None:
+        """End the trainer, with all that has a group of ranks; see ``DataParallelTrainer``."""
+        self._divided_loss.close()
+        self.barrier()
+        self._collectives.calls.clear()
+        self._parts.clear()
+        del self._layer
+        forget_groups(self._mesh)
+        super().close()
+
+    def _trained_parameters(self) -> list[Any]:
+        return self._parts or super()._trained_parameters()
+
+    def _parallel(self) -> Any:
+        """Return the layer with divided matrices; with several groups, wrapped to average the gradients of these."""
+        from torch.nn.parallel import DistributedDataParallel
+
+        with self._dividing():
+            model = self._layer
+            divide(network_of(model), self._mesh["tensor"], self._configuration.sequence_parallel)
+            if self._configuration.layout.data > 1:
+                model = DistributedDataParallel(model, device_mesh=self._mesh["data"], forward_sync_buffers=False)
+            # Of a wrapped layer, the parts are no parameters once it has computed.
+            self._parts = _torch_training.trainable_parameters(model)
+        return model
+
+    def _optimizer(self) -> Any:
+        return _torch_training.optimizer_of(self._configuration, by_placement(self._parts))
+
+    def _update(self, optimizer: Any, scaler: Any) -> None:
+        """Update this rank's parts by gradients that are divided as these are."""
+        divide_gradients(self._parts)
+        super()._update(optimizer, scaler)
+
+
+FRAMEWORK = replace(
+    torch_ddp.FRAMEWORK,
+    name="torch_tensor",
+    display_name="PyTorch TP",
+    strategies=STRATEGIES,
+    obstacles=obstacles,
+    trainer=TensorTrainer,
+    compilers={},
+    alone="",
+)

@@ -1,0 +1,142 @@
+"""What those who start programs must know of them, and the questions that only a node can answer.
+
+``python -m dlperf_study.training.questions SUBJECT ARGUMENT...`` prints an answer as one line of JSON, in the very
+Python that trains. Standard library only; ``gpu`` and ``compiler`` import a library, which takes seconds, so they are
+asked only where there is a GPU, or where a study compiles.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.core.errors import ImageSetError
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.environment_variables import COMMON_DECIDED_VARIABLES, COMMON_PREFIXES, PassedVariables
+from dlperf_study.study.gpu_support import GpuQuestion
+from dlperf_study.study.job import Job, ProgramFacts
+from dlperf_study.training import data_sources, frameworks
+from dlperf_study.training.frameworks._base import Framework
+from dlperf_study.training.image_sets import class_names, require_classes
+from dlperf_study.training.image_sets._photographs import made_image_sets
+
+MODULE = "dlperf_study.training.questions"
+
+
+def program_facts() -> ProgramFacts:
+    """Return what a check must know of everything that can train."""
+    return ProgramFacts(
+        frameworks=frameworks.all_frameworks(),
+        gpu_questions={name: gpu_question(name) for name in frameworks.names()},
+        variables=passed_variables(),
+        libraries=packages_of_libraries(),
+        packages=packages(),
+        made_image_sets=made_image_sets(),
+        classes_question=("-m", MODULE, "classes"),
+    )
+
+
+def described(job: Job, configuration: Configuration, image_folder: str) -> Job:
+    """Return a job of a configuration with what its nodes are asked, and which variables and packages it needs."""
+    requirements: tuple[tuple[str, ...], ...] = ()
+    if image_folder:
+        requirements = (("-m", MODULE, "classes", image_folder, str(configuration.classes)),)
+    return replace(
+        job,
+        framework=configuration.framework,
+        gpu_question=gpu_question(configuration.framework),
+        variables=passed_variables(),
+        libraries=packages_of_libraries(),
+        packages=packages(),
+        requirements=requirements,
+    )
+
+
+def passed_variables() -> PassedVariables:
+    """Return which variables reach training processes: those that some framework's library reads."""
+    prefixes, decided = list(COMMON_PREFIXES), list(COMMON_DECIDED_VARIABLES)
+    for framework in frameworks.all_frameworks():
+        prefixes += framework.environment_prefixes
+        decided += framework.decided_variables
+    return PassedVariables(tuple(prefixes), tuple(decided))
+
+
+def packages_of_libraries() -> dict[str, tuple[str, ...]]:
+    """Return the libraries that train, each with its packages; the first one that is installed has its version."""
+    return {framework.library: framework.packages for framework in frameworks.all_frameworks()}
+
+
+def packages() -> tuple[str, ...]:
+    """Return all packages that may take part in a run, besides those of every run."""
+    names: list[str] = []
+    for of_library in packages_of_libraries().values():
+        names += of_library
+    for source in data_sources.names():
+        names += data_sources.load(source).packages
+    return tuple(names)
+
+
+def gpu_question(name: str) -> GpuQuestion:
+    """Return how the library of a framework is asked what it can do with GPUs.
+
+    Frameworks that ask the same of their library have the same arguments: its import takes seconds, once.
+    """
+    framework = frameworks.load(name)
+    if not framework.gpu_support:
+        return GpuQuestion(name, framework.library)
+    first = next(each for each in frameworks.all_frameworks() if each.gpu_support is framework.gpu_support)
+    return GpuQuestion(name, framework.library, ("-m", MODULE, "gpu", first.name), framework.gpu_remedy)
+
+
+def compiler_question(name: str, compiler: str) -> tuple[str, ...]:
+    """Return the arguments by which a library is asked whether it can compile so; empty: nothing is to be asked."""
+    return ("-m", MODULE, "compiler", name, compiler) if frameworks.load(name).compilers.get(compiler) else ()
+
+
+def _gpu_answer(name: str) -> dict[str, Any] | None:
+    """Return what the library of a framework can do with the GPUs here; None if it is not installed."""
+    framework = frameworks.load(name)
+    support = framework.gpu_support() if framework.gpu_support and _is_installed(framework) else None
+    return asdict(support) if support else None
+
+
+def _is_installed(framework: Framework) -> bool:
+    for package in framework.packages:
+        try:
+            return bool(version(package))
+        except PackageNotFoundError:
+            continue
+    return False
+
+
+def _compiler_answer(name: str, compiler: str) -> str:
+    """Return why the library of a framework can't compile with a compiler here; empty if it can."""
+    obstacle = frameworks.load(name).compilers[compiler]
+    return obstacle() if obstacle else ""
+
+
+def _classes_answer(folder: str, wanted: str = "") -> dict[str, Any]:
+    """Return how many ``classes`` of images a folder has, or as ``error`` why they can't be read or are not as many."""
+    try:
+        classes = len(class_names(Path(folder)))
+        if wanted:
+            require_classes(Path(folder), classes, int(wanted))
+    except ImageSetError as error:
+        return {"error": str(error)}
+    return {"classes": classes}
+
+
+ANSWERS: dict[str, Callable[..., Any]] = {"gpu": _gpu_answer, "compiler": _compiler_answer, "classes": _classes_answer}
+
+
+def main() -> None:
+    """Print the answer to the question of the arguments."""
+    subject, *arguments = sys.argv[1:]
+    print(json.dumps(ANSWERS[subject](*arguments)))
+
+
+if __name__ == "__main__":
+    main()

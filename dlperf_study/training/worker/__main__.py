@@ -1,0 +1,110 @@
+"""One training process: started by a framework's launcher as ``python -m dlperf_study.training.worker``."""
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.core.code_identity import require_code_of_driver
+from dlperf_study.core.cpu_group import limited_group
+from dlperf_study.core.paths import RunPaths
+from dlperf_study.core.signals import die_with_parent
+from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE
+from dlperf_study.records.writers import RankLogWriter
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.training import frameworks
+from dlperf_study.training.frameworks._base import (
+    CONFIGURATION_VARIABLE,
+    RUN_VARIABLE,
+    Framework,
+    Trainer,
+    computation_obstacle,
+)
+from dlperf_study.training.worker.feed import Feed
+from dlperf_study.training.worker.machine_state import MachineState
+from dlperf_study.training.worker.planted import plant_slowdown, planted_wait
+from dlperf_study.training.worker.resources import CpuMeter, MemoryMeter, limit_memory
+from dlperf_study.training.worker.warmup import first_steps, training_steps, warm_up
+from dlperf_study.training.worker.windows import (
+    computation_window,
+    exchange_windows,
+    input_window,
+    settle_in,
+    training_window,
+)
+
+
+def main() -> None:
+    """Be the trainer or the server that the environment of this process says.
+
+    Raises RunError, before anything is built, if it does not run the measuring code of the driver.
+    """
+    die_with_parent()
+    require_code_of_driver()
+    file = Path(os.environ[CONFIGURATION_VARIABLE])
+    configuration = Configuration.from_mapping(json.loads(file.read_text()), str(file))
+    framework = frameworks.load(configuration.framework)
+    if framework.server and os.environ.get("TRAINING_ROLE") == "PSERVER":
+        framework.server(configuration)
+    else:
+        limit_memory(configuration.memory_limit_mib)
+        train(framework, configuration, RunPaths(Path(os.environ[RUN_VARIABLE])))
+
+
+def train(framework: Framework, configuration: Configuration, run: RunPaths) -> None:
+    """Be one rank: measure all windows, then write the log.
+
+    After a failure, the windows measured before it are written too, without an ``end`` line.
+    """
+    trainer = plant_slowdown(framework.trainer(configuration), configuration)
+    log = RankLogWriter(run.rank_log(trainer.rank))
+    with closing(Feed(configuration, trainer)) as feed:
+        measure_windows(framework, trainer, feed, log, configuration, run.repetition)
+    trainer.close()
+
+
+def measure_windows(
+    framework: Framework,
+    trainer: Trainer,
+    feed: Feed,
+    log: RankLogWriter,
+    configuration: Configuration,
+    repetition: int,
+) -> None:
+    """Measure the windows of this repetition, in order, and write the log, also after a failure."""
+    of_run = configuration.of_run(repetition)
+    try:
+        initial_checksum = trainer.parameter_checksum()
+        cpu_group = limited_group(configuration.cpu_limit) if configuration.cpu_limit else None
+        description = trainer.description() | first_steps(trainer, feed, configuration)
+        log.begin(trainer, description, configuration)
+        log.window(warmup := warm_up(trainer, feed, configuration))
+        steps = training_steps(trainer, configuration, warmup)
+        before, after = of_run.computation_halves(steps)
+        machine = MachineState(configuration, trainer.rank)
+        for window in computation_window(trainer, feed, COMPUTATION_BEFORE, before):
+            log.window(window)
+            settle_in(feed.train, feed)
+        memory, cpu = MemoryMeter(framework.allocator), CpuMeter(cpu_group) if cpu_group else None
+        machine.calibrate()
+        log.window(training_window(trainer, feed, steps))
+        peak_memory, cpu_counts, drain = memory.peaks(), cpu.counts() if cpu else None, trainer.settle()
+        machine.calibrate()
+        checksum = trainer.parameter_checksum()
+        for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
+            log.window(window)
+        for window in exchange_windows(trainer, description, of_run.exchange_steps):
+            log.window(window)
+        for window in input_window(trainer, feed, of_run.input_steps):
+            log.window(window)
+        ended: dict[str, Any] = {"loss_scaling": trainer.loss_scaling(), "planted": planted_wait(trainer)}
+        ended |= {"cpu_limit": cpu_counts, "computation_obstacle": computation_obstacle(trainer)}
+        ended |= {"calibration": machine.calibration, "background_cores": machine.background_cores()}
+        log.end(initial_checksum, checksum, drain, peak_memory, **ended)
+    finally:
+        log.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""The timed windows of a run, in the order they are measured."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from dlperf_study.records.lines import (
+    EXCHANGE,
+    INPUT,
+    TRAINING,
+    CollectiveLine,
+    exchange_of,
+    part_of_exchange,
+    size_of_collectives,
+)
+from dlperf_study.records.writers import TimedWindow
+from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_EXCHANGE, CollectiveKind
+from dlperf_study.study.layout import DIMENSIONS
+from dlperf_study.training.frameworks._base import CollectiveTrainer, Trainer, computation_obstacle
+from dlperf_study.training.worker.feed import Feed
+
+#: Steps of a new mode before its window, so that the window includes no first call.
+SETTLING_STEPS = 2
+#: Bytes of the smallest exchange, about one packet, and how many sizes there are from it to all gradients.
+SMALLEST_EXCHANGE, EXCHANGE_SIZES = 4096, 5
+
+
+def measure(
+    trainer: Trainer,
+    name: str,
+    step: Callable[[], Any],
+    steps: int,
+    feed: Feed | None = None,
+) -> TimedWindow:
+    """Time ``steps`` calls of ``step`` after a barrier; nothing is read or written in between.
+
+    With a feed a step begins when it waits for its batch, and the device's own clock says for how long it waited: a
+    batch that arrives while the device is still busy with the step before costs no time.
+    """
+    losses: list[Any] = []
+    fetch = feed.fetch if feed else None
+    skipped_before = _skipped_steps(trainer)
+    trainer.barrier()
+    begin_ns = time.perf_counter_ns()
+    seconds = _timed(trainer, step, steps, fetch, losses)
+    step_seconds, input_seconds = seconds, [0.0] * steps
+    if fetch:
+        input_seconds, work_seconds = seconds[::2], seconds[1::2]
+        step_seconds = list(map(sum, zip(input_seconds, work_seconds, strict=True)))
+    loss_values = [trainer.loss_value(loss) for loss in losses if loss is not None]
+    skipped = _skipped_steps(trainer) - skipped_before if loss_values and trainer.loss_scaling() else None
+    return TimedWindow(
+        name,
+        step_seconds,
+        loss_values,
+        input_seconds if feed else None,
+        skipped_steps=skipped,
+        begin_ns=begin_ns,
+    )
+
+
+def _timed(
+    trainer: Trainer, step: Callable[[], Any], steps: int, fetch: Callable[[], None] | None, losses: list[Any]
+) -> list[float]:
+    """Return the seconds of steps that follow each other, of each first those of its batch; add their losses."""
+    stopwatch = trainer.stopwatch()
+    stopwatch.mark()
+    for _ in range(steps):
+        if fetch:
+            fetch()
+            stopwatch.mark()
+        losses.append(step())
+        stopwatch.mark()
+    return stopwatch.seconds()
+
+
+def _skipped_steps(trainer: Trainer) -> int:
+    """Return how many steps loss scaling has skipped so far."""
+    loss_scaling = trainer.loss_scaling()
+    return loss_scaling.skipped_steps if loss_scaling else 0
+
+
+def training_window(trainer: Trainer, feed: Feed, steps: int) -> TimedWindow:
+    """Measure steps of training, which begin with nothing pending: what is pending at their end belongs to them."""
+    trainer.settle()
+    return measure(trainer, TRAINING, feed.train, steps, feed)
+
+
+def exchange_windows(trainer: Trainer, description: Mapping[str, Any], steps: int) -> Iterator[TimedWindow]:
+    """Measure the exchange alone, of parts of the gradients and of all, where there is one."""
+    if trainer.exchange_kind == NO_EXCHANGE or not steps:
+        return
+    if trainer.exchange_kind == COLLECTIVES:
+        yield from _collective_windows(cast(CollectiveTrainer, trainer), description["exchanges"], steps)
+        return
+    gradient_bytes = description["gradient_bytes"]
+    sizes = exchange_sizes(gradient_bytes) if trainer.exchange_kind == ALL_REDUCE else [gradient_bytes]
+    for size in sizes:
+        exchange = trainer.exchange(size)
+        settle_in(exchange)
+        name = EXCHANGE if size == gradient_bytes else part_of_exchange(size)
+        window = measure(trainer, name, exchange, steps)
+        yield replace(window, bytes=size)
+
+
+def _collective_windows(
+    trainer: CollectiveTrainer, exchanges: Sequence[CollectiveLine], steps: int
+) -> Iterator[TimedWindow]:
+    """Measure the collectives of a step alone: of each kind, of each group, and all; fewest bytes first.
+
+    Those of the only kind or group are all. Ranks may have different ones, and agree on the order by the most
+    bytes that one of them has.
+    """
+    parts: list[tuple[CollectiveKind | None, str | None]] = [(kind, None) for kind in COLLECTIVE_KINDS]
+    parts += [(None, group) for group in DIMENSIONS]
+    largest = {part: trainer.agreed_maximum(size_of_collectives(exchanges, *part)) for part in parts}
+    kinds, groups = ([part for part in parts if part[i] and largest[part]] for i in (0, 1))
+    several = [part for same in (kinds, groups) if len(same) > 1 for part in same]
+    for kind, group in (*sorted(several, key=largest.__getitem__), (None, None)):
+        exchange = trainer.exchange_alone(kind, group)
+        settle_in(exchange)
+        window = measure(trainer, exchange_of(kind, group), exchange, steps)
+        yield replace(window, bytes=size_of_collectives(exchanges, kind, group) or None)
+
+
+def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> Iterator[TimedWindow]:
+    """Measure steps without exchange, where there is one to leave out; they leave no trace in what is trained.
+
+    A half before the training window and a half after it: what drifts from one to the other has the same mean as what
+    drifts through the window between them.
+    """
+    if trainer.exchange_kind == NO_EXCHANGE or not steps or computation_obstacle(trainer):
+        return
+    trainer.settle()
+    with trainer.local_updates():
+        settle_in(feed.compute, feed)
+        window = measure(trainer, name, feed.compute, steps, feed)
+    yield window
+
+
+def input_window(trainer: Trainer, feed: Feed, steps: int) -> Iterator[TimedWindow]:
+    """Measure how fast batches arrive on the devices of all ranks while nothing trains, where steps wait for them.
+
+    What was made ahead is taken first: it would arrive at once, and say nothing of the rate that can be sustained.
+    """
+    if not feed.fetch or not steps:
+        return
+    for _ in range(feed.batches_ahead + SETTLING_STEPS):
+        feed.fetch()
+    yield measure(trainer, INPUT, feed.fetch, steps)
+
+
+def exchange_sizes(gradient_bytes: int) -> list[int]:
+    """Return sizes in bytes, in geometric progression from 4 KiB to all gradients; fewer for a few gradients.
+
+    All but the last are multiples of four bytes, so that no element of a gradient is cut.
+    """
+    factor = (gradient_bytes / SMALLEST_EXCHANGE) ** (1 / (EXCHANGE_SIZES - 1))
+    sizes = {4 * round(SMALLEST_EXCHANGE * factor**k / 4) for k in range(EXCHANGE_SIZES - 1)}
+    return [*sorted(size for size in sizes if size < gradient_bytes), gradient_bytes]
+
+
+def settle_in(step: Callable[[], Any], feed: Feed | None = None) -> None:
+    """Do a few steps of another kind than before, so that the window of them includes no first call."""
+    for _ in range(SETTLING_STEPS):
+        if feed and feed.fetch:
+            feed.fetch()
+        step()

@@ -1,0 +1,196 @@
+"""What commands print for programs and terminals: JSON, colour, completion; and how they wait for a lock."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dlperf_study.__main__ import main
+from dlperf_study.cli import command_line, measuring
+from dlperf_study.cli.parser import command_parser
+from dlperf_study.core.errors import HeldError
+from dlperf_study.core.paths import StudyPaths
+from dlperf_study.machines.supervision.locks import lock
+
+pytestmark = pytest.mark.timeout(60)
+WRONG = "GPUs,Images/sec,Speed-up\n1,100,1.00\n4,370,3.90\n"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.csv"
+    path.write_text(WRONG)
+    return path
+
+
+def printed_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    main([*arguments, "--json"])
+    content: dict[str, object] = json.loads(capsys.readouterr().out)
+    return content
+
+
+def test_the_audit_as_json(table, capsys):
+    content = printed_json(capsys, "audit", str(table))
+    assert [column["read_as"] for column in content["columns"]] == ["world_size", "throughput", "speedup"]
+    [diagnostic] = content["diagnostics"]
+    assert (diagnostic["severity"], diagnostic["check"]) == ("error", "ratios")
+    assert diagnostic["cells"][0] == "table.csv/row 2/speedup"
+
+
+@pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 1)])
+def test_errors_are_the_exit_code_where_wanted(table, strict, code):
+    assert main(["audit", str(table), *strict]) == code
+    table.write_text(WRONG.replace("3.90", "3.70"))
+    assert main(["audit", str(table), *strict]) == 0
+
+
+def test_a_separator_and_a_decimal_sign_are_declared(tmp_path, capsys):
+    (tmp_path / "table.csv").write_text("GPUs;Images/sec;Speed-up\n1;100,0;1,00\n4;370,0;3,90\n")
+    main(["audit", str(tmp_path / "table.csv"), "--separator", ";", "--decimal", ","])
+    assert "= 3.7, printed 3.90" in capsys.readouterr().out
+
+
+def test_the_plan_as_json(place, capsys):
+    content = printed_json(capsys, "plan", str(place.study_file), "--cluster", str(place.cluster_file))
+    planned = content["configurations"]
+    identities = {configuration["identity"] for configuration in planned}
+    assert content["study"] == "tiny"
+    assert {configuration["baseline"] for configuration in planned} <= identities
+    assert {(configuration["repeats"], configuration["done"]) for configuration in planned} == {(1, 0)}
+    assert content["not_counted"] == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "has_colour"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_a_terminal_shows_colour_unless_it_is_declined(table, environment, has_colour):
+    controller, terminal = pty.openpty()
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    command = [sys.executable, "-m", "dlperf_study", "audit", str(table)]
+    process = subprocess.Popen(command, stdout=terminal, env={**plain, "TERM": "xterm", **environment})
+    os.close(terminal)
+    printed = b""
+    while b"possible explanations" not in printed:
+        printed += os.read(controller, 65536)
+    process.wait()
+    os.close(controller)
+    assert (b"\x1b[" in printed) == has_colour
+    assert b"3.7, printed 3.90" in printed
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        (["aud"], {"audit"}),
+        (["plan", "quicks"], {"quickstart"}),
+        (["audit", "--str"], {"--strict"}),
+        (["completion", "z"], {"zsh"}),
+        (["measure", "--over", "n"], {"nodes="}),
+        (["measure", "--start", "each_r"], {"each_rank"}),
+        (["meas"], {"measure"}),
+        (["measure", "--over", "wi=1,2", "--", "torchrun", "'--a={no'"], {"--a={nodes}", "--a={node}"}),
+        (
+            ["measure", "--over", "width=1,2", "--", "x", "'{host_0}:{p'"],
+            {"{host_0}:{p" + end for end in ("ort_0}", "rocesses}", "ython}")},
+        ),
+        (["measure", "--over", "width=1,2", "--fixed", "wide=1", "--", "x", "'{wi'"], {"{width}", "{wide}"}),
+        (["measure", "--over", "width", "=", "1,2", "--", "x", "'{wi'"], {"{width}"}),
+    ],
+)
+def test_a_shell_completes_what_is_typed(typed, completed, tmp_path, capsys):
+    assert main(["completion", "bash"]) == 0
+    words = " ".join(["dlperf-study", *typed])
+    lines = [capsys.readouterr().out, f"COMP_WORDS=({words})", f"COMP_CWORD={len(typed)}"]
+    script = "\n".join([*lines, "_dlperf_study", 'echo "${COMPREPLY[@]}"'])
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert {*done.stdout.split()} == completed
+
+
+def test_an_interrupted_command_ends_as_a_shell_expects(monkeypatch, capsys):
+    """With 128 and the number of SIGINT."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "interrupt_once", interrupted)
+    assert main(["completion", "bash"]) == 128 + signal.SIGINT
+    assert capsys.readouterr().err == "interrupted. The same command starts over.\n"
+    for options in ([], ["--again"]):
+        assert main(["study", "quickstart", *options]) == 128 + signal.SIGINT
+        # With it the same command puts aside what it has measured.
+        assert ("without --again" in capsys.readouterr().err) == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [(("a",), "a"), (("a", "a"), "a"), (("a", "b"), "a; `plan` has the other reasons")],
+)
+def test_where_nothing_can_run_the_first_reason_is_said_and_where_others_are(reasons, expected):
+    entries = [SimpleNamespace(unsupported=reason) for reason in reasons]
+    assert measuring._why(SimpleNamespace(unsupported=entries)) == expected
+
+
+def test_every_command_describes_itself_without_markup(capsys):
+    with pytest.raises(SystemExit):
+        main(["audit", "--help"])
+    text = capsys.readouterr().out
+    assert "Recompute a table" in text
+    assert "`" not in text
+
+
+def test_an_error_says_where_it_comes_from_where_wanted(tmp_path, capsys):
+    for options, has_traceback in (([], False), (["-v"], True)):
+        (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+        assert main(["audit", str(tmp_path / "table.csv"), *options]) == 1
+        assert ("Traceback" in capsys.readouterr().err) == has_traceback
+
+
+def test_a_command_waits_for_a_lock_and_says_who_holds_it(capsys, monkeypatch, tmp_path):
+    """The lock is held by this process, in a second thread, until the command has tried once, and a while longer."""
+    tried = threading.Event()
+    tries = []
+
+    def command(options: object) -> int:
+        tries.append(options)
+        try:
+            with lock(tmp_path / "lock", "measuring", "would spoil both"):
+                return 0
+        except HeldError:
+            tried.set()
+            raise
+
+    def hold() -> None:
+        with lock(tmp_path / "lock", "reading a study", "would spoil both"):
+            held.set()
+            tried.wait(30)
+            time.sleep(0.5)
+
+    held = threading.Event()
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(30)
+    monkeypatch.setattr(command_line, "WAIT_SECONDS", 0.05)
+    options = command_parser().parse_args(["report", "quickstart", "--wait"])
+    assert command_line._until_free(command, options) == 0
+    holder.join()
+    assert capsys.readouterr().err.count(f"waiting: process {os.getpid()} is reading") == 1
+    # What a command prints before it meets the lock is not printed at every look at the lock.
+    assert len(tries) == 2
+
+
+def test_a_folder_of_outputs_is_a_name_and_is_listed(place, capsys):
+    folder = StudyPaths.of("tiny-quick").folder
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text("{}")
+    assert main(["collect", "tiny-quick"]) == 1
+    assert "tiny-quick/plan.json" in capsys.readouterr().err
+    assert main(["collect", "tiny-quik"]) == 1
+    assert f"{place.outputs} has tiny-quick" in capsys.readouterr().err

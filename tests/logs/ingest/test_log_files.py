@@ -1,0 +1,75 @@
+"""The files below a folder: none is left out without a message, and reading never waits for one."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.core.errors import LogError, MetadataError
+from dlperf_study.logs.identification import describe, identify_logs
+from dlperf_study.logs.log_files import find_log_files
+from tests.logs.ingest.conftest import SAMPLES, declare
+
+NOBODY = 65534
+EVENTS = SAMPLES / "today" / "tensorboard_constructed.out.tfevents.1795407924"
+
+
+@pytest.fixture
+def half_closed():
+    """A folder in which one can't be listed. Root may list all, and is nobody meanwhile; nobody enters pytest's own."""
+    with tempfile.TemporaryDirectory() as path:
+        Path(path).chmod(0o755)
+        Path(path, "2n8g").mkdir(mode=0)
+        user = os.geteuid()
+        os.seteuid(NOBODY if user == 0 else user)
+        yield Path(path)
+        os.seteuid(user)
+
+
+def test_a_name_that_is_not_text_is_shown_by_its_bytes(folder, ingested, write_log):
+    write_log("1n1g/r50_b128_fp32_1.log")
+    write_log("1n1g/mod\udce9le_b128_fp32_2.log", seed=2)
+    write_log("caf\udce9.txt", seed=3)
+    assert "caf\\xe9.txt" in describe(identify_logs(folder))
+    assert {"r50", "mod\\xe9le"} == set(ingested().runs["model"])
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(half_closed):
+    with pytest.raises(LogError, match=r"2n8g: .*Permission denied"):
+        find_log_files(half_closed)
+
+
+def test_a_linked_folder_is_read_once(tmp_path):
+    results, scratch = tmp_path / "results", tmp_path / "scratch"
+    for folder in (results / "run1", scratch / "run2"):
+        folder.mkdir(parents=True)
+        (folder / "train.log").touch()
+    (results / "run2").symlink_to(scratch / "run2")
+    for twice, target in (("latest", results / "run1"), ("again", scratch / "run2"), ("above", tmp_path)):
+        (results / twice).symlink_to(target)
+    (scratch / "run2" / "back").symlink_to(scratch)
+    files = [log_file.relative_path for log_file in find_log_files(results)]
+    assert "run1/train.log" in files
+    assert len(files) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"\x1f\x8b", bytes(range(256)) * 9])
+def test_an_archive_that_cannot_be_read_is_an_error(tmp_path, content):
+    archive = tmp_path / "logs.zip"
+    archive.write_bytes(content)
+    for path in (archive, tmp_path):
+        with pytest.raises(LogError, match=r"logs\.zip: .*damaged or incomplete"):
+            identify_logs(path)
+
+
+def test_event_files_of_one_folder_are_no_ranks_and_their_last_number_is_no_repetition(folder, ingested, refused):
+    declare(folder)
+    names = ("events.out.tfevents.1.host.2.7", "events.out.tfevents.9.host.3.1")
+    (folder / names[0]).write_bytes(EVENTS.read_bytes())
+    [run] = ingested().runs.itertuples()
+    assert (run.repetition, run.throughput) == (1, pytest.approx(350, rel=0.002))
+    (folder / names[1]).write_bytes(EVENTS.read_bytes())
+    declare(folder, devices_per_node=2)
+    with refused(MetadataError):
+        ingested()

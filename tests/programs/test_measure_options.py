@@ -1,0 +1,67 @@
+"""The options of ``measure``: what is refused before anything is written."""
+
+import re
+
+import pytest
+
+from dlperf_study.__main__ import main
+from dlperf_study.cli import own_program
+from dlperf_study.cli.command_line import INTERRUPTED
+from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
+
+#: Options of ``measure`` that are refused, each with the error that it has.
+REFUSED = {
+    "no levels": ("--over", "width"),
+    "a level that is a list": ("--over", "width=[1"),
+    "several levels of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node=1,2"),
+    "no level of what is fixed": ("--over", "width=1,2", "--fixed", "devices_per_node="),
+    "a misspelt placeholder": ("--over", "widht=1,2"),
+    "a misspelt parameter": ("--over", "width=1,2", "--fixed", "batch_per_devic=3"),
+    "a factor of no command": ("--over", "width=1,2", "--over", "image_size=1,2"),
+    "tokens of an unknown batch": ("--over", "width=1,2", "--tokens-per-step", "{global_batch} * 3"),
+    "a format that does not exist": ("--over", "width=1,2", "--steps", "nanogtp"),
+    "too many devices": ("--over", "width=1,2", "--over", "devices_per_node=4000,4001"),
+    "a secret": ("--over", "width=1,2"),
+    "a column": ("--over", "width=1,2", "--over", "throughput=1,2"),
+    "a word of Python": ("--over", "width=1,2", "--over", "lambda=1,2"),
+}
+#: What only some of their commands end with.
+FURTHER = {"a secret": "--api-key=abcdef", "a column": "{throughput}", "a word of Python": "{lambda}"}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refused_command_leaves_no_study_in_the_way(tmp_path, monkeypatch, capsys, snapshot, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
+    command = f"{{python}} train.py --width={{width}} {FURTHER.get(name, '')}"
+    assert main(["measure", *REFUSED[name], "--", *command.split()]) == 1
+    # What follows depends on the parts and the cores of this machine.
+    assert re.split("the choices are|cluster local has", capsys.readouterr().err)[0] == snapshot
+    assert not list(tmp_path.glob("studies/*"))
+
+
+def test_an_interrupted_measurement_continues(tmp_path, monkeypatch, capsys):
+    def interrupted(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own_program, "measure_study", interrupted)
+    command = ["measure", "--over", "width=1,2", "--", "python", "train.py", "--width={width}"]
+    for _ in range(2):
+        assert main(command) == INTERRUPTED
+        assert "continues" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("outcome", ["completed", "failed"])
+def test_a_study_file_stays_unless_nothing_of_it_completed(tmp_path, monkeypatch, outcome):
+    def ended(options):
+        recipe = Recipe(outcome=outcome, reason="" if outcome == "completed" else "node-0 exited with code 1")
+        write_study(StudyPaths.of("python"), [Planned(configuration(study="python"), recipe)])
+        return 1
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
+    monkeypatch.setattr(own_program, "measure_study", ended)
+    assert main(["measure", "--over", "width=1,2", "--", "python", "train.py", "--width={width}"]) == 1
+    assert (tmp_path / "studies" / "python.yaml").exists() == (outcome == "completed")
