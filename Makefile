@@ -10,7 +10,7 @@ PAIRS   ?=
 ENVIRONMENT := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
 PYTHON      := $(or $(ENVIRONMENT),.venv)/bin/python
 READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
-CHECK        = $(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check -q . && $(PYTHON) -m mypy dlperf_study
+CHECK        = $(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check -q . && $(PYTHON) -m mypy dlperf_study && $(PYTHON) -m tools.code_style
 # Tests that share a group, and those that train, go to one worker; see tests/tiers.py.
 # Some wait for what others compute, and more workers only slow each other down.
 WORKERS     ?= $(shell echo $$((2 * $$(nproc))))
@@ -35,7 +35,7 @@ $(foreach name,$(filter-out $(VARIABLES) PYTHON HOROVOD_%,$(GIVEN)),\
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow docs test test-fast check bench fuzz clean active-environment
+.PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow docs test test-fast lint bench fuzz clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -98,7 +98,7 @@ docs: $(READY) ## build the pages of docs/ as a site with a search, build/docs; 
 # What all workers import is compiled once, and kept for what they start.
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) ## lint, type-check and run all tests; what this machine can't run is skipped and listed
-	@$(PYTHON) -m pytest --collect-only -qq $(TESTS) >/dev/null 2>&1 & { $(CHECK); }; checked=$$?; wait; exit $$checked
+	@$(PYTHON) -m pytest --collect-only -qq $(TESTS) >/dev/null 2>&1 & { $(CHECK) >/dev/null; }; checked=$$?; wait; exit $$checked
 	@$(PYTHON) -m tools.install_torch && $(PYTHON) -m tools.install_horovod && $(PYTHON) -m tools.install_tensorflow \
 		|| echo "make test: goes on; the tests of what is not installed are skipped" >&2
 	@$(PYTHON) -m pytest $(PARALLEL) $(RECORD) $(TESTS); outcome=$$?; test $$outcome -eq 1 || exit $$outcome; \
@@ -111,7 +111,7 @@ test-fast: WORKERS = $(shell nproc)
 test-fast: $(READY) ## the tests for the daily loop, about three minutes on two cores: no training, no cluster, no browser
 	@$(PYTHON) -m pytest $(PARALLEL) -m "not slow and not cluster and not browser" $(TESTS)
 
-check: $(READY) ## lint and type-check
+lint: $(READY) ## lint and type-check, and print how each room reads beside its limits
 	@$(CHECK)
 
 bench: $(READY) ## run the benchmarks: ratios measured side by side, and how often intervals are right; about an hour and a half on two cores

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from dlperf_study.core.paths import PROJECT
 from tests.package_files import FILES, nodes
-from tools.measure_code import VAGUE_LOCALS, locals_of
 
 #: Each word with the name that took its place. A plural is the same word.
 RETIRED = {
-    **dict.fromkeys(("complaint", "doubt", "caution", "remark", "finding", "mistake", "accused"), "diagnostic"),
+    **dict.fromkeys(("complaint", "doubt", "caution", "remark", "mistake", "accused"), "diagnostic"),
     "innocent": "possible explanation",
     **dict.fromkeys(("asked", "told"), "run, requested, reported"),
     "whose": "log identification",
@@ -31,9 +30,22 @@ RETIRED = {
     **dict.fromkeys(("stands", "lies", "beside", "behind", "another"), "is, next to, after, different"),
     **dict.fromkeys(("bears", "lacks", "lacking", "brings"), "has, is missing, provides"),
 }
+#: Names of local variables that do not say what they hold.
+VAGUE_LOCALS = re.findall(
+    r"\w+",
+    "another asked beside brought found known lacking number numbers one other others own place places said seen some "
+    "stated text texts told whole word words",
+)
 #: How many uses are left to rename. These only ever get smaller.
 RETIRED_USES_LEFT = 0
 VAGUE_LOCALS_LEFT = 34
+
+
+def locals_of(function: ast.AST) -> Iterator[str]:
+    """Yield the variables of a function, without its parameters."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
 
 
 def identifiers(file: Path) -> Iterator[str]:
@@ -74,7 +86,7 @@ def test_local_variables_are_named_by_what_they_hold():
     for file in FILES:
         for node in nodes(file):
             if isinstance(node, ast.FunctionDef):
-                uses.update(f"{file.relative_to(PROJECT)}: {name}" for name in VAGUE_LOCALS & {*locals_of(node)})
+                uses.update(f"{file.relative_to(PROJECT)}: {name}" for name in {*VAGUE_LOCALS} & {*locals_of(node)})
     assert uses.total() <= VAGUE_LOCALS_LEFT, describe(uses)
 
 
@@ -88,4 +100,4 @@ def test_the_table_in_the_documentation_has_these_words():
     page = (PROJECT / "docs" / "vocabulary.md").read_text(encoding="utf-8")
     cells = [line.split("|")[3] for line in page.splitlines() if line.startswith("| ")]
     words = re.findall("`(.+?)`", " ".join(cells))
-    assert set(words) - {"tools/measure_code.py"} == set(RETIRED)
+    assert set(words) == set(RETIRED)
