@@ -15,7 +15,6 @@ from dlperf_study.core.errors import DlperfStudyError, EvidenceError, PublishedE
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.history import measurement_names
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.report import context
 from dlperf_study.report.figures.factor_figure import SETTING, label_of
 from dlperf_study.report.formatting import format_column, level_name, listed
 from dlperf_study.report.series import ordered_levels
@@ -40,7 +39,7 @@ def rows_of(name: str) -> pd.DataFrame:
         if points.empty:
             raise PublishedError(f"{name} prints no throughput with a number of devices: there is nothing to explore")
         return points
-    rows = context.measured(open_study(name).dataset).set_index("identity")
+    rows = (open_study(name).dataset).measured.set_index("identity")
     if rows.empty:
         raise EvidenceError(f"{name}: no configuration has a completed run with a rate, so there is nothing to explore")
     return rows

@@ -4,7 +4,7 @@ from html import escape
 
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report import context, sentences
+from dlperf_study.report import sentences
 from dlperf_study.report.formatting import display_name, listed
 from dlperf_study.report.series import ordered_levels
 from dlperf_study.report.tables.about_tables import added_runs
@@ -44,7 +44,7 @@ def _facts(dataset: Dataset, factors: list[str]) -> dict[str, str]:
         levels = list(map(str, ordered_levels(rows[name])))
         varied.append(f"{name} {first_of(levels, _MOST_LEVELS)}")
     facts = {
-        "configurations": f"{len(context.measured(dataset))} of {len(rows)} measured",
+        "configurations": f"{len(dataset.measured)} of {len(rows)} measured",
         "runs": f"{completed} completed of {planned} planned{added_runs(dataset)}",
         "factors": "; ".join(varied) or "none",
     }

@@ -24,12 +24,14 @@ from dlperf_study.dataset.outliers import outliers
 from dlperf_study.dataset.run_table import ConfigurationToRead, read_measured_runs, run_row, steadiness_of, step_rows
 from dlperf_study.dataset.serious_diagnostics import SeriousDiagnostic, serious_diagnostics, with_problems
 from dlperf_study.dataset.study_diagnostics import leave_out_of_rounds, longer_than_the_exchange, study_diagnostics
-from dlperf_study.dataset.target_precision import looks_of, precision_diagnostics
+from dlperf_study.dataset.target_precision import Precision, looks_of, precision_diagnostics, widest
 from dlperf_study.dataset.uncounted_runs import read_largest_batches, read_nccl_reports
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.comparison import Throughputs, network_diagnostics
 from dlperf_study.metrics.computation import UNEVEN
+from dlperf_study.metrics.outcome import completed_of, counted_of, had_background_load
 from dlperf_study.metrics.scaling import curve_diagnostics, doubtful_speedups
+from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import steadiness_tolerance
 from dlperf_study.records.run import DuplicateRuns, read_run
 from dlperf_study.study.configuration import DEFAULTS, PARAMETERS
@@ -78,6 +80,50 @@ class Dataset:
     def throughputs(self) -> Throughputs:
         """The rates of the completed runs by identity; of a selection those of the whole study."""
         return self.whole.throughputs if self.whole else throughputs_of(self.runs, self.plan)
+
+    @cached_property
+    def measured(self) -> pd.DataFrame:
+        """The configurations with a throughput, of at least one completed run."""
+        return self.configurations.dropna(subset=self.rate)
+
+    @cached_property
+    def completed_runs(self) -> pd.DataFrame:
+        """The completed runs."""
+        return completed_of(self.runs)
+
+    @cached_property
+    def counted_runs(self) -> pd.DataFrame:
+        """The runs that numbers are made of, also of a selection those of the whole study."""
+        return counted_of((self.whole or self).runs)
+
+    @cached_property
+    def disturbed_runs(self) -> int:
+        """How many completed runs had background load."""
+        return int(had_background_load(self.completed_runs).sum())
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether a measured configuration has completed runs enough for an interval."""
+        return bool((self.measured["runs_completed"] >= MINIMUM_RUNS).any())
+
+    @cached_property
+    def reached_precisions(self) -> tuple[Precision, ...]:
+        """The widest interval of each measured configuration; none without a target precision."""
+        if self.plan.precision is None:
+            return ()
+        selected = set(self.configurations["identity"])
+        precisions = []
+        for entry in self.plan.runnable:
+            precision = widest(entry, self.throughputs) if entry.configuration.identity in selected else None
+            if precision:
+                precisions.append(precision)
+        return tuple(precisions)
+
+    @cached_property
+    def missed_precisions(self) -> tuple[Precision, ...]:
+        """Those that are wider than the target."""
+        target = self.plan.precision or 0.0
+        return tuple(precision for precision in self.reached_precisions if precision.is_wider_than(target))
 
     @property
     def looks(self) -> int:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dlperf_study.core.wording import counted, duration
-from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import column_named
-from dlperf_study.metrics.outcome import begin_and_end, completed_of, counted_of, had_background_load
+from dlperf_study.metrics.outcome import begin_and_end, counted_of
 from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import COVERAGE
@@ -122,8 +122,8 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
 
     It covers the whole study, or one of its models. What is not known is named once, at the end.
     """
-    rows = _of_model(measured(dataset), model)
-    runs = _of_model(completed_runs(dataset), model)
+    rows = _of_model(dataset.measured, model)
+    runs = _of_model(dataset.completed_runs, model)
     if rows.empty:
         return f"Nothing was measured.{quick_label(dataset)}"
     factors = ["world_size", "nodes", *named_factors(dataset, rows)]
@@ -154,7 +154,7 @@ def named_factors(dataset: Dataset, rows: pd.DataFrame) -> list[str]:
 
 def page_conditions(dataset: Dataset) -> str:
     """Return the line that a page has once for all its numbers: the conditions, and what brackets and bars are."""
-    rows, runs = measured(dataset), completed_runs(dataset)
+    rows, runs = dataset.measured, dataset.completed_runs
     if rows.empty:
         return ""
     where = page_wording(dataset).origin + _devices_phrase(runs)
@@ -172,7 +172,7 @@ def page_conditions(dataset: Dataset) -> str:
     parts = (where, _link_phrase(runs), *training, *how, scaling)
     stretch = stretch_of_time(runs)
     values = f"Values are means over runs of these {stretch}" if stretch else "Values are means over runs"
-    intervals = _NO_INTERVAL if has_no_interval(rows) else _intervals(dataset)
+    intervals = _NO_INTERVAL if not dataset.has_interval else _intervals(dataset)
     return f"{' · '.join(filter(None, parts))}. {values}; {intervals}.{quick_label(dataset)}"
 
 
@@ -185,11 +185,6 @@ def _intervals(dataset: Dataset) -> str:
     """Return of which share brackets and bars are, on pages and in sentences."""
     of_predictions = f", those of predictions {100 * COVERAGE:g} %" if "prediction" in dataset.plan.questions else ""
     return f"brackets and bars are 95 % intervals{of_predictions}"
-
-
-def has_no_interval(rows: pd.DataFrame) -> bool:
-    """Return whether no configuration has completed runs enough for an interval."""
-    return bool((rows["runs_completed"] < MINIMUM_RUNS).all())
 
 
 def stretch_of_time(runs: pd.DataFrame) -> str:
@@ -208,11 +203,11 @@ def stretch_of_time(runs: pd.DataFrame) -> str:
 
 def page_conditions_in_short(dataset: Dataset) -> str:
     """Return where the numbers of a page were measured and what brackets are: the first page has all conditions."""
-    rows, runs = measured(dataset), completed_runs(dataset)
+    rows, runs = dataset.measured, dataset.completed_runs
     if rows.empty:
         return ""
     where = page_wording(dataset).origin + _devices_phrase(runs)
-    intervals = _NO_INTERVAL if has_no_interval(rows) else _intervals(dataset)
+    intervals = _NO_INTERVAL if not dataset.has_interval else _intervals(dataset)
     parts = filter(None, (where, _link_phrase(runs), _unless_named(dataset), intervals))
     return f"{'; '.join(parts)}.{quick_label(dataset)}"
 
@@ -231,7 +226,7 @@ def usual_of_names(dataset: Dataset) -> list[str]:
 
     A selection that has none of these is named by its own.
     """
-    rows, usual = measured(dataset), usual_levels(dataset.whole or dataset).items()
+    rows, usual = dataset.measured, usual_levels(dataset.whole or dataset).items()
     of_rows = [(name, level) for name, level in usual if (rows[name] == level).any()]
     return [level_label(name, level) for name, level in of_rows if not goes_without_saying(name, level)]
 
@@ -243,14 +238,14 @@ def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
 
 def repetition(dataset: Dataset, ratios: bool = False) -> str:
     """Return the caption's sentence on means and their intervals; on those of ratios too where some are shown."""
-    if has_no_interval(measured(dataset)):
+    if not dataset.has_interval:
         return f"{MEANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
     stopping = f", corrected for {dataset.looks} looks at the target precision" if dataset.looks > 1 else ""
     of_ratios = ""
     if ratios and not page_wording(dataset).is_measured:
         of_ratios = _OF_BOTH
     elif ratios:
-        of_ratios = _OF_ROUNDS if completed_runs(dataset)["round"].notna().any() else _NOT_IN_ROUNDS
+        of_ratios = _OF_ROUNDS if dataset.completed_runs["round"].notna().any() else _NOT_IN_ROUNDS
     return f"{MEANS} In brackets, or as bars: 95 % t intervals over runs{stopping}.{of_ratios}"
 
 
@@ -259,7 +254,7 @@ def merging(dataset: Dataset) -> str:
 
     Empty where each run that was measured has one rank.
     """
-    runs = completed_runs(dataset)
+    runs = dataset.completed_runs
     if not dataset.plan.ingested_from:
         return _MERGED if (runs["world_size"] > 1).any() else ""
     is_merged = runs["ranks_seen"].fillna(1) > 1
@@ -282,7 +277,7 @@ def waits_for_batches(dataset: Dataset) -> bool:
 
 def computation_note(dataset: Dataset, model: str | None = None) -> str:
     """Return what a computation time contains besides computation; empty where it contains nothing else."""
-    rows = _of_model(measured(dataset), model)
+    rows = _of_model(dataset.measured, model)
     is_sharded = (rows["classifier"] == "sharded") & (rows["world_size"] > 1)
     return _SHARDED if is_sharded.any() else ""
 
@@ -309,7 +304,7 @@ def longer_than_alone(dataset: Dataset) -> str:
 
 def input_note(dataset: Dataset) -> str:
     """Return whether the measured steps include waiting for samples; empty where nothing was measured."""
-    sources = set(measured(dataset)["data_source"])
+    sources = set(dataset.measured["data_source"])
     if sources and sources <= sources_without_input():
         return "Samples are on the device before a step begins: nothing is read, and no input pipeline is compared."
     return "For how long a step waits for its batch is a part of it: the input wait." if sources else ""
@@ -318,17 +313,6 @@ def input_note(dataset: Dataset) -> str:
 def quick_label(dataset: Dataset) -> str:
     """Return the warning that goes wherever a quick study's numbers go; empty for any other study."""
     return " Quick study: not for publication." if dataset.plan.quick else ""
-
-
-@kept_with_dataset
-def measured(dataset: Dataset) -> pd.DataFrame:
-    """Return the configurations with a rate, of at least one completed run."""
-    return dataset.configurations.dropna(subset=dataset.rate)
-
-
-def disturbed_runs(dataset: Dataset) -> int:
-    """Return during how many completed runs there was background load."""
-    return int(had_background_load(completed_runs(dataset)).sum())
 
 
 def known_rates(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
@@ -342,18 +326,6 @@ def known_rates(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
 def known_columns(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
     """Return those columns of which a row has a value."""
     return [name for name in names if rows[name].notna().any()]
-
-
-@kept_with_dataset
-def completed_runs(dataset: Dataset) -> pd.DataFrame:
-    """Return the completed runs."""
-    return completed_of(dataset.runs)
-
-
-@kept_with_dataset
-def counted_runs(dataset: Dataset) -> pd.DataFrame:
-    """Return the runs that numbers are made of: completed, and without background load."""
-    return counted_of((dataset.whole or dataset).runs)
 
 
 def versions(runs: pd.DataFrame) -> str:

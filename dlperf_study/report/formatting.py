@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.core.part_search import cached_by_parts
+from dlperf_study.dataset.cells import bounded_value, is_missing
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.statistics import Bounded
 from dlperf_study.study.configuration import PARAMETERS
@@ -131,11 +132,6 @@ def listed_columns(names: Iterable[str]) -> str:
     return listed(column_named(name).words for name in names)
 
 
-def is_missing(value: Any) -> bool:
-    """Return whether a cell of the dataset has no value: an empty string and an infinite number are none either."""
-    return bool(pd.isna(value)) or value == "" or value in (math.inf, -math.inf)
-
-
 def distinct_levels(values: pd.Series) -> list[Any]:
     """Return the distinct values of a column that are not missing, in order of appearance."""
     return [value for value in values.unique() if not is_missing(value)]
@@ -229,11 +225,6 @@ def format_column(row: Any, name: str, size: float = 1.0) -> tuple[str, str]:
 def column_text(row: Any, name: str, unit: str = "", size: float = 1.0) -> str:
     """Return what ``format_column`` prints as part of a sentence, like ``value_text``."""
     return value_text(bounded_value(row, name), unit, column_named(name).neutral, size)
-
-
-def bounded_value(row: Any, column: str) -> Bounded:
-    """Return the value of a row in a column of the dataset, with its interval if the column has one."""
-    return getattr(row, column), getattr(row, f"{column}_low", None), getattr(row, f"{column}_high", None)
 
 
 def _decimals(value: float, digits: int) -> int:

@@ -10,6 +10,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.series import varying_factors
 from dlperf_study.metrics.columns import Summary, column_named, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import context
@@ -20,7 +21,6 @@ from dlperf_study.report.series import (
     full_configuration_labels,
     goes_without_saying,
     level_label,
-    varying_factors,
 )
 from dlperf_study.report.tables.latex import latex_escaped
 from dlperf_study.report.tables.table_builders import measured_column
@@ -49,9 +49,9 @@ _DEFINITIONS = r"""\makeatletter
 
 def macros(dataset: Dataset) -> str:
     """Return the file of macros: of each measured configuration and of the study, with comments that list the names."""
-    lines, runs = [_DEFINITIONS], context.completed_runs(dataset)
+    lines, runs = [_DEFINITIONS], dataset.completed_runs
     facts = {
-        "configurations": str(len(context.measured(dataset))),
+        "configurations": str(len(dataset.measured)),
         "runs": str(len(runs)),
         "devices": context.levels(runs["device_name"]),
         "versions": context.versions(runs),
@@ -60,7 +60,7 @@ def macros(dataset: Dataset) -> str:
     for name, fact in facts.items():
         lines.append(_macro(f"{dataset.plan.study}/{name}", latex_escaped(fact or "not stated")))
     labels, keys, short = configuration_labels(dataset), configuration_keys(dataset), short_names(dataset)
-    for row in context.measured(dataset).itertuples(index=False):
+    for row in dataset.measured.itertuples(index=False):
         identity = str(row.identity)
         lines.append(f"% {labels[identity]}: {keys[identity]}")
         if identity in short:

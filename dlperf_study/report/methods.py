@@ -17,7 +17,6 @@ from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, distinct_levels, listed
-from dlperf_study.report.reached_precision import missed_precisions, reached_precisions
 from dlperf_study.report.sentences.quality_sentences import run_sentences
 from dlperf_study.report.tables.latex import latex_escaped
 from dlperf_study.study.configuration import parameters_of
@@ -43,7 +42,7 @@ def methods(dataset: Dataset) -> str:
 
 def _measured(dataset: Dataset) -> Iterator[str]:
     """Yield the sentences on a study that was measured."""
-    runs, rows = context.completed_runs(dataset), context.measured(dataset)
+    runs, rows = dataset.completed_runs, dataset.measured
     stretch = context.stretch_of_time(runs)
     yield latex_escaped(_training(dataset))
     yield latex_escaped(_settings(dataset))
@@ -69,7 +68,7 @@ def _measured(dataset: Dataset) -> Iterator[str]:
 
 def _training(dataset: Dataset) -> str:
     """Return what was trained with which software, and on which machine."""
-    runs, rows = context.completed_runs(dataset), context.measured(dataset)
+    runs, rows = dataset.completed_runs, dataset.measured
     libraries = context.versions(runs)
     nodes, cores = int(rows["nodes"].max()), _counted_levels(runs, "cores", "core")
     kind = ": ".join(filter(None, (_known(runs, "device"), _known(runs, "device_name"))))
@@ -90,7 +89,7 @@ def _parallelism(dataset: Dataset) -> str:
     """
     if dataset.plan.is_program:
         return ""
-    rows, parts = context.measured(dataset), []
+    rows, parts = dataset.measured, []
     for name, of_framework in rows.groupby("framework", sort=False):
         trained_all = of_framework["model"].nunique() == rows["model"].nunique()
         only = "" if trained_all else f"; {context.levels(of_framework['model'])} only"
@@ -100,7 +99,7 @@ def _parallelism(dataset: Dataset) -> str:
 
 def _settings(dataset: Dataset) -> str:
     """Return the settings of the training, each with its levels, as far as they are known."""
-    rows = context.measured(dataset)
+    rows = dataset.measured
     further = () if dataset.plan.is_program else _ALSO_NAMED
     departures = context.departures(rows, parameters_of(Scope.WORKLOAD, Scope.NETWORK))
     unnamed = [name for name in departures if name not in _NAMED_ELSEWHERE]
@@ -141,7 +140,7 @@ def _counted_levels(table: pd.DataFrame, name: str, noun: str) -> str:
 
 def _ingested(dataset: Dataset) -> Iterator[str]:
     """Yield the sentences on logs that other programs printed."""
-    runs = context.completed_runs(dataset)
+    runs = dataset.completed_runs
     yield latex_escaped(context.conditions(dataset))
     yield (
         f"The numbers were read from the logs of {counted(len(runs), 'run')} by dlperf\\_study "
@@ -161,7 +160,7 @@ def _commits(runs: pd.DataFrame) -> str:
 
 def _order(dataset: Dataset) -> str:
     """Return in which order the runs were made."""
-    plan, rounds = dataset.plan, context.completed_runs(dataset)["round"]
+    plan, rounds = dataset.plan, dataset.completed_runs["round"]
     if plan.order == ROUNDS:
         missing = int(rounds.isna().sum())
         alone = f"{counted(missing, 'run')} {'shares' if missing == 1 else 'share'} no round with the others"
@@ -178,11 +177,11 @@ def _order(dataset: Dataset) -> str:
 
 def _precision(dataset: Dataset) -> str:
     """Return which precision was asked for and how many configurations have it; nothing where none was."""
-    plan, reached = dataset.plan, reached_precisions(dataset)
+    plan, reached = dataset.plan, dataset.reached_precisions
     if plan.precision is None:
         return ""
     aim = f"$\\pm${100 * plan.precision:g}\\,\\%"
-    count = len(reached) - len(missed_precisions(dataset))
+    count = len(reached) - len(dataset.missed_precisions)
     total = counted(len(reached), "configuration")
     return f"The {aim} aimed for was reached by {count or 'none'} of {total}{_limit(dataset)}."
 
@@ -204,7 +203,7 @@ def _limit(dataset: Dataset) -> str:
 
 def _disturbances(dataset: Dataset) -> str:
     """Return how many completed runs background load disturbed, and which numbers include them."""
-    disturbed = context.disturbed_runs(dataset)
+    disturbed = dataset.disturbed_runs
     if not disturbed:
         return ""
     included = len(disturbed_configurations(dataset.runs))
@@ -230,7 +229,7 @@ def _windows(rows: pd.DataFrame) -> str:
 
 def _steadiness(dataset: Dataset) -> str:
     """Return whether the windows are steady, and what that is; nothing where they can't decide."""
-    answers = context.completed_runs(dataset)["steadiness"]
+    answers = dataset.completed_runs["steadiness"]
     unsteady = int(answers.eq(Answer.NOT_STEADY).sum())
     if answers.empty or (answers.isna().any() and not unsteady):
         return ""
@@ -251,8 +250,8 @@ def _levels(rows: pd.DataFrame, name: str, unit: str) -> str:
 
 def _statistics(dataset: Dataset) -> str:
     """Return how runs became the numbers of configurations, and how these were compared, as far as they were."""
-    rows = context.measured(dataset)
-    if context.has_no_interval(rows):
+    rows = dataset.measured
+    if not dataset.has_interval:
         return f"No configuration has {MINIMUM_RUNS} runs, so no number has an interval."
     intervals = (
         "Rates and ratios are geometric means over runs, times arithmetic ones, with 95\\,\\% $t$ "
@@ -260,7 +259,7 @@ def _statistics(dataset: Dataset) -> str:
     )
     # Every baseline and reference has the interval [1, 1] to itself.
     has_ratios = any(rows.loc[~rows[f"is_{role}"], f"{ratio}_low"].notna().any() for role, ratio in RATIOS.items())
-    if has_ratios and context.completed_runs(dataset)["round"].notna().any():
+    if has_ratios and dataset.completed_runs["round"].notna().any():
         intervals += "; ratios have intervals of their own~\\cite{kalibera2012quantifying}, from runs paired by round"
     elif has_ratios:
         intervals += "; intervals of ratios are Welch's~\\cite{welch1947generalization}"

@@ -65,7 +65,7 @@ class Masthead:
         """Return the head of the pages of a study."""
         plan = dataset.plan
         full = "The full study: " if plan.quick and plan.about else ""
-        stretch = context.stretch_of_time(context.completed_runs(dataset))
+        stretch = context.stretch_of_time(dataset.completed_runs)
         when = f"{context.page_wording(dataset).origin} in {stretch}" if stretch else ""
         made = filter(None, [when, _author()])
         return cls(plan.study, plan.title, plan.quick, f"{full}{plan.about}", " · ".join(made))

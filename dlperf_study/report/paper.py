@@ -71,7 +71,7 @@ def write_paper(paths: StudyPaths) -> Path:
     dataset = up_to_date(paths)
     # Failed runs say how they ended, and not with which messages of libraries.
     dataset = replace(dataset, runs=dataset.runs.assign(reason=None))
-    if context.completed_runs(dataset).empty:
+    if dataset.completed_runs.empty:
         raise EvidenceError(f"{paths.folder}: no run completed, so there is nothing to publish")
     unfinished = paths.paper.with_name(".paper")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -187,7 +187,7 @@ def _figure_float(dataset: Dataset, figure: Figure, names: Mapping[Width, str]) 
 
 def _references(dataset: Dataset, prose: str) -> str:
     """Return the entries that the prose cites: this package, in the version that made the numbers, and statistics."""
-    begun = context.completed_runs(dataset)["started"].dropna()
+    begun = dataset.completed_runs["started"].dropna()
     year = str(begun.max())[:4] if len(begun) else ""
     cited = []
     for entry in _filled("references.bib", VERSION=__version__, YEAR=year).split("\n\n"):

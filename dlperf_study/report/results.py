@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import BACKGROUND_LOAD, EQUAL, NOT_DISTINGUISHABLE, RATIOS, TOO_FEW_RUNS
-from dlperf_study.report import context
-from dlperf_study.report.formatting import MOST_NAMED, is_missing
+from dlperf_study.report.formatting import MOST_NAMED
 from dlperf_study.report.macros import configuration_keys, short_names
 from dlperf_study.report.sentences import ratio_sentences
 from dlperf_study.report.sentences.names import Names, PageSentences
@@ -56,7 +56,7 @@ def _plain(sentences: Iterable[str]) -> Iterator[str]:
 
 def _rates(dataset: Dataset) -> Iterator[str]:
     names, macros = Names(dataset), _Macros(dataset)
-    for row in context.measured(dataset).head(_MOST_RATES).itertuples(index=False):
+    for row in dataset.measured.head(_MOST_RATES).itertuples(index=False):
         name = latex_escaped(names.of_configuration(row))
         yield f"{name} trained at {macros.number(row, dataset.rate)}."
 

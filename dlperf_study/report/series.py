@@ -16,10 +16,11 @@ import pandas as pd
 from dlperf_study.audit.published.points import Published
 from dlperf_study.core.arrays import Integers
 from dlperf_study.core.wording import counted
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.dataset.series import series_numbers, varying_factors
 from dlperf_study.metrics.columns import COLUMNS, column_named
-from dlperf_study.metrics.scaling import series_factors
-from dlperf_study.report.formatting import display_name, is_missing, is_named_default, level_with_unit, model_name
+from dlperf_study.report.formatting import display_name, is_named_default, level_with_unit, model_name
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.exchange import COLLECTIVES, STRATEGIES
 from dlperf_study.study.parallel_parameters import ParallelParameters
@@ -103,12 +104,12 @@ def all_series(dataset: Dataset) -> list[Series]:
     A series shares its position with those of other models that differ in nothing else.
     """
     factors, usual = varying_factors(dataset), usual_levels(dataset.whole or dataset)
-    series_numbers, all_levels = _levels_of_series(dataset, usual)
+    numbers, all_levels = _levels_of_series(dataset, usual)
     labels, full_labels = (_series_labels(all_levels, factors, left_out) for left_out in (usual, {}))
     # Sorted and divided once: to filter and sort so wide a table for each of thousands of series takes minutes.
     rows = dataset.configurations
-    by_series = rows.iloc[np.lexsort((rows["world_size"], series_numbers))]
-    ends = np.cumsum(np.bincount(series_numbers, minlength=len(all_levels)))
+    by_series = rows.iloc[np.lexsort((rows["world_size"], numbers))]
+    ends = np.cumsum(np.bincount(numbers, minlength=len(all_levels)))
     positions: dict[tuple[str, ...], int] = {}
     series = []
     for begin, end, levels, label, full_label in zip((0, *ends), ends, all_levels, labels, full_labels, strict=False):
@@ -125,13 +126,10 @@ def _levels_of_series(dataset: Dataset, names: Collection[str]) -> tuple[Integer
 
     ``names``: of which besides the varying factors.
     """
-    factors, rows = varying_factors(dataset), dataset.configurations
-    series_numbers = np.zeros(len(rows), np.int64)
-    if factors:
-        series_numbers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
-    _, firsts = np.unique(series_numbers, return_index=True)
+    factors, rows, numbers = varying_factors(dataset), dataset.configurations, series_numbers(dataset)
+    _, firsts = np.unique(numbers, return_index=True)
     levels = rows[[*dict.fromkeys(("model", *factors, *names))]].iloc[firsts]
-    return series_numbers, levels.astype(object).where(levels.notna(), None).to_dict("records")
+    return numbers, levels.astype(object).where(levels.notna(), None).to_dict("records")
 
 
 def _series_labels(
@@ -167,19 +165,6 @@ def goes_without_saying(factor: str, level: Any) -> bool:
     if factor == "strategy" and level in STRATEGIES:
         return STRATEGIES[level].exchange == COLLECTIVES
     return factor in _UNSAID_DEFAULTS and level == PARAMETERS[factor].default
-
-
-@kept_with_dataset
-def varying_factors(dataset: Dataset) -> list[str]:
-    """Return the varying parameters that distinguish lines, as the analysis splits its curves."""
-    rows = dataset.configurations
-    factors = []
-    for name in series_factors(rows, dataset.plan.scaling):
-        # A global batch of 0 is one that can't be shared equally.
-        levels = rows[name][rows[name] > 0] if name == "global_batch" else rows[name]
-        if levels.nunique() > 1:
-            factors.append(name)
-    return factors
 
 
 @kept_with_dataset

@@ -6,10 +6,11 @@ from typing import Any
 
 from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import RATIOS
-from dlperf_study.report import context, sentences
-from dlperf_study.report.formatting import DOUBTFUL, format_column, is_missing, marked, unit_in
+from dlperf_study.report import sentences
+from dlperf_study.report.formatting import DOUBTFUL, format_column, marked, unit_in
 from dlperf_study.report.sentences.names import Names
 from dlperf_study.report.sentences.quality_sentences import without_number
 from dlperf_study.report.tables.table_builders import labelled_series
@@ -91,7 +92,7 @@ def _escaped(text: str) -> str:
 
 def rates_of(dataset: Dataset) -> Rates:
     """Return the rates and ratios of the configurations that are measured, by series."""
-    measured, names = set(context.measured(dataset)["identity"]), Names(dataset)
+    measured, names = set(dataset.measured["identity"]), Names(dataset)
     identities = [identity for _, of_series in labelled_series(dataset) for identity in of_series]
     rows = [dataset.configuration_rows[identity] for identity in identities if identity in measured]
     unit = unit_in(dataset.configurations, dataset.rate)

@@ -3,6 +3,7 @@ import math
 import pandas as pd
 import pytest
 
+from dlperf_study.dataset import cells
 from dlperf_study.report import formatting
 
 
@@ -55,10 +56,10 @@ def test_a_sentence_has_the_value_in_its_unit_and_the_interval_if_there_is_one(v
 
 def test_a_value_of_a_row_has_an_interval_where_its_column_has_one():
     row = pd.Series({"throughput": 2.0, "throughput_low": 1.0, "throughput_high": 3.0, "final_loss": 0.5})
-    assert formatting.bounded_value(row, "throughput") == (2.0, 1.0, 3.0)
-    assert formatting.bounded_value(row, "final_loss") == (0.5, None, None)
+    assert cells.bounded_value(row, "throughput") == (2.0, 1.0, 3.0)
+    assert cells.bounded_value(row, "final_loss") == (0.5, None, None)
     with pytest.raises(AttributeError):
-        formatting.bounded_value(row, "speedup")
+        cells.bounded_value(row, "speedup")
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,9 @@ def test_counts_keep_their_digits():
 
 @pytest.mark.parametrize("value", [None, math.nan, pd.NA, "", math.inf])
 def test_what_holds_no_value_is_missing(value):
-    assert formatting.is_missing(value)
+    assert cells.is_missing(value)
 
 
 @pytest.mark.parametrize("value", [0, 0.0, "0", False])
 def test_zero_is_a_value(value):
-    assert not formatting.is_missing(value)
+    assert not cells.is_missing(value)

@@ -63,7 +63,7 @@ def overview(dataset: Dataset) -> Iterator[Figure]:
 
 def _open_dots(dataset: Dataset) -> str:
     """Return what open dots are; empty without any."""
-    has_open_dots = len(counted_of(dataset.runs)) < len(context.completed_runs(dataset))
+    has_open_dots = len(counted_of(dataset.runs)) < len(dataset.completed_runs)
     return " Open dots: runs with background load, in no mean." if has_open_dots else ""
 
 
@@ -153,7 +153,7 @@ def _per_model(
 
 def _omission(dataset: Dataset, name: str, series: list[Series], model: str) -> str:
     """Return the sentence on what of a model a figure leaves out; empty where it shows all."""
-    measured = context.measured(dataset)
+    measured = dataset.measured
     rows = measured[measured["model"] == model]
     if name == "scaling":
         count = sum(bool(line.measured_identities) for line in series)

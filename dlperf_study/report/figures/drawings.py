@@ -11,12 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.figures import charts, line_charts
 from dlperf_study.report.figures.charts import CategoryRows
 from dlperf_study.report.figures.line_charts import LineBlock, legend_below
 from dlperf_study.report.figures.style import EXCHANGE, PALETTE, SOFT, Width, colour
-from dlperf_study.report.formatting import is_missing, unit_of
+from dlperf_study.report.formatting import unit_of
 from dlperf_study.report.series import Group, Series, all_groups, devices_label, joined, short_labels
 
 #: How many rows a page has, all models together.

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.series import varying_factors
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.report import context, series
 from dlperf_study.report.figures.charts import QUICK, labelled_page
@@ -44,7 +45,7 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
 
     A colour is a setting: the same levels of all other factors, and the same devices.
     """
-    for name in filter("model".__ne__, series.varying_factors(dataset)):
+    for name in filter("model".__ne__, varying_factors(dataset)):
         comparable = _comparable_rows(dataset, name)
         at_few_levels = _at_few_levels(comparable, name)
         rows = _most_different(at_few_levels, dataset.rate)
@@ -251,8 +252,8 @@ def label_of(name: str) -> str:
 
 def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:
     """Return the measured configurations whose setting has several levels of a factor, with that setting."""
-    rows, usual = context.measured(dataset), series.usual_levels(dataset.whole or dataset)
-    other_factors = [name for name in series.varying_factors(dataset) if name not in (factor, "model")]
+    rows, usual = dataset.measured, series.usual_levels(dataset.whole or dataset)
+    other_factors = [name for name in varying_factors(dataset) if name not in (factor, "model")]
     settings = []
     for row in rows.itertuples():
         levels = ((name, getattr(row, name)) for name in other_factors)

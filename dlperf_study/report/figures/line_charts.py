@@ -14,9 +14,10 @@ from matplotlib.figure import SubFigure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report.figures.style import PAGE, SOFT, Width, colour, marker, quantity_axes, wrapped
-from dlperf_study.report.formatting import format_bounded, is_missing, unit_of
+from dlperf_study.report.formatting import format_bounded, unit_of
 from dlperf_study.report.series import Series
 from dlperf_study.report.tables.table_builders import intervals
 

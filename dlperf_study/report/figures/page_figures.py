@@ -52,7 +52,7 @@ def drift(dataset: Dataset) -> Iterator[Figure]:
     draw = partial(_draw_drift, dataset, runs, effects) if len(runs) else None
     on_rounds = _ROUNDS if effects else _INCOMPLETE_ROUNDS if runs["round"].notna().any() else _NO_ROUNDS
     about_marks = _DRIFT_CAPTION
-    if len(counted) < len(context.completed_runs(dataset)):
+    if len(counted) < len(dataset.completed_runs):
         about_marks += " Runs with background load are left out."
     caption = f"{about_marks} {on_rounds} {context.conditions(dataset)}"
     title, page_caption = "Drift of the machine", f"{about_marks} {_ROUND_MEANS if effects else ''}"

@@ -10,12 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
-from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.drawings import configuration_rows, most_of_model
 from dlperf_study.report.figures.style import FAINT, Width, colour, quantity_axes, wrapped
-from dlperf_study.report.formatting import is_missing
 from dlperf_study.report.series import Series, devices_label
 
 #: How many panels are next to each other, and how many letters of a label fit above one.
@@ -63,7 +62,7 @@ def steps_rows(dataset: Dataset, series: list[Series]) -> pd.DataFrame:
     most = most_of_model(dataset, MOST_PANELS)
     if len(rows) <= most:
         return rows
-    variations = completed_runs(dataset).groupby("identity")["step_variation"].max()
+    variations = dataset.completed_runs.groupby("identity")["step_variation"].max()
     most_varying = rows["identity"].map(variations).fillna(0.0).nlargest(most)
     return rows[rows.index.isin(most_varying.index)]
 

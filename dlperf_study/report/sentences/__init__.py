@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.measurement_comparison import MeasurementComparison
-from dlperf_study.report import context
 from dlperf_study.report.sentences import prediction_sentences, quality_sentences, source_sentences, step_sentences
 from dlperf_study.report.sentences.names import MOST_OF_FIRST, MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import claim_sentences, reference_claims, speedup_claims
@@ -130,7 +129,7 @@ def _speedups(dataset: Dataset) -> Texts:
 
 def _communication(dataset: Dataset) -> Texts:
     exchanges, batches = step_sentences.gradient_sentences(dataset), step_sentences.batch_sentences(dataset)
-    is_alone = (context.measured(dataset)["exposed_seconds"].fillna(0) == 0).all()
+    is_alone = (dataset.measured["exposed_seconds"].fillna(0) == 0).all()
     yield from (*batches, *exchanges) if is_alone else (*exchanges, *batches)
 
 
@@ -150,7 +149,7 @@ def _runs(dataset: Dataset) -> Texts:
 
 def _course(dataset: Dataset) -> Texts:
     # That all runs completed is on their own page.
-    other_runs = len(dataset.runs) - len(context.completed_runs(dataset)) + quality_sentences.unmeasured_runs(dataset)
+    other_runs = len(dataset.runs) - len(dataset.completed_runs) + quality_sentences.unmeasured_runs(dataset)
     if other_runs or dataset.configurations["throughput"].isna().any():
         yield from _runs(dataset)
     yield from quality_sentences.steadiness_sentences(dataset)
@@ -171,7 +170,7 @@ def _resources(dataset: Dataset) -> Texts:
 
 def _throughputs(dataset: Dataset) -> Texts:
     """Yield how many configurations have a throughput, for a study that asks nothing of them."""
-    total, measured = counted(len(dataset.configurations), "configuration"), len(context.measured(dataset))
+    total, measured = counted(len(dataset.configurations), "configuration"), len(dataset.measured)
     verb = "was" if measured == 1 else "were"
     yield f"{measured} of {total} {verb} measured; the study asks no question of them."
 

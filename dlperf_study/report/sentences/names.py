@@ -10,28 +10,14 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.paths import is_building_report
+from dlperf_study.dataset.cells import bounded_value, is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.dataset.series import varying_factors
 from dlperf_study.metrics.statistics import Estimate, Interval, bounded
 from dlperf_study.report import context
-from dlperf_study.report.formatting import (
-    THIN_SPACE,
-    bounded_value,
-    column_text,
-    html_text,
-    is_missing,
-    model_name,
-    unit_in,
-    value_text,
-)
+from dlperf_study.report.formatting import THIN_SPACE, column_text, html_text, model_name, unit_in, value_text
 from dlperf_study.report.section import page_link
-from dlperf_study.report.series import (
-    SEPARATOR,
-    all_series,
-    devices_label,
-    level_label,
-    usual_levels,
-    varying_factors,
-)
+from dlperf_study.report.series import SEPARATOR, all_series, devices_label, level_label, usual_levels
 
 #: How many sentences a reader who opens a page reads before the figure, and how many of them answer its first question.
 MOST_SENTENCES, MOST_OF_FIRST = 5, 3

@@ -15,15 +15,7 @@ from dlperf_study.metrics.outcome import counted_of, disturbed_configurations
 from dlperf_study.metrics.statistics import CONFIDENCE, MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
 from dlperf_study.report import context
-from dlperf_study.report.formatting import (
-    THIN_SPACE,
-    display_name,
-    listed,
-    percent_at_most,
-    plain,
-    unit_of,
-)
-from dlperf_study.report.reached_precision import missed_precisions, reached_precisions
+from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, percent_at_most, plain, unit_of
 from dlperf_study.report.sentences.names import NOTHING, Names, answer, quantity_text, together
 from dlperf_study.report.tables.diagnostic_tables import MOST_KINDS, diagnostic_groups, subject_label
 from dlperf_study.report.tables.missing import explain_unmeasured
@@ -50,7 +42,7 @@ def quick_sentence(dataset: Dataset) -> str:
     if not dataset.plan.quick:
         return ""
     most = max(entry.configuration.repeats for entry in dataset.plan.entries)
-    no_interval = ", so no interval" if context.has_no_interval(context.measured(dataset)) else ""
+    no_interval = ", so no interval" if not dataset.has_interval else ""
     runs = f"at most {counted(most, 'run')} of each configuration{no_interval}"
     form = answer("These runs are in quick mode, not for publication")
     return f"{form}: {runs}. Without --quick (of make, without QUICK=1) the study is measured in full."
@@ -64,7 +56,7 @@ def remedy_sentence(dataset: Dataset) -> str:
         return ""
     if disturbance:
         return f"{answer('Re-run on an idle machine')} (`{plan.command_again}`): {reasons}."
-    needed = [precision.further_rounds(plan) for precision in missed_precisions(dataset)]
+    needed = [precision.further_rounds(plan) for precision in dataset.missed_precisions]
     if not any(runs and runs[0] <= MOST_FURTHER_ROUNDS for runs in needed):
         return f"{answer('Measure on a machine that varies less, or ask for less precision')}: {reasons}."
     minutes = plan.time_budget_minutes
@@ -78,7 +70,7 @@ def _disturbance(dataset: Dataset) -> str:
     disturbed = disturbed_configurations((dataset.whole or dataset).runs) & set(dataset.configurations["identity"])
     if not disturbed:
         return ""
-    runs = f"{context.disturbed_runs(dataset)} of {counted(len(context.completed_runs(dataset)), 'run')}"
+    runs = f"{dataset.disturbed_runs} of {counted(len(dataset.completed_runs), 'run')}"
     configurations = counted(len(disturbed), "configuration")
     return (
         f"background load disturbed {runs}; the numbers of {configurations} include such runs, so comparisons with "
@@ -88,7 +80,7 @@ def _disturbance(dataset: Dataset) -> str:
 
 def _imprecision(dataset: Dataset) -> str:
     """Return of how many configurations a throughput or a ratio is less precise than the study asks for."""
-    missed, total = len(missed_precisions(dataset)), len(reached_precisions(dataset))
+    missed, total = len(dataset.missed_precisions), len(dataset.reached_precisions)
     if not missed:
         return ""
     precision = f"±{100 * (dataset.plan.precision or 0.0):g}{THIN_SPACE}%"
@@ -130,7 +122,7 @@ def unmeasured_runs(dataset: Dataset) -> int:
 
 def without_number(dataset: Dataset) -> str:
     """Return how many configurations have no number, and why; empty where all have one, or no run completed."""
-    rows, is_any_completed = dataset.configurations, len(context.completed_runs(dataset)) > 0
+    rows, is_any_completed = dataset.configurations, len(dataset.completed_runs) > 0
     missing = rows[rows["throughput"].isna() & rows["token_throughput"].isna()]
     unsupported = int(missing["unsupported_reason"].notna().sum())
     if missing.empty or not (is_any_completed or unsupported):
@@ -167,7 +159,7 @@ def _have(count: int) -> str:
 
 def steadiness_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield how many runs are not steady, or that all are; nothing if their windows can't decide."""
-    answers = context.completed_runs(dataset)["steadiness"]
+    answers = dataset.completed_runs["steadiness"]
     runs, unsteady = counted(len(answers), "run"), int(answers.eq(Answer.NOT_STEADY).sum())
     if unsteady:
         yield f"{unsteady} of {runs} {'is' if unsteady == 1 else 'are'} not steady."
@@ -183,7 +175,7 @@ def drift_sentences(dataset: Dataset) -> Iterator[str]:
     largest = max((max(-math.expm1(interval.low), math.expm1(interval.high)) for interval in intervals), default=1.0)
     if largest < 1:
         rounds, compared = counted(len(effects), "round"), effects[0].configurations
-        total = len(context.measured(dataset))
+        total = len(dataset.measured)
         of_part = f", for the {compared} of {total} configurations that have all rounds" if compared < total else ""
         yield f"The throughput of each of {rounds} is within {percent_at_most(largest)} of their mean{of_part}."
 
@@ -208,7 +200,7 @@ def _further_diagnostics(dataset: Dataset, severity: Severity) -> Counter[str]:
     groups = [group for group in diagnostic_groups(dataset) if group.severity == severity]
     counts = Counter({group.subject: group.count for group in groups if group.subject not in _REPORTED_BEFORE})
     if severity == Severity.WARNING:
-        counts -= Counter(subject_label(precision.column) for precision in missed_precisions(dataset))
+        counts -= Counter(subject_label(precision.column) for precision in dataset.missed_precisions)
         if _disturbance(dataset):
             del counts[_BACKGROUND_LOAD]
     return counts
@@ -221,7 +213,7 @@ _MOST_REASONS = 2
 
 def energy_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield the least and the most energy of a sample, or why there is no reading."""
-    rows, runs = context.measured(dataset), context.completed_runs(dataset)
+    rows, runs = dataset.measured, dataset.completed_runs
     counted_rows = rows[rows["energy_per_sample"].notna()].sort_values("energy_per_sample")
     if counted_rows.empty:
         reasons = list(dict.fromkeys(runs["energy_obstacle"].dropna()))
@@ -243,7 +235,7 @@ def _energy_text(dataset: Dataset, row: Any) -> str:
 
 def memory_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield the largest peak of memory, and which configuration has it."""
-    rows = context.measured(dataset)
+    rows = dataset.measured
     for column, sentence in _MEMORY.items():
         peaks = rows[rows[column].notna()].sort_values(column)
         if len(peaks):
@@ -257,7 +249,7 @@ def memory_sentences(dataset: Dataset) -> Iterator[str]:
 
 def clock_sentences(dataset: Dataset) -> Iterator[str]:
     """Yield in how many runs power or temperature limited clocks; nothing where that is not known."""
-    shares = context.completed_runs(dataset)["clock_limited_share"].dropna()
+    shares = dataset.completed_runs["clock_limited_share"].dropna()
     limited = shares[shares > 0]
     if len(limited):
         most = percent_at_most(limited.max())

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from dlperf_study.core.wording import counted, first_of
+from dlperf_study.dataset import cells
 from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import (
@@ -65,7 +66,7 @@ class Claim:
     def word(self) -> str:
         """The verdict; empty where there is none."""
         verdict = getattr(self.row, VERDICTS[self.role])
-        return "" if formatting.is_missing(verdict) else str(verdict)
+        return "" if cells.is_missing(verdict) else str(verdict)
 
     @property
     def verdict(self) -> str:
@@ -124,7 +125,7 @@ class Claim:
     def _of_ideal(self) -> str:
         """Which share of the ideal speedup that is; empty where both have as many devices."""
         is_scaled = self.role == "baseline" and self.row.world_size != self.other.world_size
-        if not is_scaled or formatting.is_missing(self.row.efficiency):
+        if not is_scaled or cells.is_missing(self.row.efficiency):
             return ""
         return f" ({formatting.column_text(self.row, 'efficiency', f'{formatting.THIN_SPACE}%', PERCENT)} of ideal)"
 
@@ -152,7 +153,7 @@ class Claim:
             waiting = waiting_for_gradients(self.dataset, self.row)
             return f"; {waiting}" if waiting else ""
         part = self.row.difference_lies_in
-        if formatting.is_missing(part) or part == UNCLEAR:
+        if cells.is_missing(part) or part == UNCLEAR:
             return ""
         explanation = EXPLANATIONS[part]
         return f"; {explanation[0].lower()}{explanation[1:].rstrip('.')}"

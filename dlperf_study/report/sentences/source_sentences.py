@@ -24,7 +24,7 @@ def published_sentences(dataset: Dataset) -> Iterator[str]:
         return
     points = published_of(dataset).points
     matches = SameQuestion(points, dataset.configurations).matches()
-    measured = set(context.measured(dataset)["identity"])
+    measured = set(dataset.measured["identity"])
     answered = [bool(measured.intersection(match.identities)) for match in matches]
     total = f"{counted(len(answered), 'throughput')} of {counted(len(dataset.plan.published), 'source')}"
     if not any(answered):

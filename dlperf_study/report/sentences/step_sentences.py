@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlperf_study.core.wording import counted, first_of
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.comparison import rounds_of, samples_of
 from dlperf_study.metrics.statistics import CONFIDENCE, Estimate, Interval
-from dlperf_study.report import context
-from dlperf_study.report.formatting import MOST_NAMED, THIN_SPACE, format_bounded, is_missing, listed
+from dlperf_study.report.formatting import MOST_NAMED, THIN_SPACE, format_bounded, listed
 from dlperf_study.report.sentences.names import (
     NOTHING,
     PERCENT,
@@ -50,7 +50,7 @@ class Wait:
 def waits(dataset: Dataset, column: str) -> list[Wait]:
     """Return the waits with an interval, of ``exposed_seconds`` or ``input_seconds``, of what can wait at all."""
     names, shares, waiting = Names(dataset), _shares(dataset, column), []
-    for row in context.measured(dataset).itertuples():
+    for row in dataset.measured.itertuples():
         share = shares.get(row.identity)
         if share is not None and share.error is not None:
             waiting.append(Wait(row, names.of_configuration(row), column, share))
@@ -82,7 +82,7 @@ def _included(dataset: Dataset, row: Any) -> str:
 @kept_with_dataset
 def _shares(dataset: Dataset, column: str) -> dict[str, Estimate]:
     """Return the mean over runs of the share of a step, with the error that tables have; none of what can't wait."""
-    runs = context.counted_runs(dataset)
+    runs = dataset.counted_runs
     shares = samples_of(runs[_SHARES[column]], runs["identity"], rounds_of(runs, dataset.plan), dataset.looks)
     return {identity: share.estimate for identity, share in shares.items() if share.values.any()}
 
@@ -106,7 +106,7 @@ def gradient_sentences(dataset: Dataset) -> Iterator[str]:
 
 def _no_wait_reason(dataset: Dataset) -> str:
     """Return why nothing is said of the exchange of gradients."""
-    rows = context.measured(dataset)
+    rows = dataset.measured
     if rows.empty:
         return ""
     if (rows["exposed_seconds"] == 0).all():

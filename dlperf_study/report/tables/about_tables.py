@@ -118,7 +118,7 @@ def added_runs(dataset: Dataset) -> str:
 
 def environments(dataset: Dataset) -> Table:
     """Return the hardware and software of the completed runs: a column for each distinct combination."""
-    runs, wording = context.completed_runs(dataset), context.page_wording(dataset)
+    runs, wording = dataset.completed_runs, context.page_wording(dataset)
     always = set(ENVIRONMENT) - set(_IF_KNOWN) if wording.is_measured else set()
     names = [name for name in ENVIRONMENT if name in always or runs[name].notna().any()]
     compared = [name for name in names if name not in (*_OF_CONFIGURATIONS, *_OF_RUNS)]

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.paths import StudyPaths
+from dlperf_study.dataset import cells
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.comparison import (
     BACKGROUND_LOAD,
@@ -103,7 +104,7 @@ def nothing_compared(dataset: Dataset) -> str:
 
 def _verdict(dataset: Dataset, group: Group) -> str:
     reference = group.reference
-    if formatting.is_missing(getattr(reference, dataset.rate)):
+    if cells.is_missing(getattr(reference, dataset.rate)):
         return f"No comparison, because the reference has no value: {explain_unmeasured(dataset, reference)}."
     if not group.compared:
         return "Nothing else is compared with it."
@@ -114,9 +115,9 @@ def _verdict(dataset: Dataset, group: Group) -> str:
 
 
 def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
-    if formatting.is_missing(getattr(row, dataset.rate)):
+    if cells.is_missing(getattr(row, dataset.rate)):
         return f"{row.label} has no value: {explain_unmeasured(dataset, row)}."
-    if formatting.is_missing(row.verdict):
+    if cells.is_missing(row.verdict):
         reason = explain_missing_interval(dataset, row, "relative_throughput", "reference")
         return f"{row.label} reaches {formatting.plain(row.relative_throughput)}× that, but is not ranked: {reason}."
     times = formatting.column_text(row, "relative_throughput", "×")
@@ -132,7 +133,7 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
         return f"{row.label} is {times} as fast; no outcome, because of background load."
     if same_program(row, reference):
         explanation = "Both run the same program on one device, so this is no difference between the two."
-    elif formatting.is_missing(row.difference_lies_in):
+    elif cells.is_missing(row.difference_lies_in):
         reason = explain_missing(dataset, row, "difference_lies_in")
         explanation = f"Where the difference is, is unknown: {reason}."
     else:
@@ -149,10 +150,10 @@ def same_program(row: Any, reference: Any) -> bool:
 
 def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
     """Return what no interval shows, and a reader must know before believing a ratio of two configurations."""
-    runs = context.completed_runs(dataset)
+    runs = dataset.completed_runs
     is_in_blocks = (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1
     order_note = (_ORDER_UNKNOWN if dataset.plan.ingested_from else _IN_BLOCKS) if is_in_blocks else ""
-    rows = context.measured(dataset)
+    rows = dataset.measured
     notes = [_note_of_same_program(dataset, rows[rows["world_size"] == 1], group) for group in same_alone()]
     return tuple(filter(None, (order_note, " ".join(filter(None, notes)))))
 

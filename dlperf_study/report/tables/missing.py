@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.wording import counted
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.configuration_table import Measurements, StepParts
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, Source
@@ -14,7 +15,7 @@ from dlperf_study.metrics.metric import not_measured_by_program, not_measured_in
 from dlperf_study.metrics.no_interval import NoInterval
 from dlperf_study.metrics.outcome import completed_of, counted_of
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
-from dlperf_study.report.formatting import display_name, is_missing
+from dlperf_study.report.formatting import display_name
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import BLOCKS, Outcome
 

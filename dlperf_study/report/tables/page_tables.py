@@ -81,7 +81,7 @@ def exchange(dataset: Dataset) -> Table:
         columns += ["throughput", "sum_of_rank_rates"]
     rows = _by_exchange(dataset, of_kinds=False)
     notes = (*map(defined, columns), *context.breakdown_notes(dataset))
-    has_exchange = set(context.completed_runs(dataset)["exchange"]) - {NO_EXCHANGE, COLLECTIVES}
+    has_exchange = set(dataset.completed_runs["exchange"]) - {NO_EXCHANGE, COLLECTIVES}
     selected = rows if has_exchange else rows.iloc[:0]
     return table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected, _NO_EXCHANGE)
 
@@ -120,7 +120,7 @@ def nccl(dataset: Dataset) -> Table:
     rows = dataset.configurations
     rows = rows[rows[list(NCCL_COLUMNS)].notna().any(axis="columns")]
     columns = context.known_columns(rows, NCCL_COLUMNS)
-    link = context.levels(context.completed_runs(dataset)["link"])
+    link = context.levels(dataset.completed_runs["link"])
     notes = (f"The cluster file says link: {link}.", *map(defined, columns), _FROM_ONE_RUN)
     return table_of_configurations(dataset, "nccl", "What NCCL chose", columns, notes, rows, _NO_NCCL)
 
@@ -152,7 +152,7 @@ _NO_ROUNDS = "Fewer than two rounds were measured with the same configurations, 
 
 def step_times(dataset: Dataset) -> Table:
     """Return how long the steps of each configuration take: mean and percentiles, with their intervals."""
-    rows = context.measured(dataset)
+    rows = dataset.measured
     columns = ("step_seconds", *context.known_columns(rows, STEP_PERCENTILES))
     selected = rows.iloc[:0] if dataset.plan.ingested_from else rows
     notes = (*map(defined, columns), *_left_out(dataset, [name for name in STEP_PERCENTILES if name not in columns]))
@@ -163,7 +163,7 @@ def step_times(dataset: Dataset) -> Table:
 def _left_out(dataset: Dataset, columns: Sequence[str]) -> Iterator[str]:
     """Yield which columns a table leaves out because no row has a value, and why: the reason of its first row."""
     names_by_reason = defaultdict[str, list[str]](list)
-    for row in context.measured(dataset).head(1).itertuples():
+    for row in dataset.measured.head(1).itertuples():
         for name in columns:
             names_by_reason[explain_missing(dataset, row, name)].append(COLUMNS[name].label)
     for reason, names in names_by_reason.items():
@@ -228,7 +228,7 @@ _NO_SAMPLED_OF_GPUS = "No run on a GPU was sampled."
 def energy(dataset: Dataset) -> Table:
     """Return what a sample and a second of training take, next to the throughput."""
     columns = [*context.known_columns(dataset.configurations, ENERGY), "throughput"]
-    rows = context.measured(dataset)
+    rows = dataset.measured
     selected = rows if len(columns) > 1 else rows.iloc[:0]
     return table_of_configurations(dataset, "energy", "Energy", columns, map(defined, ENERGY), selected, _NO_ENERGY)
 
@@ -246,7 +246,7 @@ def memory(dataset: Dataset) -> Table:
 def devices(dataset: Dataset) -> Table:
     """Return how busy, fast and hot the GPUs were."""
     columns = context.known_columns(dataset.configurations, SAMPLED_OF_GPUS)
-    rows = context.measured(dataset)
+    rows = dataset.measured
     return table_of_configurations(dataset, "devices", "GPUs", columns, selected=rows, empty=_NO_SAMPLED_OF_GPUS)
 
 
@@ -261,7 +261,7 @@ def network(dataset: Dataset) -> Table:
 
 def telemetry(dataset: Dataset) -> Table:
     """Return how often each run was sampled, and why something is not reported."""
-    runs = context.completed_runs(dataset)
+    runs = dataset.completed_runs
     # What all runs have in common is in the sentences of the page.
     reported = context.known_columns(runs, _SAMPLES)
     columns = [name for name in reported if runs[name].nunique() > 1 or name in _COUNTS]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dlperf_study.core.wording import counted
+from dlperf_study.dataset.cells import bounded_value
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.statistics import bounded
@@ -10,7 +11,7 @@ from dlperf_study.prediction.curves import Curve, Unit
 from dlperf_study.prediction.intervals import COVERAGE, Case, interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate
 from dlperf_study.prediction.prediction import Prediction, Refusal, predictions_of, refused_curves
-from dlperf_study.report.formatting import MINUS, bounded_value, format_bounded, integer, listed
+from dlperf_study.report.formatting import MINUS, format_bounded, integer, listed
 from dlperf_study.report.predictions import own_cases, study_predictions
 from dlperf_study.report.tables.further_measurements import narrowing_lines
 from dlperf_study.report.tables.table import Cell, Heading, Table, as_text

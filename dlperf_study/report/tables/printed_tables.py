@@ -8,13 +8,14 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.audit.published.same_question import SameQuestion
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.columns import COLUMNS, TableName, column_named
 from dlperf_study.metrics.published import STAGES
 from dlperf_study.metrics.statistics import Estimate, log_ratio
 from dlperf_study.report import context
 from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.formatting import MISSING, is_missing, level_with_unit, listed
+from dlperf_study.report.formatting import MISSING, level_with_unit, listed
 from dlperf_study.report.series import published_of
 from dlperf_study.report.tables.missing import explain_unmeasured
 from dlperf_study.report.tables.published_sources import stage_cell
@@ -78,7 +79,7 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
 def _measured_rows(dataset: Dataset) -> Mapping[str, Any]:
     """Return our configurations with a throughput, by identity."""
     rows = dataset.configuration_rows
-    return {identity: rows[identity] for identity in context.measured(dataset)["identity"]}
+    return {identity: rows[identity] for identity in dataset.measured["identity"]}
 
 
 def _our_cells(dataset: Dataset, of_row: pd.DataFrame, columns: Iterable[str]) -> Iterator[Cell]:

@@ -11,6 +11,7 @@ from dlperf_study.audit.published.points import Published, exchange_points
 from dlperf_study.audit.published.same_question import Difference, Match, SameQuestion
 from dlperf_study.audit.published.source import TOKENS_PER_DEVICE, value_of
 from dlperf_study.core.wording import in_sentence
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.scaling import differences_from_baseline
@@ -20,7 +21,6 @@ from dlperf_study.report.formatting import (
     display_name,
     format_bounded,
     format_column,
-    is_missing,
     level_with_unit,
     listed,
     listed_columns,
@@ -88,7 +88,7 @@ def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
 
     These are devices, link and versions, where they are known of both, and what its source leaves open.
     """
-    runs, parts = context.completed_runs(dataset), []
+    runs, parts = dataset.completed_runs, []
     runs = runs[runs["identity"] == row.identity]
     for name in _NAMED:
         published, ours = getattr(number, name), context.levels(runs[name])
@@ -133,7 +133,7 @@ def next_to_ours(dataset: Dataset) -> Table:
     published = published_of(dataset)
     speedup = _link_to_audit(dataset, _published_speedup())
     points = _matched(dataset, published.points)
-    is_any_measured = points["identity"].isin(context.measured(dataset)["identity"]).any()
+    is_any_measured = points["identity"].isin(dataset.measured["identity"]).any()
     # Where nothing is measured, one column says why.
     of_measured = ("throughput", "mean_of_rates", "baseline_throughput", "speedup")
     names = of_measured if is_any_measured else ("throughput",)

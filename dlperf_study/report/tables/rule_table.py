@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.wording import counted
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.study_diagnostics import mixed_environments, mixed_hosts
 from dlperf_study.metrics.outcome import disturbed_configurations
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer
-from dlperf_study.report import context, reached_precision
-from dlperf_study.report.formatting import is_missing, listed, listed_columns
+from dlperf_study.report import context
+from dlperf_study.report.formatting import listed, listed_columns
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.selftest.result import Machine, last_passed, read_results
 from dlperf_study.study.job import ROUNDS
@@ -31,7 +32,7 @@ _NO_RUN = "No configuration has a throughput."
 def rules(dataset: Dataset) -> Table:
     """Return each rule that applies, whether the study meets it, and its number."""
     rows = []
-    if len(context.measured(dataset)):
+    if len(dataset.measured):
         for rule, check in _RULES.items():
             if result := check(dataset):
                 rows.append((Cell(rule), Cell(result[0]), Cell(result[1])))
@@ -49,7 +50,7 @@ def _count(has: int, total: int, things: str) -> str:
 
 
 def _baseline(dataset: Dataset) -> Result:
-    rows = context.measured(dataset)
+    rows = dataset.measured
     scaled = rows[~rows["is_baseline"].astype(bool) & rows["baseline_identity"].notna()]
     if scaled.empty:
         return None
@@ -62,7 +63,7 @@ def _baseline(dataset: Dataset) -> Result:
 
 
 def _rounds(dataset: Dataset) -> Result:
-    rows = context.measured(dataset)
+    rows = dataset.measured
     fewest = int(rows["runs_counted"].min())
     missing = rows[["speedup_rounds_missing", "relative_throughput_rounds_missing"]].max(axis=None)
     fewest_runs = f"at least {counted(fewest, 'run')} of each configuration"
@@ -77,7 +78,7 @@ def _rounds(dataset: Dataset) -> Result:
 
 
 def _order(dataset: Dataset) -> Result:
-    runs = context.completed_runs(dataset)
+    runs = dataset.completed_runs
     if dataset.plan.ingested_from or runs["identity"].nunique() < 2:
         return None
     interleaved = int(runs["round"].notna().sum()) if dataset.plan.order == ROUNDS else 0
@@ -85,7 +86,7 @@ def _order(dataset: Dataset) -> Result:
 
 
 def _intervals(dataset: Dataset) -> Result:
-    rows = context.measured(dataset)
+    rows = dataset.measured
     scaled = rows[~rows["is_baseline"].astype(bool) & rows["speedup"].notna()]
     throughputs, speedups = int(rows[f"{dataset.rate}_low"].notna().sum()), int(scaled["speedup_low"].notna().sum())
     counts = [_count(throughputs, len(rows), "throughput")]
@@ -98,19 +99,19 @@ def _target(dataset: Dataset) -> Result:
     target = dataset.plan.precision
     if target is None:
         return None
-    total = len(reached_precision.reached_precisions(dataset))
-    reached = total - len(reached_precision.missed_precisions(dataset))
+    total = len(dataset.reached_precisions)
+    reached = total - len(dataset.missed_precisions)
     return _result(reached == total, f"{_count(reached, total, 'configuration')} within ± {100 * target:g} %")
 
 
 def _background(dataset: Dataset) -> Result:
     if dataset.plan.ingested_from:
         return None
-    disturbed, total = context.disturbed_runs(dataset), len(context.completed_runs(dataset))
+    disturbed, total = dataset.disturbed_runs, len(dataset.completed_runs)
     runs = f"background load in {_count(disturbed, total, 'run')}"
     including = len(disturbed_configurations(dataset.runs))
     if including:
-        configurations = _count(including, len(context.measured(dataset)), "configuration")
+        configurations = _count(including, len(dataset.measured), "configuration")
         return NOT_MET, f"{runs}; the numbers of {configurations} include such runs"
     return MET, runs
 
@@ -124,7 +125,7 @@ def _completed(dataset: Dataset) -> Result:
 
 
 def _steadiness(dataset: Dataset) -> Result:
-    answers = context.completed_runs(dataset)["steadiness"]
+    answers = dataset.completed_runs["steadiness"]
     unsteady, runs = int(answers.eq(Answer.NOT_STEADY).sum()), len(answers)
     # Windows that are too short to decide are no failure.
     if not unsteady and answers.isna().any():
@@ -133,7 +134,7 @@ def _steadiness(dataset: Dataset) -> Result:
 
 
 def _setup(dataset: Dataset) -> Result:
-    runs = context.completed_runs(dataset)
+    runs = dataset.completed_runs
     unknown = [name for name in SETUP if runs[name].isna().any()]
     recorded = f"{len(SETUP) - len(unknown)} of {len(SETUP)} facts recorded"
     if unknown:
@@ -147,7 +148,7 @@ def _setup(dataset: Dataset) -> Result:
 
 
 def _self_test(dataset: Dataset) -> Result:
-    runs = context.completed_runs(dataset).dropna(subset=["cores"])
+    runs = dataset.completed_runs.dropna(subset=["cores"])
     if dataset.plan.ingested_from or runs.empty:
         return None
     try:

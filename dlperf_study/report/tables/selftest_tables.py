@@ -7,7 +7,6 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.user_commands import command_line, make_command
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report import context
 from dlperf_study.report.formatting import format_bounded, listed
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import verdict_text
@@ -94,7 +93,7 @@ def selftest_note(dataset: Dataset) -> str:
         results = read_results()
     except EvidenceError as error:
         return f"unknown: {error}"
-    runs = context.completed_runs(dataset)[_OF_MACHINE]
+    runs = dataset.completed_runs[_OF_MACHINE]
     codes: dict[Machine, set[str]] = {}
     for host, cpu_model, cores, code in runs.dropna(subset="cores").drop_duplicates().itertuples(index=False):
         codes.setdefault(Machine(str(host), str(cpu_model), int(cores)), set()).add(str(code))

@@ -5,10 +5,11 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, names_of_users
 from dlperf_study.report import context
-from dlperf_study.report.formatting import integer, is_missing, listed, model_name
+from dlperf_study.report.formatting import integer, listed, model_name
 from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.series import all_groups, configuration_labels, ordered_levels
 from dlperf_study.report.tables.answers import VERDICTS_TOGETHER, comparison_notes
@@ -49,7 +50,7 @@ def measured(dataset: Dataset) -> Table:
     # On a phone the first columns are what is seen.
     columns = (*rates, *ratios, *utilisation, *baseline_rates, "runs_completed")
     notes = [*map(defined, (*rates, *utilisation))]
-    rows = context.measured(dataset)
+    rows = dataset.measured
     # Conventions of what a FLOP of a sequence is differ by 30 %.
     if rows["sequence_length"].notna().any() and rows["flops_per_sample"].notna().any():
         notes.append(_TOKENS_AND_FLOPS)
@@ -92,7 +93,7 @@ def comparison(dataset: Dataset) -> Table:
     definitions = map(defined, [name for name in columns[:-1] if name != "throughput"])
     notes = [*definitions, VERDICTS_TOGETHER, *comparison_notes(dataset)]
     # Runs of one model that disagree are an error among the diagnostics.
-    for _, rows in context.measured(dataset).groupby("model", sort=False):
+    for _, rows in dataset.measured.groupby("model", sort=False):
         counts = listed(map(integer, ordered_levels(rows["parameters"])))
         notes.append(f"{model_name(rows.iloc[0])}: {counts or 'an unknown number of'} parameters on rank 0.")
     keys = list(map(factor_column, ("framework", "strategy", "world_size")))
@@ -124,7 +125,7 @@ def failures(dataset: Dataset) -> Table:
     Configurations of which every run lacked memory are in the table on memory.
     """
     wording, all_runs = context.page_wording(dataset), dataset.runs
-    has_completed = all_runs["identity"].isin(context.completed_runs(dataset)["identity"])
+    has_completed = all_runs["identity"].isin(dataset.completed_runs["identity"])
     is_elsewhere = (all_runs["outcome"] == Outcome.OUT_OF_MEMORY) & ~has_completed
     runs = all_runs[(all_runs["outcome"] != Outcome.COMPLETED) & ~is_elsewhere]
     columns = ["outcome", "reason", "ranks_seen", "ranks_expected"]

@@ -10,14 +10,16 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.core.part_search import cached_by_parts
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.dataset.series import varying_factors
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.metric import Shown
 from dlperf_study.report import context, formatting
-from dlperf_study.report.formatting import Unit, display_name, is_missing, listed, unit_in, unit_of
+from dlperf_study.report.formatting import Unit, display_name, listed, unit_in, unit_of
 from dlperf_study.report.section import evidence_anchor
-from dlperf_study.report.series import all_groups, all_series, short_labels, varying_factors
+from dlperf_study.report.series import all_groups, all_series, short_labels
 from dlperf_study.report.tables.answers import nothing_compared
 from dlperf_study.report.tables.diagnostic_tables import is_file, mask_numbers, merged
 from dlperf_study.report.tables.html import MOST_ROWS

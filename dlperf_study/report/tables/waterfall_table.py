@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlperf_study.audit.published.points import Published
+from dlperf_study.dataset.cells import bounded_value, is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.metrics.collectives import SECONDS_OF_GROUPS, SECONDS_OF_KINDS
 from dlperf_study.metrics.comparison import rounds_of
@@ -23,7 +24,7 @@ from dlperf_study.metrics.waterfall import (
     exposed_of_kinds,
 )
 from dlperf_study.report import context
-from dlperf_study.report.formatting import Unit, bounded_value, format_bounded, is_missing, plain, unit_of
+from dlperf_study.report.formatting import Unit, format_bounded, plain, unit_of
 from dlperf_study.report.series import configuration_labels, published_of
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -65,7 +66,7 @@ class Waterfalls:
 @kept_with_dataset
 def waterfalls(dataset: Dataset) -> Waterfalls:
     """Return the breakdowns, and why those that contradict the throughput are not shown."""
-    runs = context.counted_runs(dataset)
+    runs = dataset.counted_runs
     rounds = rounds_of(runs, dataset.plan)
     samples = StepSamples.of(runs, rounds, bubble_seconds(dataset.plan.entries, runs, rounds), dataset.looks)
     rows, by_throughput = dataset.configuration_rows, _steps_by_throughput(dataset)
@@ -93,7 +94,7 @@ def waterfalls(dataset: Dataset) -> Waterfalls:
 
 def _steps_by_throughput(dataset: Dataset) -> dict[str, Bounded]:
     """Return the seconds of a step that the throughput of all runs gives, with their interval, by identity."""
-    runs, rate = context.completed_runs(dataset.whole or dataset), dataset.rate
+    runs, rate = (dataset.whole or dataset).completed_runs, dataset.rate
     work = (runs[rate].astype(float) * runs["step_seconds"].astype(float)).groupby(runs["identity"]).mean()
     steps: dict[str, Bounded] = {}
     for identity, amount in work.dropna().items():

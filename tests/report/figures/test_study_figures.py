@@ -11,7 +11,6 @@ from dlperf_study.dataset.tables import write
 from dlperf_study.metrics.columns import TableName
 from dlperf_study.metrics.drift import round_effects
 from dlperf_study.report import figures, tables
-from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import factors, style
 from dlperf_study.report.figures.line_charts import BOUND, IDEAL
 from dlperf_study.report.figures.step_drawing import STEP_PIECES, _ticks_with_one
@@ -288,6 +287,6 @@ def test_a_round_that_lacks_configurations_has_marks_and_no_line():
     [axes] = axes_of(figure)
     assert len(lines(axes, "round 4")) == 1
     means = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "-"][1:]
-    changes = [100 * (effect.log_rate.factor - 1) for effect in round_effects(completed_runs(dataset), "throughput")]
+    changes = [100 * (effect.log_rate.factor - 1) for effect in round_effects(dataset.completed_runs, "throughput")]
     assert means == pytest.approx(changes)
     assert len(means) == 3

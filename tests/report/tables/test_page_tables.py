@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from dlperf_study.dataset.cells import is_missing
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.report import figures, tables
-from dlperf_study.report.formatting import MISSING, is_missing
+from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.tables.missing import explain_missing
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, study

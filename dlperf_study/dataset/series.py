@@ -1,0 +1,43 @@
+"""Which configurations form a series: those that differ only in their number of devices."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dlperf_study.core.arrays import Integers
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.metrics.scaling import series_factors
+
+
+@kept_with_dataset
+def varying_factors(dataset: Dataset) -> list[str]:
+    """Return the varying parameters that distinguish series."""
+    rows = dataset.configurations
+    factors = []
+    for name in series_factors(rows, dataset.plan.scaling):
+        levels = rows[name]
+        if name == "global_batch":
+            # A global batch of 0 is one that can't be shared equally.
+            levels = levels[levels > 0]
+        if levels.nunique() > 1:
+            factors.append(name)
+    return factors
+
+
+@kept_with_dataset
+def series_numbers(dataset: Dataset) -> Integers:
+    """Return the number of the series of each configuration, in the order of the plan."""
+    factors, rows = varying_factors(dataset), dataset.configurations
+    if not factors:
+        return np.zeros(len(rows), np.int64)
+    numbers: Integers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
+    return numbers
+
+
+def by_series(dataset: Dataset) -> Sequence[Sequence[str]]:
+    """Return the identities of each series, fewest devices first."""
+    rows, numbers = dataset.configurations, series_numbers(dataset)
+    order = np.lexsort((rows["world_size"], numbers))
+    ordered = rows["identity"].to_numpy()[order]
+    ends = np.cumsum(np.bincount(numbers))
+    return [list(part) for part in np.split(ordered, ends[:-1])] if len(rows) else []
