@@ -28,11 +28,23 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "audit": ("core", "study", "metrics", "dataset"),
     "prediction": ("core", "study", "metrics", "dataset", "audit"),
     "selftest": ("core", "study", "records", "metrics", "dataset"),
-    "report": ("core", "study", "training", "metrics", "dataset", "audit", "prediction", "selftest", "machines"),
-    "api": ("core", "study", "logs", "metrics", "dataset", "audit", "prediction", "report", "machines"),
+    "findings": ("core", "study", "training", "metrics", "dataset", "audit", "prediction", "selftest"),
+    "report": (
+        "core",
+        "study",
+        "training",
+        "metrics",
+        "dataset",
+        "audit",
+        "prediction",
+        "selftest",
+        "findings",
+        "machines",
+    ),
+    "api": ("core", "study", "logs", "metrics", "dataset", "audit", "prediction", "findings", "report", "machines"),
     "cli": ("everything",),
 }
-READING_ROOMS = ("logs", "metrics", "dataset", "audit", "prediction", "selftest", "report", "api")
+READING_ROOMS = ("logs", "metrics", "dataset", "audit", "prediction", "selftest", "findings", "report", "api")
 TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
 #: What every training process imports, whatever its image holds.
 TRAINING_ROOMS = ("training",)

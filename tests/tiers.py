@@ -90,7 +90,7 @@ SLOW_FILES = {
     "report/figures/test_study_figures.py",
     "report/pages/test_notebooks.py",
     "report/pages/test_pages.py",
-    "report/sentences/test_every_sentence.py",
+    "report/test_say.py",
     "report/tables/test_published_tables.py",
     "report/test_ingested.py",
     "report/test_paper.py",

@@ -6,8 +6,8 @@ from functools import cached_property
 import pandas as pd
 
 from dlperf_study.dataset.measurement_comparison import Change, MeasurementComparison
-from dlperf_study.report import sentences
-from dlperf_study.report.sentences.names import PageSentences
+from dlperf_study.report import page_findings
+from dlperf_study.report.page_findings import PageFindings
 from dlperf_study.report.tables.history_tables import (
     condition_changes,
     describe,
@@ -52,9 +52,9 @@ class StudyComparison:
         """The comparison, which functions of ``dlperf_study.report`` take."""
         return self._changes
 
-    def answers(self) -> PageSentences:
-        """Return what changed in sentences."""
-        return sentences.history(self._changes)
+    def findings(self) -> PageFindings:
+        """Return what changed."""
+        return page_findings.history(self._changes)
 
     def _frame(self, changes: Iterable[Change]) -> pd.DataFrame:
         labels, rows = labels_of(self._changes), {}
@@ -70,4 +70,4 @@ class StudyComparison:
 
     def _repr_html_(self) -> str:
         tables = [table(self._changes) for table in (throughput_changes, speedup_changes, condition_changes)]
-        return self.answers()._repr_html_() + "".join(table._repr_html_() for table in tables if not table.is_empty)
+        return self.findings()._repr_html_() + "".join(table._repr_html_() for table in tables if not table.is_empty)

@@ -4,8 +4,8 @@ from html import escape
 
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report import sentences
 from dlperf_study.report.formatting import display_name, listed
+from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.series import ordered_levels
 from dlperf_study.report.tables.about_tables import added_runs
 from dlperf_study.report.tables.study_tables import measured
@@ -19,7 +19,7 @@ def text(dataset: Dataset, factors: list[str], name: str) -> str:
     """Return the name and the title of a measurement, and a line for each fact."""
     lines = [f"<StudyResults {name}: {dataset.plan.title}>"]
     lines += [f"{label}: {fact}" for label, fact in _facts(dataset, factors).items()]
-    return "\n".join([*lines, *sentences.summary(dataset).sentences[: _shown(dataset)]])
+    return "\n".join([*lines, *page_findings(dataset, "summary").head(_shown(dataset)).sentences])
 
 
 def html(dataset: Dataset, factors: list[str], name: str) -> str:
@@ -27,8 +27,7 @@ def html(dataset: Dataset, factors: list[str], name: str) -> str:
     rows = []
     for label, fact in _facts(dataset, factors).items():
         rows.append(f"<tr><th style='text-align: left'>{escape(label)}</th><td>{escape(fact)}</td></tr>")
-    answers = sentences.summary(dataset)
-    answer = type(answers)(answers.marked[: _shown(dataset)])._repr_html_()
+    answer = page_findings(dataset, "summary").head(_shown(dataset))._repr_html_()
     title = f"<b>{escape(dataset.plan.title)}</b> ({escape(name)})"
     table = measured(dataset)
     results = "" if table.is_empty else table._repr_html_()

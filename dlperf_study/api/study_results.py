@@ -18,14 +18,16 @@ from dlperf_study.core.wording import level, unknown_name
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.history import Measurement, find_measurement, in_order, measurements_of
 from dlperf_study.dataset.measurement_comparison import compare_measurements
+from dlperf_study.findings import history
+from dlperf_study.findings.pages import PAGES
 from dlperf_study.metrics.columns import COLUMNS, Metric, column_named
-from dlperf_study.report import sentences, tables
+from dlperf_study.report import tables
+from dlperf_study.report.page_findings import PageFindings, page_findings
 from dlperf_study.report.predictions import study_predictions
+from dlperf_study.report.say import say_one
 from dlperf_study.report.section import Part, Section
-from dlperf_study.report.sentences.names import PageSentences
 from dlperf_study.report.series import ordered_levels
 from dlperf_study.report.tables.diagnostic_tables import DiagnosticOverview
-from dlperf_study.report.tables.history_tables import nothing_in_common
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.table import Table
 from dlperf_study.study.configuration import PARAMETERS
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 _STEP = ["identity", "repetition", "rank", "window", "step"]
 _BOUNDS = ("low", "high")
-#: The pages about one study.
-_PAGES = [name for name in sentences.__all__ if name not in ("history", "selftest")]
 #: By their levels configurations are selected.
 _SELECTABLE = ["world_size", "global_batch", *PARAMETERS]
 
@@ -171,7 +171,7 @@ class StudyResults:
         pair = self._measurement, compared._measurement
         comparison = compare_measurements(*in_order(_selected_as(*pair), _selected_as(*reversed(pair))))
         if not comparison.has_common_configurations:
-            raise EvidenceError(nothing_in_common(comparison))
+            raise EvidenceError(say_one(history.nothing_in_common(comparison)))
         return StudyComparison(comparison)
 
     def predict(self, nodes: Sequence[int] = (), devices: Sequence[int] = ()) -> "StudyPredictions":
@@ -192,11 +192,10 @@ class StudyResults:
         """The figures: called, of any metric over any factor; its methods are those of the report."""
         return Plot(self.name, self.dataset)
 
-    def answers(self, page: str = "summary") -> PageSentences:
-        """Return the sentences that open a page of the report; raises DlperfStudyError for an unknown page."""
-        require(page, _PAGES, "page")
-        answers: PageSentences = getattr(sentences, page)(self.dataset)
-        return answers
+    def findings(self, page: str = "summary") -> PageFindings:
+        """Return the findings of a page of the report; raises DlperfStudyError for an unknown page."""
+        require(page, list(PAGES), "page")
+        return page_findings(self.dataset, page)
 
     def table(self, name: str) -> Table:
         """Return a table of the report; raises DlperfStudyError, with all names, for an unknown one."""
@@ -228,7 +227,7 @@ class StudyResults:
     def warnings(self, page: str = "") -> DiagnosticOverview:
         """Return the diagnostics about what a page shows, or all; raises DlperfStudyError for an unknown page."""
         if page:
-            require(page, _PAGES, "page")
+            require(page, list(PAGES), "page")
         return DiagnosticOverview(self.dataset, page).save(self._paths)
 
     @property

@@ -79,11 +79,13 @@ def compare(options: argparse.Namespace) -> int:
     """Print what changed between two measurements: of one study at two dates, or of two studies."""
     from dlperf_study.dataset.history import find_measurement
     from dlperf_study.dataset.measurement_comparison import compare_measurements
-    from dlperf_study.report.tables.history_tables import describe, nothing_in_common
+    from dlperf_study.findings.history import nothing_in_common
+    from dlperf_study.report.say import say_one
+    from dlperf_study.report.tables.history_tables import describe
 
     comparison = compare_measurements(find_measurement(options.before), find_measurement(options.after))
     if not comparison.has_common_configurations:
-        raise EvidenceError(nothing_in_common(comparison))
+        raise EvidenceError(say_one(nothing_in_common(comparison)))
     print_line(describe(comparison))
     return 0
 

@@ -30,14 +30,14 @@ def series_numbers(dataset: Dataset) -> Integers:
     factors, rows = varying_factors(dataset), dataset.configurations
     if not factors:
         return np.zeros(len(rows), np.int64)
-    numbers: Integers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
-    return numbers
+    of_rows: Integers = rows.groupby(factors, sort=False, dropna=False).ngroup().to_numpy(np.int64)
+    return of_rows
 
 
 def by_series(dataset: Dataset) -> Sequence[Sequence[str]]:
     """Return the identities of each series, fewest devices first."""
-    rows, numbers = dataset.configurations, series_numbers(dataset)
-    order = np.lexsort((rows["world_size"], numbers))
+    rows, positions = dataset.configurations, series_numbers(dataset)
+    order = np.lexsort((rows["world_size"], positions))
     ordered = rows["identity"].to_numpy()[order]
-    ends = np.cumsum(np.bincount(numbers))
+    ends = np.cumsum(np.bincount(positions))
     return [list(part) for part in np.split(ordered, ends[:-1])] if len(rows) else []

@@ -116,6 +116,49 @@ def is_named_default(parameter: str, level: Any) -> bool:
     return entry is not None and entry.is_named_default(level)
 
 
+#: What LaTeX would read as a command, and characters that it has no letter for.
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "\u202f": r"\,",
+    "\u00a0": "~",
+    "–": "--",
+    "—": "---",
+    "−": "$-$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "±": r"$\pm$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "√": r"$\surd$",
+    "→": r"$\rightarrow$",
+    "µ": r"\textmu{}",
+    "°": r"\textdegree{}",
+    "“": "``",
+    "”": "''",
+    "’": "'",
+    "…": r"\dots{}",
+}
+#: No line breaks between a number, or its interval, and a percent sign.
+_BEFORE_PERCENT = r"(?<=[\d\]]) (?=%)"
+_LATEX_SPECIAL = re.compile("|".join([*map(re.escape, _LATEX), _BEFORE_PERCENT]))
+
+
+def latex_escaped(text: str) -> str:
+    """Return ``text`` with every character that LaTeX would read as a command replaced."""
+    return _LATEX_SPECIAL.sub(lambda match: _LATEX.get(match[0], r"\,"), text)
+
+
 def html_text(text: str) -> str:
     """Return a text as HTML; what is between backticks, as messages name commands, is code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
@@ -286,3 +329,9 @@ def unit_of(column: str, values: Iterable[Any]) -> Unit:
             return Unit(label, symbol, size)
     size, symbol = choices[-1]
     return Unit(label, symbol, size)
+
+
+def with_unit(value: float, column: str) -> str:
+    """Return a value of a column, without an interval, in a unit with a prefix: ``1.37 GB``."""
+    unit = unit_of(column, [value])
+    return f"{plain(value / unit.size)} {unit.symbol}"

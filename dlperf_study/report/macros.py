@@ -14,7 +14,7 @@ from dlperf_study.dataset.series import varying_factors
 from dlperf_study.metrics.columns import Summary, column_named, summarised
 from dlperf_study.metrics.metric import MEANS
 from dlperf_study.report import context
-from dlperf_study.report.formatting import DOUBTFUL, MISSING
+from dlperf_study.report.formatting import DOUBTFUL, MISSING, latex_escaped
 from dlperf_study.report.series import (
     SEPARATOR,
     configuration_labels,
@@ -22,7 +22,6 @@ from dlperf_study.report.series import (
     goes_without_saying,
     level_label,
 )
-from dlperf_study.report.tables.latex import latex_escaped
 from dlperf_study.report.tables.table_builders import measured_column
 
 #: The columns of a configuration that are numbers with an interval, and verdicts.

@@ -9,6 +9,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.target_precision import too_wide
+from dlperf_study.findings import quality
 from dlperf_study.metrics.columns import column_named
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.environment import VERSION_PREFIX
@@ -16,9 +17,8 @@ from dlperf_study.metrics.outcome import begin_and_end, disturbed_configurations
 from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, distinct_levels, listed
-from dlperf_study.report.sentences.quality_sentences import run_sentences
-from dlperf_study.report.tables.latex import latex_escaped
+from dlperf_study.report.formatting import display_name, distinct_levels, latex_escaped, listed
+from dlperf_study.report.say import LATEX, say
 from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.job import BLOCKS, ROUNDS
 from dlperf_study.study.parameter import Scope
@@ -51,7 +51,7 @@ def _measured(dataset: Dataset) -> Iterator[str]:
         f"{f' within {stretch}' if stretch else ''} with dlperf\\_study "
         f"{__version__}{_commits(runs)}~\\cite{{dlperf_study}}; each run is a new start of all processes."
     )
-    yield from map(latex_escaped, run_sentences(dataset))
+    yield from say([quality.runs(dataset), *quality.unmeasured(dataset)], LATEX, dataset)
     yield _order(dataset)
     fewest, most = int(rows["runs_completed"].min()), int(rows["runs_completed"].max())
     repeats = counted(most, "completed run") if fewest == most else f"{fewest} to {most} completed runs"

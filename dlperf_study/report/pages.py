@@ -43,6 +43,9 @@ TIMEOUT_SECONDS = 900.0
 _PICTURE = re.compile(r"<(?:img|source) [^<>]*>")
 _DRAWING = re.compile(r'src(?:set)?="data:image/svg\+xml,[^"]*"')
 
+#: Between the first sentence on a study and the others.
+_END_OF_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+
 SUMMARY = Page("summary", "Summary", "index.html")
 HISTORY = Page("history", "History", "history.html")
 RUNS = Page("runs", "Runs", RUNS_FILE)
@@ -52,23 +55,32 @@ SELFTEST_TITLE = "The instrument tested with known answers"
 
 @dataclass(frozen=True)
 class Masthead:
-    """The head of every page of one study; the first page has ``about``, and when it was ``made`` and by whom."""
+    """The head of every page of one study.
+
+    The first page has ``about``, one sentence, its ``details``, and when the study was ``made`` and by whom.
+    """
 
     name: str
     title: str
     quick: bool
     about: str = ""
+    details: str = ""
     made: str = ""
 
     @classmethod
     def of(cls, dataset: Dataset) -> "Masthead":
         """Return the head of the pages of a study."""
         plan = dataset.plan
-        full = "The full study: " if plan.quick and plan.about else ""
+        about, details = plan.about, ""
+        end = _END_OF_SENTENCE.search(about)
+        if end:
+            about, details = about[: end.start()], about[end.end() :]
+        if about and plan.quick:
+            about = f"The full study: {about}"
         stretch = context.stretch_of_time(dataset.completed_runs)
         when = f"{context.page_wording(dataset).origin} in {stretch}" if stretch else ""
         made = filter(None, [when, _author()])
-        return cls(plan.study, plan.title, plan.quick, f"{full}{plan.about}", " · ".join(made))
+        return cls(plan.study, plan.title, plan.quick, about, details, " · ".join(made))
 
 
 def _author() -> str:

@@ -19,11 +19,11 @@ from dlperf_study.dataset.dataset import Dataset, up_to_date
 from dlperf_study.report import context, figures, tables
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS, Width
-from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.formatting import MISSING, latex_escaped
 from dlperf_study.report.macros import macros
 from dlperf_study.report.methods import methods
 from dlperf_study.report.results import results
-from dlperf_study.report.tables.latex import latex_escaped, latex_table
+from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.table import Cell, Table
 
 #: Half a page: a drawing for a column that is higher has its drawing for a page in the document.

@@ -104,12 +104,12 @@ def all_series(dataset: Dataset) -> list[Series]:
     A series shares its position with those of other models that differ in nothing else.
     """
     factors, usual = varying_factors(dataset), usual_levels(dataset.whole or dataset)
-    numbers, all_levels = _levels_of_series(dataset, usual)
+    positions_in_plan, all_levels = _levels_of_series(dataset, usual)
     labels, full_labels = (_series_labels(all_levels, factors, left_out) for left_out in (usual, {}))
     # Sorted and divided once: to filter and sort so wide a table for each of thousands of series takes minutes.
     rows = dataset.configurations
-    by_series = rows.iloc[np.lexsort((rows["world_size"], numbers))]
-    ends = np.cumsum(np.bincount(numbers, minlength=len(all_levels)))
+    by_series = rows.iloc[np.lexsort((rows["world_size"], positions_in_plan))]
+    ends = np.cumsum(np.bincount(positions_in_plan, minlength=len(all_levels)))
     positions: dict[tuple[str, ...], int] = {}
     series = []
     for begin, end, levels, label, full_label in zip((0, *ends), ends, all_levels, labels, full_labels, strict=False):
@@ -126,10 +126,10 @@ def _levels_of_series(dataset: Dataset, names: Collection[str]) -> tuple[Integer
 
     ``names``: of which besides the varying factors.
     """
-    factors, rows, numbers = varying_factors(dataset), dataset.configurations, series_numbers(dataset)
-    _, firsts = np.unique(numbers, return_index=True)
+    factors, rows, positions_in_plan = varying_factors(dataset), dataset.configurations, series_numbers(dataset)
+    _, firsts = np.unique(positions_in_plan, return_index=True)
     levels = rows[[*dict.fromkeys(("model", *factors, *names))]].iloc[firsts]
-    return numbers, levels.astype(object).where(levels.notna(), None).to_dict("records")
+    return positions_in_plan, levels.astype(object).where(levels.notna(), None).to_dict("records")
 
 
 def _series_labels(
@@ -346,12 +346,6 @@ def _differences(row: Any, reference: Any, factors: list[str], usual: Mapping[st
 def _comparable(level: Any) -> Any:
     """Return a level, None for one that is not stated: comparing what is missing gives neither true nor false."""
     return None if is_missing(level) else level
-
-
-@kept_with_dataset
-def published_of(dataset: Dataset) -> Published:
-    """Return the sources that a study reproduces."""
-    return Published.read(dataset.plan.published)
 
 
 def published_labels(points: pd.DataFrame) -> pd.Series:

@@ -8,11 +8,12 @@ from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.findings import quality
 from dlperf_study.metrics.comparison import RATIOS
-from dlperf_study.report import sentences
 from dlperf_study.report.formatting import DOUBTFUL, format_column, marked, unit_in
-from dlperf_study.report.sentences.names import Names
-from dlperf_study.report.sentences.quality_sentences import without_number
+from dlperf_study.report.labels import Labels
+from dlperf_study.report.page_findings import page_findings
+from dlperf_study.report.say import MARKDOWN, TERMINAL, Medium, markdown_escaped, say
 from dlperf_study.report.tables.table_builders import labelled_series
 
 #: How many letters the bar of the fastest configuration has, and how many configurations are listed at most.
@@ -57,42 +58,37 @@ class Rates:
 
 def in_terminal(dataset: Dataset) -> str:
     """Return the answer as lines of text; nothing but the sentences where no configuration has a rate."""
-    lines = [f"- {sentence}" for sentence in _sentences(dataset)]
+    lines = [f"- {sentence}" for sentence in _findings(dataset, TERMINAL)]
     if table := rates_of(dataset).in_terminal():
         lines += ["", table]
     return "\n".join(["", dataset.plan.title, *lines, ""])
 
 
-def _sentences(dataset: Dataset) -> list[str]:
-    """Return the answers, and which configurations have no number, as the table has none of these."""
-    answers = list(sentences.summary(dataset).sentences)
-    missing = without_number(dataset)
-    return answers if not missing or any(missing in each for each in answers) else [*answers, f"{missing}."]
+def _findings(dataset: Dataset, medium: Medium) -> list[str]:
+    """Return the findings of the summary, and the configurations without a throughput, which the table lacks."""
+    findings = page_findings(dataset, "summary").findings
+    missing = [finding for finding in quality.unmeasured(dataset) if finding not in findings]
+    return say([*findings, *missing], medium, dataset)
 
 
 def in_markdown(dataset: Dataset) -> str:
     """Return the answer as Markdown, as a comment in a review has it."""
-    lines = [f"### {_escaped(dataset.plan.title)}", ""]
-    lines += [f"- {_escaped(sentence)}" for sentence in _sentences(dataset)]
+    lines = [f"### {markdown_escaped(dataset.plan.title)}", ""]
+    lines += [f"- {sentence}" for sentence in _findings(dataset, MARKDOWN)]
     rates = rates_of(dataset)
     if rates.rows:
         alignments = ["---", *["--:"] * (len(rates.headings) - 1)]
-        table = [rates.headings, alignments, *(list(map(_escaped, row)) for row in rates.rows)]
+        table = [rates.headings, alignments, *(list(map(markdown_escaped, row)) for row in rates.rows)]
         lines += ["", *(f"| {' | '.join(row)} |" for row in table)]
         # Without an empty line a note would be a row of the table.
         for note in filter(None, (rates.left_out, rates.mark_note)):
-            lines += ["", _escaped(note)]
+            lines += ["", markdown_escaped(note)]
     return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """Return a text of which Markdown takes nothing for its own."""
-    return "".join(f"\\{letter}" if letter in "|*_<>[]#`\\" else letter for letter in text)
 
 
 def rates_of(dataset: Dataset) -> Rates:
     """Return the rates and ratios of the configurations that are measured, by series."""
-    measured, names = set(dataset.measured["identity"]), Names(dataset)
+    measured, names = set(dataset.measured["identity"]), Labels(dataset)
     identities = [identity for _, of_series in labelled_series(dataset) for identity in of_series]
     rows = [dataset.configuration_rows[identity] for identity in identities if identity in measured]
     unit = unit_in(dataset.configurations, dataset.rate)
@@ -101,7 +97,7 @@ def rates_of(dataset: Dataset) -> Rates:
     cells = []
     for row in rows[:MOST_ROWS]:
         printed = [_printed(dataset, row, dataset.rate, unit.size), *(_printed(dataset, row, name) for name in ratios)]
-        cells.append([names.of_configuration(row), *printed])
+        cells.append([names.configuration(row.identity), *printed])
     further = len(rows) - MOST_ROWS
     left_out = f"{counted(further, 'further configuration')}: see the report" if further > 0 else ""
     return Rates(headings, cells, _bars(rows[:MOST_ROWS], dataset.rate), left_out)

@@ -16,7 +16,8 @@ from dlperf_study.api.study_results import StudyResults
 from dlperf_study.core.errors import DlperfStudyError, EvidenceError
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.report import sentences, tables
+from dlperf_study.report import tables
+from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.study.batch_search import trial
 from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
@@ -107,8 +108,8 @@ def test_a_selection_without_its_baseline_keeps_its_ratios_and_their_sentences(s
         chosen.summary(name)[name, "mean"].item()
         == study.summary(name).loc[("mobilenet_v2", 2, "fp32"), (name, "mean")]
     )
-    with_baseline = study.sel(model="mobilenet_v2").answers("scaling").sentences[0]
-    assert chosen.answers("scaling").sentences[0] == with_baseline
+    with_baseline = study.sel(model="mobilenet_v2").findings("scaling").sentences[0]
+    assert chosen.findings("scaling").sentences[0] == with_baseline
     assert chosen.table("scaling").rows[0] in study.table("scaling").rows
 
 
@@ -141,7 +142,7 @@ def test_a_study_of_a_program_is_selected_by_what_it_has(tmp_path: Path, refused
 
 def test_other_misspelt_names_are_refused(study: StudyResults, snapshot: Any) -> None:
     messages = []
-    calls = [study.table, study.answers, study.warnings]
+    calls = [study.table, study.findings, study.warnings]
     for call in (*(partial(call, "scalling") for call in calls), lambda: study.columns["speed"]):
         with pytest.raises(DlperfStudyError) as caught:
             call()
@@ -157,7 +158,7 @@ def test_a_study_at_a_glance(study: StudyResults, snapshot: Any) -> None:
     cells = {row.th.text: row.td.text for row in page.find("table")("tr")}
     assert cells["runs"].startswith("12 completed")
     assert cells["configurations"].startswith("4 of 6 ")
-    headline = sentences.summary(study.dataset).sentences[0]
+    headline = page_findings(study.dataset, "summary").sentences[0]
     assert page.find("li").text.replace("\N{NO-BREAK SPACE}", " ") == headline
     assert "[" in headline
     assert study.plot.scaling()[0].title in ("ResNet-50: scaling", "MobileNetV2: scaling")
@@ -173,8 +174,8 @@ def test_a_comparison_has_the_changes_as_frames(study: StudyResults) -> None:
     row = changed.throughputs.iloc[0]
     assert row["change_low"] < row["change"] < row["change_high"] < 1
     assert row[["departure", "verdict"]].isna().all()
-    assert repr(changed).splitlines()[0] == changed.answers().sentences[0]
-    assert changed.answers()._repr_html_() in changed._repr_html_()
+    assert repr(changed).splitlines()[0] == changed.findings().sentences[0]
+    assert changed.findings()._repr_html_() in changed._repr_html_()
     with pytest.raises(EvidenceError):
         study.compare(study)
 
@@ -265,5 +266,5 @@ def test_what_is_printed_of_a_table_or_a_figure_has_its_numbers(study: StudyResu
     scaling = study.table("scaling")
     assert {group for group, _ in scaling.grouped()} - {""} <= {*repr(scaling).splitlines()}
     assert study.dataset.diagnostics["message"].iloc[0] in repr(study.warnings())
-    assert repr(study.answers()).splitlines() == list(study.answers().sentences)
+    assert repr(study.findings()).splitlines() == list(study.findings().sentences)
     assert "Figure(" not in repr(figure)

@@ -16,9 +16,9 @@ from dlperf_study.machines.supervision import locks
 from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.machines.supervision.processes import DRIVER_MARK
 from dlperf_study.metrics.comparison import SLOWER
+from dlperf_study.report import page_findings
 from dlperf_study.report.figures import page_figures
 from dlperf_study.report.tables.history_tables import (
-    change_sentences,
     condition_changes,
     dates,
     last_comparison,
@@ -115,8 +115,10 @@ def test_regressions_come_first_with_what_differs(regressed, snapshot):
     assert [change.identity for change in comparison.throughputs] == [TWO.identity, ONE.identity]
     assert comparison.throughputs[0].dates.log_ratio.factor == pytest.approx(0.09 / 0.098, rel=0.01)
     assert {change.column for change in comparison.conditions} == {"library_version", "git_commit"}
-    assert change_sentences(comparison)[1:] == snapshot
-    assert change_sentences(comparison)[0].partition(" is: ")[2].startswith("2 devices 0.9")
+    first, second, *others = page_findings.history(comparison).sentences
+    assert first.startswith("ResNet-50, 2 devices: throughput after / before 0.9")
+    assert second.startswith("ResNet-50, 1 device: throughput after / before 1.0")
+    assert others == snapshot
     assert condition_changes(comparison).column("After") == ["3.0.0 and 3.1.0", f"{'0' * 12} and {'1' * 12}"]
 
 
@@ -134,13 +136,13 @@ def test_two_dates_give_a_ratio_and_no_verdict(regressed):
 def test_the_command_prints_the_regression_first(regressed, monkeypatch, capsys):
     outputs(regressed[0], monkeypatch)
     assert main(["compare", "example@1", "example"]) == 0
-    assert capsys.readouterr().out.partition(" is: ")[2].startswith("2 devices 0.9")
+    assert capsys.readouterr().out.startswith("ResNet-50, 2 devices: throughput after / before 0.9")
     assert main(["compare", "example@2", "example"]) == 1
 
 
 def test_that_nothing_recorded_differs_is_said(paths, snapshot):
     comparison = compared(paths, replace(SOONER, computation_seconds=0.088))
-    assert change_sentences(comparison)[-1] == snapshot
+    assert page_findings.history(comparison).sentences[-1] == snapshot
 
 
 def test_another_network_under_the_same_name_is_not_compared(paths, snapshot):
@@ -154,7 +156,7 @@ def test_studies_without_a_common_configuration_are_refused(paths, capsys):
     measure(paths, SOONER)
     write_study(StudyPaths.of("other"), [Planned(configuration(batch_per_device=64))])
     assert main(["compare", "example", "other"]) == 1
-    message = "have no measured configuration in common: the two most similar differ in batch_per_device (32 and 64)"
+    message = "have no measured configuration in common; the most similar differ in batch_per_device (32 and 64)"
     assert message in capsys.readouterr().err
 
 
@@ -164,7 +166,7 @@ def test_the_page_of_a_study_whose_earlier_measurement_failed_says_so(paths, sna
     write_study(paths.earlier_measurement(1), [Planned(ONE, failed)])
     measurements = measurements_of("example")
     comparison = compare_measurements(*measurements)
-    (sentence,) = change_sentences(comparison)
+    (sentence,) = page_findings.history(comparison).sentences
     assert sentence.startswith("example@1 (")
     assert sentence == snapshot
     for table in (throughput_changes(comparison), condition_changes(comparison)):
@@ -200,16 +202,19 @@ def test_the_last_of_many_dates_departs_from_the_earlier_ones(six_dates):
     assert slower.dates.departure.mean == pytest.approx(rates[-1] - sum(rates[:5]) / 5)
     assert slower.dates.departure.freedom == 4
     assert slower.dates.log_ratio.mean == pytest.approx(rates[-1] - rates[-2])
-    assert change_sentences(comparison)[1].startswith("Slower: 2 devices 0.5")
+    counts, slowest, *_ = page_findings.history(comparison).sentences
+    assert "against 5 earlier sessions, 2 configurations: 1 slower" in counts
+    assert slowest.startswith("ResNet-50, 2 devices: throughput after / before 0.5")
+    assert slowest.endswith(", slower.")
     assert throughput_changes(comparison).column("Verdict")[0] == "slower"
     assert len(dates(six_dates).headings) == 1 + 6
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "word", "sides"),
-    [(0.115, 0.080, HIGHER, ("equal", "slower")), (0.080, 0.160, LOWER, ("slower", "equal"))],
+    ("one", "two", "word", "moved"),
+    [(0.115, 0.080, HIGHER, "1 device"), (0.080, 0.160, LOWER, "2 devices")],
 )
-def test_a_speedup_is_higher_or_lower_and_the_side_that_moved_is_named(paths, one, two, word, sides):
+def test_a_speedup_is_higher_or_lower_and_the_side_that_moved_is_named(paths, one, two, word, moved):
     """The baseline becomes slower and two devices stay as they were, and the other way round."""
     for seconds in (0.080, 0.0801, 0.0799, 0.0802, 0.080):
         recipe = replace(SOONER, computation_seconds=seconds)
@@ -220,10 +225,9 @@ def test_a_speedup_is_higher_or_lower_and_the_side_that_moved_is_named(paths, on
     [change] = comparison.speedups
     assert (change.identity, change.verdict.word) == (TWO.identity, word)
     assert speedup_changes(comparison).column("Verdict") == [word]
-    [sentence] = [sentence for sentence in change_sentences(comparison) if sentence.startswith("Speedup")]
-    assert sentence.startswith(f"Speedup {word}: 2 devices ")
-    own, of_baseline = sentence.partition("its throughput ")[2].split("; its baseline 1 device ")
-    assert (own.startswith(sides[0]), of_baseline.startswith(sides[1])) == (True, True)
+    sentences = page_findings.history(comparison).sentences
+    assert any("2 devices: speedup after" in sentence and sentence.endswith(f", {word}.") for sentence in sentences)
+    assert any(f"{moved}: throughput after" in sentence and ", slower." in sentence for sentence in sentences)
 
 
 def test_a_dash_says_whether_measurements_are_too_few_or_equal(paths):

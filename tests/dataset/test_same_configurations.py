@@ -11,7 +11,7 @@ from dlperf_study.dataset.history import find_measurement
 from dlperf_study.dataset.ingestion.ingestion import ingest
 from dlperf_study.dataset.measurement_comparison import MeasurementComparison, compare_measurements
 from dlperf_study.logs.identification import identify_logs
-from dlperf_study.report.tables.history_tables import change_sentences
+from dlperf_study.report import page_findings
 from tests.logs.ingest.conftest import WriteLog, declare, folder, paths, write_log
 
 __all__ = ["folder", "paths", "write_log"]
@@ -42,7 +42,7 @@ def test_two_ingestions_of_the_same_configurations_are_compared(logs, snapshot):
     assert len(comparison.throughputs) == 2
     assert len(comparison.speedups) == 1
     assert (comparison.only_before, comparison.only_after) == ([], [])
-    assert change_sentences(comparison)[0] == snapshot
+    assert page_findings.history(comparison).sentences[0] == snapshot
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_two_ingestions_of_the_same_configurations_are_compared(logs, snapshot):
         (
             {},
             {"image_size": 224, "precision": "tf32"},
-            "precision (fp32 and tf32) and 1 parameter that only one of them states",
+            "image_size (not stated and 224), precision (fp32 and tf32)",
         ),
     ],
 )
 def test_ingestions_that_differ_are_not_compared_and_the_difference_is_named(logs, before, after, difference, snapshot):
-    (sentence,) = change_sentences(compared(logs, before, after))
-    assert sentence.endswith(f" differ in {difference}.")
+    (sentence,) = page_findings.history(compared(logs, before, after)).sentences
+    assert sentence.endswith(f"; the most similar differ in {difference}.")
     assert sentence == snapshot
 
 
@@ -68,5 +68,5 @@ def test_batches_that_devices_cannot_share_equally_are_told_apart(logs, snapshot
     """Each is a batch per device of 0."""
     shutil.rmtree(logs / "1")
     batches = [{"batch_per_device": None, "global_batch": batch} for batch in (127, 129)]
-    (sentence,) = change_sentences(compared(logs, *batches))
+    (sentence,) = page_findings.history(compared(logs, *batches)).sentences
     assert sentence == snapshot

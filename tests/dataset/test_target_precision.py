@@ -20,8 +20,8 @@ from dlperf_study.dataset.target_precision import (
     too_wide,
     widest,
 )
+from dlperf_study.findings import quality
 from dlperf_study.metrics.statistics import Estimate, Sample
-from dlperf_study.report.sentences import quality_sentences
 from dlperf_study.study.plan import Plan, build_plan
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_run, write_study
 from tests.study.examples import anything_goes, cluster, study
@@ -161,9 +161,10 @@ def test_a_missed_target_is_said_with_what_the_rest_costs(paths, snapshot):
     # A round: two runs of 600 s.
     assert messages_on_target(paths) == snapshot
     dataset = collect(paths)
-    first, *others = quality_sentences.remedy_sentence(dataset), *quality_sentences.warning_sentences(dataset)
-    assert "12 rounds (`max_repeats`)" in first
-    assert not any("throughput" in sentence or "speedup" in sentence for sentence in others)
+    [missed] = quality.remedies(dataset)
+    assert (missed.max_rounds, missed.target) == (12, 0.05)
+    # The missed target is in no other count.
+    assert not any(others.warnings for others in quality.other_diagnostics(dataset))
 
 
 def test_without_an_interval_the_report_says_what_it_takes(paths, snapshot):

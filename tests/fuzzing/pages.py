@@ -17,13 +17,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 with atheris.instrument_imports(include=["dlperf_study.report", "dlperf_study.api.studies"]):
     from dlperf_study.api.studies import Studies, StudySummary
+    from dlperf_study.findings.selftest import SelftestPower
     from dlperf_study.report.configuration_page import Folded
     from dlperf_study.report.figures.figure import Figure
     from dlperf_study.report.figures.style import COLUMN, PAGE
+    from dlperf_study.report.page_findings import PageFindings
     from dlperf_study.report.pages import SUMMARY, Masthead, page_html
     from dlperf_study.report.section import Section
-    from dlperf_study.report.sentences.names import PageSentences
-    from dlperf_study.report.tables.answers import Verdicts
     from dlperf_study.report.tables.html import html_table
     from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 
@@ -86,13 +86,12 @@ def shown(text: str) -> Iterator[Any]:
     """Yield what the cells of notebooks show, with a text wherever one can be."""
     summary = StudySummary(text, text, None, 1, 1, Path(text.replace("\0", "")) / "index.html")
     yield from (table(text), replace(table(text), rows=()), Figure("none", text, text, None, text))
-    yield from (PageSentences((text, f"{text} [1, 2]"), text), Section(text, (table(text),)), Studies([summary]))
     yield from (
-        Folded({text: text}),
-        Folded({}, text),
-        Verdicts(((text, text),), text, text),
-        Verdicts((), "", "", text),
+        PageFindings((SelftestPower(text),), conditions=text),
+        Section(text, (table(text),)),
+        Studies([summary]),
     )
+    yield from (Folded({text: text}), Folded({}, text))
 
 
 def executed(text: str) -> nbformat.NotebookNode:

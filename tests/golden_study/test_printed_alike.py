@@ -20,7 +20,6 @@ _MARKS = re.compile(r"(?<![a-z])(?<![a-z] )[a-z]{1,2}(?:,[a-z]{1,2})*$")
 SIGNED = (-math.inf, math.inf)
 _MACRO = re.compile(r"\\@namedef\{dlperf@[^}/]*/[^}/]*/\w+\}\{(.*)\} % (.*)")
 #: As in ``4 of 14 configurations train slower than their reference``.
-_COUNTS = re.compile(r"(\d+) of (\d+) configurations? ([a-z' ]+|\(.*?\))")
 _IN_ALT = re.compile(r"([\d.,\u202f\u2212]+(?: \[[^\]]*\])?)")
 
 Cells = dict[tuple[str, str], str]
@@ -63,11 +62,6 @@ def without_dashes(cells: Iterable[str]) -> tuple[str, ...]:
 def is_of(label: str, group: str, devices: str) -> bool:
     """Return whether a label is that of the row of a table."""
     return bool(re.fullmatch(rf"{re.escape(group)} · {devices} devices?( \+ \d+ servers?)?", label))
-
-
-def opening(page: str) -> str:
-    """Return the sentences before the conditions of a page."""
-    return page.partition("\nMeasured on ")[0]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -124,12 +118,10 @@ def test_an_alternative_text_prints_what_macros_print(golden):
 
 
 def test_the_results_of_a_paper_count_what_the_pages_count(golden):
-    in_paper = _COUNTS.findall(golden["paper"]["results"])
-    on_pages = [
-        counts for page in ("comparison", "scaling") for counts in _COUNTS.findall(opening(golden["pages"][page]))
-    ]
-    assert len(on_pages) >= 2
-    assert in_paper == on_pages
+    counted = [line for line in golden["paper"]["results"].splitlines() if " compared with the " in line]
+    assert len(counted) >= 2
+    for line in counted:
+        assert any(line in golden["pages"][page] for page in ("comparison", "scaling"))
 
 
 def test_no_interval_is_outside_what_its_quantity_can_be(golden):

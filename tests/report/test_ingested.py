@@ -7,8 +7,9 @@ import pytest
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.report import context, figures, sentences, tables
+from dlperf_study.report import context, figures, tables
 from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.series import all_series
 from dlperf_study.report.tables.diagnostic_tables import diagnostic_rows, diagnostics_about
 from dlperf_study.report.tables.table import Cell
@@ -33,7 +34,7 @@ TABLES = (tables.measured, tables.scaling, tables.stability, tables.failures, ta
 def test_no_table_or_sentence_on_logs_claims_that_something_was_measured(dataset, snapshot):
     made = [build(dataset) for build in (*TABLES, tables.environments, tables.unsupported)]
     assert [table.name for table in made[: len(TABLES)] if table.is_empty] == []
-    shown = [getattr(sentences, page)(dataset) for page in PAGES]
+    shown = [page_findings(dataset, page) for page in PAGES]
     texts = [*(f"{table.caption} {table.notes} {table.empty}" for table in made)]
     texts += [" ".join((*page.sentences, page.conditions)) for page in shown]
     assert [(words, text) for text in texts for words in NOT_OF_LOGS if words in text] == []

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report import figures, sentences, tables
+from dlperf_study.report import figures, tables
 from dlperf_study.report.figures.style import COLUMN, PAGE
+from dlperf_study.report.page_findings import page_findings
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import study
 
@@ -57,7 +58,7 @@ def test_one_node_is_refused_with_the_point_to_measure() -> None:
     assert len(tables.not_predicted(dataset).rows) == 1
     [figure] = figures.prediction(dataset)
     assert figure.is_empty
-    [sentence] = sentences.prediction(dataset).sentences
+    [sentence] = page_findings(dataset, "prediction").sentences
     assert "devices_per_node" in sentence
 
 
@@ -67,10 +68,9 @@ def test_each_reason_of_a_refusal_stands_behind_the_series_that_have_it() -> Non
         requested = configuration(nodes=count, devices_per_node=4, seed=seed)
         planned.append(Planned(requested, Recipe(exposed_seconds=_EXPOSED[count], device="gpu"), baseline=requested))
     dataset = study(*planned, questions=("prediction",), published=())
-    on_one_node, on_two = sentences.prediction(dataset).sentences
-    assert "Seed 0; " in on_one_node
-    assert "Seed 2: one size" in on_one_node
-    assert "Seed 1: one number of nodes" in on_two
+    on_one_node, on_two = page_findings(dataset, "prediction").sentences
+    assert "(Seed 0); ResNet-50 (Seed 2): one size" in on_one_node
+    assert "(Seed 1): one number of nodes" in on_two
 
 
 def test_servers_are_refused() -> None:
@@ -81,13 +81,13 @@ def test_servers_are_refused() -> None:
         planned.append(Planned(requested, recipe, baseline=planned[0].configuration if planned else requested))
     dataset = study(*planned, questions=("prediction",), published=())
     assert tables.predictions(dataset).is_empty
-    assert "parameter servers" in " ".join(sentences.prediction(dataset).sentences)
+    assert "parameter servers" in " ".join(page_findings(dataset, "prediction").sentences)
     [figure] = figures.prediction(dataset)
     assert figure.is_empty
 
 
 def test_sentences_give_the_next_size_with_its_interval() -> None:
-    first, second = sentences.prediction(on_nodes(1, 2, 4)).sentences
+    first, second = page_findings(on_nodes(1, 2, 4), "prediction").sentences
     assert "8 nodes (32 devices)" in first
-    assert "90 %" in first
-    assert "too" in second
+    assert "90\u202f% intervals" in first
+    assert second.startswith("Back-test: predictions of the largest measured size from smaller ones were ")

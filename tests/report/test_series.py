@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from dlperf_study.report.sentences.names import Names
+from dlperf_study.report.labels import Labels
 from dlperf_study.report.series import all_groups, all_series, level_label, titled_published_labels
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import ALONE, study
@@ -140,4 +140,4 @@ def test_a_level_that_is_not_stated_is_another_one_than_the_usual():
     assert "Image size not stated" in all_series(unstated)[-1].label
     [group] = all_groups(unstated)
     assert "Image size not stated" in group.members[-1].label
-    assert Names(unstated).of_series(group.members[-1]) == "ResNet-50 (Batch per device 8)"
+    assert Labels(unstated).series(group.members[-1].identity) == "ResNet-50 (Batch per device 8)"

@@ -55,8 +55,11 @@ _FORK = multiprocessing.get_context("forkserver")
 #: What notebooks import, once for all of them; by name, since a notebook is above this package, and its imports are not
 #: this module's.
 _IMPORTS = (
-    *("dlperf_study.execution.repetitions", "dlperf_study.report.configuration_page", "dlperf_study.report.sentences"),
-    *("dlperf_study.api.study_results", "dlperf_study.study.plan_record"),
+    "dlperf_study.execution.repetitions",
+    "dlperf_study.report.configuration_page",
+    "dlperf_study.report.page_findings",
+    "dlperf_study.api.study_results",
+    "dlperf_study.study.plan_record",
 )
 _FORK.set_forkserver_preload([__name__, *_IMPORTS])
 

@@ -12,6 +12,7 @@ from matplotlib.figure import SubFigure
 from dlperf_study.audit.published.points import SCALING_RATIOS, Published
 from dlperf_study.audit.published.same_question import SameQuestion
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.scaling import differences_from_baseline
 from dlperf_study.report import context
 from dlperf_study.report.context import NO_SOURCES
@@ -20,7 +21,7 @@ from dlperf_study.report.figures.figure import Figure, alt_text_of_table
 from dlperf_study.report.figures.line_charts import LineBlock, legend_below
 from dlperf_study.report.figures.style import Width
 from dlperf_study.report.formatting import display_name, listed
-from dlperf_study.report.series import Series, joined, published_of, titled_published_labels
+from dlperf_study.report.series import Series, joined, titled_published_labels
 from dlperf_study.report.tables.published_tables import next_to_ours
 
 OURS = "ours"
@@ -62,7 +63,7 @@ class _Part:
 
 def speedups(dataset: Dataset) -> Figure:
     """Return speedup and efficiency against devices, for each source and model of which something is measured here."""
-    published = published_of(dataset)
+    published = read_published(dataset)
     parts = []
     for (source, model), points in published.points.groupby(["source", "model"], sort=False):
         lines = _published_lines(published, points)

@@ -10,13 +10,14 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.core.wording import counted
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.printed_waterfall import PRINTED_CAUSES, printed_waterfalls
 from dlperf_study.metrics.waterfall import CAUSES, TOGETHER, Waterfall
 from dlperf_study.report import context
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure, alt_text_of_table
 from dlperf_study.report.figures.style import COMPUTATION, INK, PALETTE, SOFT, Width, wrapped
-from dlperf_study.report.series import configuration_labels, published_of
+from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.waterfall_table import (
     IDEAL,
     MEASURED,
@@ -93,7 +94,7 @@ def waterfall(dataset: Dataset) -> Iterator[Figure]:
 
 def printed_waterfall(dataset: Dataset) -> Figure:
     """Return the figure of the most workers of each printed table; of equal ones, as in a later report, of one."""
-    published = published_of(dataset)
+    published = read_published(dataset)
     largest = {(steps.source, steps.table): steps for steps in printed_waterfalls(published.cells)}
     distinct = {(steps.ideal, steps.measured): steps for steps in reversed(largest.values())}
     panels = []

@@ -3,20 +3,17 @@
 from collections.abc import Iterator, Sequence
 
 from dlperf_study.core.errors import EvidenceError
-from dlperf_study.core.wording import counted, first_of, level
-from dlperf_study.dataset.history import Measurement, differences_of_most_similar
+from dlperf_study.core.wording import first_of
+from dlperf_study.dataset.history import Measurement
 from dlperf_study.dataset.measurement_comparison import (
-    HIGHER,
-    LOWER,
     Change,
     MeasurementComparison,
     compare_measurements,
 )
 from dlperf_study.metrics.columns import COLUMNS
-from dlperf_study.metrics.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.metrics.drift import MINIMUM_DATES
 from dlperf_study.metrics.statistics import MINIMUM_RUNS, Estimate
-from dlperf_study.report import formatting
+from dlperf_study.report import formatting, page_findings
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.table import Cell, Heading, Table, as_text
 from dlperf_study.report.tables.table_builders import verdict_text
@@ -191,57 +188,6 @@ def _cells(measurement: Measurement, column: str, no_interval: str) -> dict[str,
     return cells
 
 
-def change_sentences(comparison: MeasurementComparison) -> list[str]:
-    """Return what changed between two measurements, regressions first, and what may explain it."""
-    if not comparison.has_common_configurations:
-        return [nothing_in_common(comparison)]
-    changes = comparison.throughputs
-    since = f"From {comparison.before.title} to {comparison.after.title}"
-    if _has_departure(changes):
-        dates = f"against {counted(len(comparison.earlier), 'earlier measurement')}"
-        sentences = [f"{since}, {dates}, of {counted(len(changes), 'configuration')} {_counts(changes)}."]
-        sentences.extend(_verdict_sentences(comparison))
-    else:
-        labels = labels_of(comparison)
-        named = [f"{labels[change.identity]} {_times(change.dates.log_ratio)}" for change in changes]
-        throughputs = first_of(named, formatting.MOST_NAMED, "; ")
-        sentences = [f"{since}, throughput after / before is: {throughputs}.", DATES_UNKNOWN]
-    if comparison.conditions:
-        differing = formatting.listed_columns(change.column for change in comparison.conditions)
-        sentences.append(f"What is recorded of the two differs in {differing}.")
-    else:
-        sentences.append(NOTHING_RECORDED)
-    return sentences
-
-
-def _verdict_sentences(comparison: MeasurementComparison) -> Iterator[str]:
-    """Yield which throughputs and speedups departed from earlier measurements; of a speedup, which side of it did."""
-    labels = labels_of(comparison)
-    throughputs = {change.identity: change for change in comparison.throughputs}
-    baselines = {
-        entry.configuration.identity: entry.baseline_identity for entry in comparison.after.dataset.plan.entries
-    }
-    for direction in (SLOWER, FASTER):
-        named = []
-        for change in comparison.throughputs:
-            if change.verdict.word == direction:
-                named.append(f"{labels[change.identity]} {_times(change.dates.departure)}")
-        if named:
-            yield f"{direction.capitalize()}: {first_of(named, formatting.MOST_NAMED, '; ')}."
-    for direction in (LOWER, HIGHER):
-        named = []
-        for change in comparison.speedups:
-            if change.verdict.word == direction:
-                sides = f"its throughput {_outcome(throughputs[change.identity])}"
-                baseline = baselines[change.identity]
-                # A selection may leave its baseline out.
-                if baseline in throughputs:
-                    sides += f"; its baseline {labels[baseline]} {_outcome(throughputs[baseline])}"
-                named.append(f"{labels[change.identity]} {_times(change.dates.departure)} ({sides})")
-        if named:
-            yield f"Speedup {direction}: {first_of(named, formatting.MOST_NAMED, '; ')}."
-
-
 def _outcome(change: Change) -> str:
     """Return the verdict on a throughput with its ratio: ``slower, 0.65× [0.60, 0.70]``."""
     verdict = "no verdict"
@@ -255,33 +201,6 @@ def _times(ratio: Estimate | None) -> str:
     if ratio is None:
         return ""
     return formatting.value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
-
-
-def nothing_in_common(comparison: MeasurementComparison) -> str:
-    """Return that two measurements can't be compared, and in what the most similar of their configurations differ."""
-    names = f"{comparison.before.title} and {comparison.after.title}"
-    differences = differences_of_most_similar(comparison.before, comparison.after)
-    differing, unstated = list[str](), list[str]()
-    for name, values in differences.items():
-        before, after = ("not stated" if value is None else level(value) for value in values)
-        (unstated if None in values else differing).append(f"{name} ({before} and {after})")
-    if differing and unstated:
-        differing.append(f"{counted(len(unstated), 'parameter')} that only one of them states")
-    differing = differing or [first_of(unstated, formatting.MOST_NAMED)]
-    similar = f": the two most similar differ in {formatting.listed(differing)}" if differences else ""
-    return f"{names} have no measured configuration in common{similar}."
-
-
-def _counts(changes: Sequence[Change]) -> str:
-    """Return how many configurations have each verdict: ``1 is slower, 2 are equal``."""
-    verdicts = [change.verdict.word for change in changes]
-    counts = []
-    for verdict in (SLOWER, FASTER, EQUAL, NOT_DISTINGUISHABLE):
-        if count := verdicts.count(verdict):
-            counts.append(f"{count} {'is' if count == 1 else 'are'} {verdict}")
-    if count := verdicts.count(None):
-        counts.append(f"{count} {'has' if count == 1 else 'have'} no verdict")
-    return formatting.listed(counts) or "none can be compared"
 
 
 def last_comparison(measurements: Sequence[Measurement]) -> MeasurementComparison:
@@ -298,7 +217,7 @@ def last_comparison(measurements: Sequence[Measurement]) -> MeasurementCompariso
 
 def describe(comparison: MeasurementComparison) -> str:
     """Return what changed between two measurements as text for the command line."""
-    parts = ["\n".join(change_sentences(comparison)), WITHIN_DATES]
+    parts = ["\n".join(page_findings.history(comparison).sentences), WITHIN_DATES]
     for table in (throughput_changes(comparison), speedup_changes(comparison), condition_changes(comparison)):
         if table.rows:
             parts.append(f"{table.title}\n{as_text(table)}")

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from dlperf_study.report.formatting import latex_escaped
+
 if TYPE_CHECKING:
     from dlperf_study.report.tables.table import Cell, Heading, Table
 
@@ -22,42 +24,6 @@ _NARROWEST, _HEADING_SLACK = 60.0, 6.0
 _LINE_BREAK = r"\\"
 #: A superscript, relative to its text.
 _MARK = 0.75
-#: What LaTeX would read as a command, and characters that it has no letter for.
-_REPLACEMENTS = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "\u202f": r"\,",
-    "\u00a0": "~",
-    "–": "--",
-    "—": "---",
-    "−": "$-$",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "±": r"$\pm$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "√": r"$\surd$",
-    "→": r"$\rightarrow$",
-    "µ": r"\textmu{}",
-    "°": r"\textdegree{}",
-    "“": "``",
-    "”": "''",
-    "’": "'",
-    "…": r"\dots{}",
-}
-#: No line breaks between a number, or its interval, and a percent sign.
-_BEFORE_PERCENT = r"(?<=[\d\]]) (?=%)"
-_SPECIAL = re.compile("|".join([*map(re.escape, _REPLACEMENTS), _BEFORE_PERCENT]))
 #: After these a long name may continue on the next line.
 _BREAKS = re.compile(r"(\\_|[/\-:=]|[.,](?!\d))(?=\S)")
 
@@ -103,11 +69,6 @@ def _assembled(table: "Table", layout: "_Layout", head: Sequence[str], body: Seq
     if items:
         items = [f"\\begin{{tablenotes}}[flushleft]{layout.type.command}", *items, r"\end{tablenotes}"]
     return [r"\begin{threeparttable}", *head, *body, *items, r"\end{threeparttable}"]
-
-
-def latex_escaped(text: str) -> str:
-    """Return ``text`` with every character that LaTeX would read as a command replaced."""
-    return _SPECIAL.sub(lambda match: _REPLACEMENTS.get(match[0], r"\,"), text)
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,17 @@ import pandas as pd
 from dlperf_study.audit.published.same_question import SameQuestion
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.findings.published import differences, read_published
 from dlperf_study.metrics.columns import COLUMNS, TableName, column_named
 from dlperf_study.metrics.published import STAGES
 from dlperf_study.metrics.statistics import Estimate, log_ratio
 from dlperf_study.report import context
 from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.formatting import MISSING, level_with_unit, listed
-from dlperf_study.report.series import published_of
+from dlperf_study.report.say import TERMINAL, say
 from dlperf_study.report.tables.missing import explain_unmeasured
 from dlperf_study.report.tables.published_sources import stage_cell
-from dlperf_study.report.tables.published_tables import mismatch_reasons, unanswered_reason
+from dlperf_study.report.tables.published_tables import mismatch_reasons
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import measured_column
 
@@ -41,7 +42,7 @@ _NO_RATIO_INTERVAL = "no interval: it takes one of both ratios"
 
 def as_printed(dataset: Dataset) -> Iterator[Table]:
     """Yield each table of results as printed, with ours below each row that was measured here."""
-    published = published_of(dataset)
+    published = read_published(dataset)
     results = published.cells[published.cells["role"] == "result"]
     if len(results):
         results = results.assign(match=SameQuestion(results, dataset.configurations).matches())
@@ -51,7 +52,7 @@ def as_printed(dataset: Dataset) -> Iterator[Table]:
 
 
 def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame) -> Table:
-    published, measured = published_of(dataset), _measured_rows(dataset)
+    published, measured = read_published(dataset), _measured_rows(dataset)
     grid, origin = published.as_printed(source, table), published.sources[source]
     rows, of_ours = [], set[str]()
     for label, printed in zip(grid.index, grid.to_numpy(), strict=True):
@@ -69,7 +70,7 @@ def _as_printed(dataset: Dataset, source: str, table: str, results: pd.DataFrame
         ours = dataset.only(configurations[configurations["identity"].isin(of_ours)])
         caption = f"{page_caption} {context.conditions(ours)} {context.repetition(ours)}"
     else:
-        caption = f"{page_caption} {unanswered_reason(results['match'])}"
+        caption = f"{page_caption} {' '.join(say(differences(list(results['match'])), TERMINAL))}"
     name, title = f"printed-{source}-{table}".replace("_", "-"), published.title_of(source, table)
     headings = (Heading(origin.tables[table].rows), *(Heading(label, numeric=True) for label in grid.columns))
     return Table(name, title, caption.strip(), headings, tuple(rows), page_caption=page_caption)
@@ -130,7 +131,7 @@ class Change:
 @kept_with_dataset
 def changes(dataset: Dataset) -> tuple[Change, ...]:
     """Return the changes between published throughputs that were measured here too."""
-    published, measured = published_of(dataset), _measured_rows(dataset)
+    published, measured = read_published(dataset), _measured_rows(dataset)
     points = published.points
     if points.empty:
         return ()

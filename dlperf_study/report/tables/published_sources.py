@@ -8,12 +8,13 @@ from dlperf_study.audit.published.points import Published
 from dlperf_study.core.wording import in_sentence
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
 from dlperf_study.metrics.published import STAGES, Stage, of_same_network, stage_obstacle, stage_rows
 from dlperf_study.report import context, formatting
 from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.formatting import display_name, listed
-from dlperf_study.report.series import configuration_labels, published_of
+from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import intervals
@@ -29,7 +30,7 @@ _LEVELS = ("device", "data_source")
 
 def sources(dataset: Dataset) -> Table:
     """Return what is known of each source, one below the other, and the same facts of our runs."""
-    published, runs = published_of(dataset), dataset.completed_runs
+    published, runs = read_published(dataset), dataset.completed_runs
     ours = {COLUMNS[fact].label: context.levels(runs[column]) for fact, column in _CONDITIONS.items() if column}
     ours[COLUMNS["software"].label] = context.versions(runs)
     rows, groups = [], []
@@ -110,7 +111,7 @@ _HOW_STAGES = (
 
 def stages(dataset: Dataset) -> Table:
     """Return the stages of every published task, and after those of a table the stages of ours."""
-    published = published_of(dataset)
+    published = read_published(dataset)
     rows, groups = [], []
     for (source, name), tasks in stage_rows(published.cells).groupby(["source", "table"], sort=False):
         of_table = [_printed_stages(task) for task in tasks.itertuples()]

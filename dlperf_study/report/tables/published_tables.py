@@ -1,6 +1,5 @@
 """Tables of published results next to ours where they answer the same question, and why where they do not."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ from dlperf_study.audit.published.source import TOKENS_PER_DEVICE, value_of
 from dlperf_study.core.wording import in_sentence
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.columns import COLUMNS, column_named
 from dlperf_study.metrics.scaling import differences_from_baseline
 from dlperf_study.report import context
@@ -25,7 +25,7 @@ from dlperf_study.report.formatting import (
     listed,
     listed_columns,
 )
-from dlperf_study.report.series import configuration_labels, published_labels, published_of
+from dlperf_study.report.series import configuration_labels, published_labels
 from dlperf_study.report.tables.audit_tables import audit_links
 from dlperf_study.report.tables.published_sources import comparability_notes, hardware_sentence
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -64,23 +64,6 @@ def _listed(differences: Iterable[Difference]) -> str:
         label = COLUMNS[difference.name].words
         parts.append(f"{label} (published {level_with_unit(difference.name, difference.published)}, ours {ours})")
     return listed(parts)
-
-
-def unanswered_reason(matches: Iterable[Match]) -> str:
-    """Return the sentence on why published numbers have nothing of ours next to them; empty if all have."""
-    unanswered = [match for match in matches if not match.identities]
-    if not unanswered:
-        return ""
-    counts = Counter(difference.name for match in unanswered for difference in match.differences)
-    if not counts:
-        return f"{NO_CONFIGURATION.capitalize()}."
-    common = [name for name in counts if counts[name] == len(unanswered)]
-    further = listed_columns(name for name in counts if name not in common)
-    if not common:
-        return f"The most similar of ours differs from {len(unanswered)} of them in one or more of {further}."
-    differing = listed_columns(common) + (f"; from some also in {further}" if further else "")
-    from_which = f"{len(unanswered)} of them" if len(unanswered) > 1 else "it"
-    return f"The most similar of ours differs from {from_which} in {differing}."
 
 
 def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
@@ -130,7 +113,7 @@ _HOW = (
 
 def next_to_ours(dataset: Dataset) -> Table:
     """Return every published throughput and its speedup, next to our configuration that answers the same question."""
-    published = published_of(dataset)
+    published = read_published(dataset)
     speedup = _link_to_audit(dataset, _published_speedup())
     points = _matched(dataset, published.points)
     is_any_measured = points["identity"].isin(dataset.measured["identity"]).any()
@@ -147,7 +130,7 @@ def next_to_ours(dataset: Dataset) -> Table:
 
 def communication(dataset: Dataset) -> Table:
     """Return what sources print of the time of exchange, next to our exposed share."""
-    published = published_of(dataset)
+    published = read_published(dataset)
     points = _matched(dataset, exchange_points(published.cells))
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
     ours = _our_column(dataset, "exposed_share", points["match"])
@@ -162,7 +145,7 @@ def communication(dataset: Dataset) -> Table:
 
 def ours_alone(dataset: Dataset) -> Table:
     """Return every configuration of ours that answers the question of no published number, and why."""
-    published = published_of(dataset)
+    published = read_published(dataset)
     results = published.cells[published.cells["role"] == "result"]
     labels, rows = configuration_labels(dataset), []
     for identity, differences in SameQuestion(results, dataset.configurations).unmatched().items():

@@ -8,11 +8,11 @@ import pandas as pd
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, names_of_users
-from dlperf_study.report import context
+from dlperf_study.metrics.statistics import log_ratio
+from dlperf_study.report import context, formatting
 from dlperf_study.report.formatting import integer, listed, model_name
 from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.series import all_groups, configuration_labels, ordered_levels
-from dlperf_study.report.tables.answers import VERDICTS_TOGETHER, comparison_notes
 from dlperf_study.report.tables.page_tables import computation_notes
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import (
@@ -26,7 +26,9 @@ from dlperf_study.report.tables.table_builders import (
     table_of_groups,
     table_of_runs,
 )
-from dlperf_study.study.job import Outcome
+from dlperf_study.study.configuration import FIELD_NAMES
+from dlperf_study.study.job import ROUNDS, Outcome
+from dlperf_study.training.part_names import same_alone
 
 _TOKENS_AND_FLOPS = (
     "A sample is a sequence, and all its positions are tokens. FLOPs of a sequence, forward and backward: 6 for each "
@@ -34,6 +36,19 @@ _TOKENS_AND_FLOPS = (
     "saves nothing in this count (as in PaLM; others count the half)."
 )
 _NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
+VERDICTS_TOGETHER = (
+    "All verdicts of a study are made together (Holm): with a probability of at least 95 % none of them "
+    "wrongly says faster or slower. So an interval that barely excludes 1 may belong to no such verdict."
+)
+_ORDER_UNKNOWN = (
+    "Logs do not say in which order the runs were made: intervals of ratios take them as independent, and hold nothing "
+    "that a machine changed between the runs of one configuration and those of the next."
+)
+_IN_BLOCKS = (
+    "Runs that were not measured in rounds, but in blocks or by hand, have no ratio with an interval and no verdict: a "
+    "machine that slowly changes its speed sets configurations apart, and nothing tells that from a difference between "
+    "them."
+)
 
 
 def measured(dataset: Dataset) -> Table:
@@ -215,3 +230,37 @@ def _started() -> TableColumn:
         return Cell(started) if isinstance(row.started, str) else Cell.missing("its record has no time")
 
     return TableColumn(Heading("Started", "UTC", numeric=True), cell)
+
+
+def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
+    """Return what no interval shows, and a reader must know before believing a ratio of two configurations."""
+    runs = dataset.completed_runs
+    is_in_blocks = (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1
+    order_note = (_ORDER_UNKNOWN if dataset.plan.ingested_from else _IN_BLOCKS) if is_in_blocks else ""
+    rows = dataset.measured
+    notes = [_note_of_same_program(dataset, rows[rows["world_size"] == 1], group) for group in same_alone()]
+    return tuple(filter(None, (order_note, " ".join(filter(None, notes)))))
+
+
+def _note_of_same_program(dataset: Dataset, rows: pd.DataFrame, frameworks: tuple[str, ...]) -> str:
+    """Return that frameworks run one program on one device, and how many times as fast the faster of each pair is.
+
+    ``rows``: the configurations on one device.
+    """
+    on_one_device = rows[rows["framework"].isin(frameworks)]
+    common = [name for name in FIELD_NAMES if name != "framework"]
+    throughputs = dataset.throughputs
+    ratios = []
+    for _, pair in on_one_device.groupby(common, sort=False, dropna=False):
+        if len(pair) == 2:
+            first, second = (throughputs[identity] for identity in pair["identity"])
+            ratio = max(log_ratio(first, second), log_ratio(second, first), key=lambda estimate: estimate.mean)
+            times = formatting.value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
+            ratios.append(f"{formatting.model_name(pair.iloc[0])}: {times}")
+    if not ratios:
+        return ""
+    names = formatting.listed(map(formatting.display_name, frameworks))
+    return (
+        f"On one device {names} run the same program. What differs there ({', '.join(ratios)}) is not theirs, but how "
+        "far apart one program is measured twice here; believe no smaller difference between other configurations."
+    )

@@ -13,14 +13,15 @@ from dlperf_study.core.part_search import cached_by_parts
 from dlperf_study.dataset.cells import is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.dataset.series import varying_factors
+from dlperf_study.findings import scaling
 from dlperf_study.metrics.columns import COLUMNS
 from dlperf_study.metrics.comparison import EQUAL, RATIOS
 from dlperf_study.metrics.metric import Shown
 from dlperf_study.report import context, formatting
 from dlperf_study.report.formatting import Unit, display_name, listed, unit_in, unit_of
+from dlperf_study.report.say import say_one
 from dlperf_study.report.section import evidence_anchor
 from dlperf_study.report.series import all_groups, all_series, short_labels
-from dlperf_study.report.tables.answers import nothing_compared
 from dlperf_study.report.tables.diagnostic_tables import is_file, mask_numbers, merged
 from dlperf_study.report.tables.html import MOST_ROWS
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval, explain_missing_of_run
@@ -309,7 +310,8 @@ def table_of_groups(
     """Return a row for every configuration that is compared with a reference, and for the reference itself."""
     columns = [*keys, *map(partial(measured_column, dataset), shown)]
     groups = [(group.label, group.members) for group in all_groups(dataset)]
-    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, nothing_compared(dataset))
+    empty = say_one(scaling.nothing_compared(dataset, "reference"))
+    return grouped_table(name, title, _caption(dataset, shown), columns, groups, notes, empty)
 
 
 def table_of_runs(

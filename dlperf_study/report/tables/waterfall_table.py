@@ -7,6 +7,7 @@ from typing import Any
 from dlperf_study.audit.published.points import Published
 from dlperf_study.dataset.cells import bounded_value, is_missing
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.findings.published import read_published
 from dlperf_study.metrics.collectives import SECONDS_OF_GROUPS, SECONDS_OF_KINDS
 from dlperf_study.metrics.comparison import rounds_of
 from dlperf_study.metrics.pipeline_bubble import bubble_seconds
@@ -25,7 +26,7 @@ from dlperf_study.metrics.waterfall import (
 )
 from dlperf_study.report import context
 from dlperf_study.report.formatting import Unit, format_bounded, plain, unit_of
-from dlperf_study.report.series import configuration_labels, published_of
+from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.missing import explain_missing, explain_missing_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
@@ -279,7 +280,7 @@ def panel_title(published: Published, steps: PrintedWaterfall) -> str:
 
 def printed_causes(dataset: Dataset) -> Table:
     """Return what each cause adds to the task of one worker, for each printed one of several."""
-    published = published_of(dataset)
+    published = read_published(dataset)
     printed = printed_waterfalls(published.cells)
     names = [name for name in PRINTED_CAUSES if any(name in steps.causes for steps in printed)]
     labels = [ONE_WORKER, *(PRINTED_CAUSES[name] for name in names), SEVERAL_WORKERS, _COMMUNICATION, _WAIT]

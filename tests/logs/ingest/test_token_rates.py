@@ -16,8 +16,7 @@ from dlperf_study.dataset.history import Measurement
 from dlperf_study.dataset.measurement_comparison import compare_measurements
 from dlperf_study.report import figures
 from dlperf_study.report.figures.line_charts import IDEAL
-from dlperf_study.report.sentences import scaling
-from dlperf_study.report.sentences.quality_sentences import rate_sentences, run_sentences
+from dlperf_study.report.page_findings import page_findings
 from dlperf_study.report.tables import history_tables, study_tables
 from dlperf_study.report.tables.missing import explain_missing
 from dlperf_study.report.tables.page_tables import stability
@@ -72,7 +71,7 @@ def test_tokens_alone_can_be_explored(tokens_alone):
 
 def test_pages_show_tokens_without_columns_of_samples(tokens_alone, snapshot):
     dataset = tokens_alone()
-    assert [*run_sentences(dataset), *rate_sentences(dataset)] == snapshot
+    assert page_findings(dataset, "runs").sentences == snapshot
     for table in (study_tables.measured(dataset), study_tables.scaling(dataset), stability(dataset)):
         units = {heading.unit for heading in table.headings}
         assert len({(heading.label, heading.unit) for heading in table.headings}) == len(table.headings)
@@ -119,7 +118,7 @@ def test_tokens_are_not_compared_with_samples(token_logs, ingested, snapshot):
     write(token_logs / "four", 4, 9_000)
     dataset = ingested()
     four = dataset.configurations.set_index("devices_per_node").loc[4]
-    assert [*run_sentences(dataset), *rate_sentences(dataset)] == snapshot
+    assert page_findings(dataset, "runs").sentences == snapshot
     assert np.isnan(four["speedup"])
     assert four["token_throughput"] > 0
 
@@ -130,8 +129,8 @@ def test_sentences_and_the_audit_know_tokens(token_logs, ingested):
         lines = [f"step {step} tps {rate + 3 + step % 3}\n" for step in range(1, 41)]
         (token_logs / folder / "run_3.log").write_text("".join(lines))
     dataset = ingested()
-    [sentence, *_] = scaling(dataset).sentences
-    assert re.search(r" 3\.60\d+ times .* tokens/s", sentence)
+    [sentence, *_] = page_findings(dataset, "scaling").sentences
+    assert re.search(r"speedup 3\.60\d+ ", sentence)
     checked = {each.name: each for each in audit(results_of_dataset(dataset))}
     assert checked["ratios"].examined == 4
     assert [each.diagnostics for each in checked.values() if each.diagnostics] == []

@@ -7,8 +7,9 @@ import pytest
 
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.dataset.dataset import collect
+from dlperf_study.findings.selftest import SelftestPower
 from dlperf_study.report.formatting import format_column
-from dlperf_study.report.sentences.names import PageSentences
+from dlperf_study.report.page_findings import PageFindings
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.report.tables.table_builders import defined, laid_out, measured_column
 from tests.evidence_factory import example_study
@@ -52,14 +53,15 @@ def test_a_number_of_a_sentence_shows_the_same_as_its_cell(chromium: Any, tmp_pa
     rows = ((Cell("1.39", "[1.2, 1.6]", evidence="run-a"),), (Cell("2", "[1, 3]", evidence="run-b"),))
     rows += ((Cell("2", "[1, 3]", evidence="run-c"),),)
     page_file = written_page(tmp_path, Table("many", "Many", "", (heading,), rows))
-    sentences = ("fast: 1.39 times [1.2, 1.6].", "of two cells: 2 [1, 3]", "of none: 7 [6, 8]")
+    sentences = ("fast: 1.39 times [1.2, 1.6]", "of two cells: 2 [1, 3]", "of none: 7 [6, 8]")
     content = page_file.read_text(encoding="utf-8")
     figure = content.index("<figure")
-    page_file.write_text(content[:figure] + PageSentences(sentences)._repr_html_() + content[figure:], encoding="utf-8")
+    findings = PageFindings(tuple(map(SelftestPower, sentences)))._repr_html_()
+    page_file.write_text(content[:figure] + findings + content[figure:], encoding="utf-8")
     with chromium.new_context(offline=True) as context:
         page = context.new_page()
         page.goto(page_file.as_uri())
-        assert page.locator(".findings li").all_inner_texts() == [text.replace(", ", ",\xa0") for text in sentences]
+        assert page.locator(".findings li").all_inner_texts() == [f"{text}." for text in sentences]
         [button] = page.locator(".findings button").all()
         button.click()
         dialog = page.locator("dialog")

@@ -8,9 +8,10 @@ from bs4 import BeautifulSoup
 
 from dlperf_study.core.paths import REPORT_VARIABLE, StudyPaths
 from dlperf_study.report import figures
+from dlperf_study.report.formatting import latex_escaped
 from dlperf_study.report.section import Section
 from dlperf_study.report.tables.html import html_table
-from dlperf_study.report.tables.latex import latex_escaped, latex_table
+from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 
 

@@ -1,0 +1,239 @@
+"""Speedups over baselines, and throughputs relative to references."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dlperf_study.dataset.cells import is_missing
+from dlperf_study.dataset.configuration_table import VERDICTS
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.series import by_series
+from dlperf_study.findings import communication, number, reasons
+from dlperf_study.findings.number import Number
+from dlperf_study.findings.reasons import NoResult, Reason
+from dlperf_study.metrics import comparison, outcome
+from dlperf_study.study.grid import Denominator
+from dlperf_study.training.part_names import same_alone
+
+#: Of more comparisons only counts and the largest significant ratios are printed.
+MAX_LINES, MAX_LARGEST = 4, 2
+#: In this order comparisons and their counts are printed.
+OUTCOMES = (
+    comparison.FASTER,
+    comparison.SLOWER,
+    comparison.EQUAL,
+    comparison.NOT_DISTINGUISHABLE,
+    comparison.TOO_FEW_RUNS,
+    comparison.BACKGROUND_LOAD,
+)
+#: The parts of a step that a difference may lie in; where it lies is unknown otherwise.
+CAUSES = (comparison.COMPUTATION, comparison.INPUT, comparison.EXCHANGE, comparison.SEVERAL)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The ratio of one configuration's throughput to that of its baseline or reference.
+
+    ``rounds_missing``: how many more rounds a test needs. ``disturbed``: which of the two have fewer than three runs
+    without background load. ``needs_correction``: the CI excludes 1, and the test corrected for the number of
+    comparisons finds no difference. ``is_doubtful``: an error is about the ratio.
+    """
+
+    subject: str
+    baseline: str
+    role: Denominator
+    outcome: str
+    ratio: Number
+    efficiency: Number | None = None
+    exposed: Number | None = None
+    cause: str | None = None
+    equal_within: float | None = None
+    rounds_missing: int = 0
+    disturbed: tuple[str, ...] = ()
+    needs_correction: bool = False
+    is_doubtful: bool = False
+
+
+@dataclass(frozen=True)
+class NotCompared:
+    """A configuration without a comparison."""
+
+    subject: str
+    baseline: str
+    role: Denominator
+    no_result: NoResult
+
+
+@dataclass(frozen=True)
+class ComparisonCounts:
+    """The outcomes of many comparisons; ``implausible``: how many an error is about, which are in no other count.
+
+    ``is_tested``: a significance test was made, corrected for their number.
+    """
+
+    role: Denominator
+    total: int
+    outcomes: tuple[tuple[str, int], ...]
+    implausible: int
+    is_tested: bool
+
+
+@dataclass(frozen=True)
+class NotComparedCounts:
+    """The reasons of several configurations without a comparison."""
+
+    role: Denominator
+    total: int
+    missing: int
+    reasons: tuple[tuple[Reason, int], ...]
+
+
+@dataclass(frozen=True)
+class NothingCompared:
+    """A study without any comparison; ``is_declared``: its references are not selected, or the same programs."""
+
+    role: Denominator
+    is_declared: bool
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """The throughput of one configuration; ``column``: in samples/s or tokens/s."""
+
+    subject: str
+    throughput: Number
+    column: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How many configurations were measured, for a study without a question about them."""
+
+    measured: int
+    total: int
+
+
+Compared = Comparison | NotCompared
+
+
+def speedups(dataset: Dataset) -> list[Compared]:
+    """Return the speedup at the largest measured and the largest planned device count of each series."""
+    compared: list[Compared] = []
+    measured = set(dataset.measured["identity"])
+    for identities in by_series(dataset):
+        largest = [identity for identity in identities if identity in measured][-1:]
+        for identity in dict.fromkeys((*largest, identities[-1])):
+            row = dataset.configuration_rows[identity]
+            if not row.is_baseline:
+                compared.append(_compared(dataset, row, "baseline"))
+    return compared
+
+
+def references(dataset: Dataset) -> list[Compared]:
+    """Return the comparison of each configuration with its reference, in the order of the references."""
+    compared: list[Compared] = []
+    for row in referring_rows(dataset):
+        if not same_program(row, dataset.configuration_rows[row.reference_identity]):
+            compared.append(_compared(dataset, row, "reference"))
+    return compared
+
+
+def referring_rows(dataset: Dataset) -> list[Any]:
+    """Return the rows with a selected reference other than themselves, in the order of the references."""
+    rows = dataset.configurations
+    order = {identity: position for position, identity in enumerate(rows["identity"])}
+    selected = rows.loc[rows["is_reference"], "identity"]
+    referring = rows[~rows["is_reference"] & rows["reference_identity"].isin(selected)]
+    positions = referring["reference_identity"].map(order).sort_values(kind="stable")
+    identities = referring.loc[positions.index, "identity"]
+    return [dataset.configuration_rows[identity] for identity in identities]
+
+
+def same_program(row: Any, reference: Any) -> bool:
+    """Return whether two frameworks train with one program, because there is no device to communicate with."""
+    frameworks = {row.framework, reference.framework}
+    if len(frameworks) == 1 or not row.world_size == reference.world_size == 1:
+        return False
+    return any(frameworks <= {*group} for group in same_alone())
+
+
+def lines(compared: Sequence[Compared], dataset: Dataset, role: Denominator) -> Iterator[object]:
+    """Yield a finding for each comparison, or counts and the largest significant ratios of many."""
+    if not compared:
+        yield nothing_compared(dataset, role)
+        return
+    tested = [each for each in compared if isinstance(each, Comparison)]
+    missing = [each for each in compared if isinstance(each, NotCompared)]
+    if len(tested) <= MAX_LINES:
+        yield from tested
+    else:
+        yield counts(tested, role)
+        yield from significant(tested)[:MAX_LARGEST]
+    if len(missing) == 1:
+        yield missing[0]
+    elif missing:
+        by_reason = Counter(each.no_result.reason for each in missing)
+        yield NotComparedCounts(role, len(compared), len(missing), tuple(by_reason.most_common()))
+
+
+def nothing_compared(dataset: Dataset, role: Denominator) -> NothingCompared:
+    """Return why nothing is compared."""
+    return NothingCompared(role, bool(dataset.configurations[f"{role}_identity"].notna().any()))
+
+
+def significant(tested: Sequence[Comparison]) -> list[Comparison]:
+    """Return the significant and plausible comparisons, the largest ratio first."""
+    believed = [
+        each for each in tested if each.outcome in (comparison.FASTER, comparison.SLOWER) and not each.is_doubtful
+    ]
+    return sorted(believed, key=lambda each: -each.ratio.value)
+
+
+def counts(tested: Sequence[Comparison], role: Denominator) -> ComparisonCounts:
+    """Return how many comparisons have each outcome."""
+    by_outcome = Counter(each.outcome for each in tested if not each.is_doubtful)
+    outcomes = tuple((each, by_outcome[each]) for each in OUTCOMES if by_outcome[each])
+    is_tested = any(by_outcome[each] for each in OUTCOMES[: OUTCOMES.index(comparison.TOO_FEW_RUNS)])
+    return ComparisonCounts(role, len(tested), outcomes, sum(each.is_doubtful for each in tested), is_tested)
+
+
+def throughputs(dataset: Dataset) -> list[Throughput]:
+    """Return the throughput of each measured configuration."""
+    column = dataset.rate
+    return [Throughput(row.identity, number.from_column(row, column), column) for row in dataset.measured.itertuples()]
+
+
+def _compared(dataset: Dataset, row: Any, role: Denominator) -> Compared:
+    baseline = dataset.configuration_rows[getattr(row, f"{role}_identity")]
+    result, column = getattr(row, VERDICTS[role]), comparison.RATIOS[role]
+    if is_missing(result):
+        no_result = reasons.without_messages(reasons.no_comparison(dataset, row, role))
+        return NotCompared(row.identity, baseline.identity, role, no_result)
+    ratio = number.from_column(row, column)
+    efficiency = exposed = cause = None
+    if role == "baseline":
+        exposed = communication.exposed_share(dataset, row.identity)
+        if row.world_size != baseline.world_size and not is_missing(row.efficiency):
+            efficiency = number.from_column(row, "efficiency")
+    elif result in (comparison.FASTER, comparison.SLOWER) and row.difference_lies_in in CAUSES:
+        cause = row.difference_lies_in
+    disturbed: tuple[str, ...] = ()
+    if result == comparison.BACKGROUND_LOAD:
+        names = outcome.disturbed_configurations((dataset.whole or dataset).runs)
+        disturbed = tuple(each.identity for each in (row, baseline) if each.identity in names)
+    return Comparison(
+        row.identity,
+        baseline.identity,
+        role,
+        result,
+        ratio,
+        efficiency,
+        exposed,
+        cause,
+        equal_within=getattr(row, f"{column}_equal_within"),
+        rounds_missing=int(getattr(row, f"{column}_rounds_missing")),
+        disturbed=disturbed,
+        needs_correction=result == comparison.NOT_DISTINGUISHABLE and (ratio.low > 1 or ratio.high < 1),
+        is_doubtful=(row.identity, column) in dataset.doubtful_numbers,
+    )

@@ -1,0 +1,106 @@
+"""Names of configurations: the only place that makes them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.core.wording import counted
+from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
+from dlperf_study.dataset.series import varying_factors
+from dlperf_study.report import series
+from dlperf_study.report.formatting import model_name
+
+_SIZE = ("world_size", "nodes", "servers")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names of the configurations of a study by identity."""
+
+    dataset: Dataset
+
+    def configuration(self, identity: str) -> str:
+        """Return ``ResNet-50 (all-reduce), 2 devices``; without devices if all configurations have as many."""
+        sizes = self._study.configurations[[*_SIZE]].drop_duplicates()
+        if len(sizes) == 1:
+            return self.series(identity)
+        return f"{self.series(identity)}, {series.devices_label(self._row(identity))}"
+
+    def series(self, identity: str) -> str:
+        """Return ``ResNet-50 (all-reduce)``: the model, and the levels that distinguish its series."""
+        model, levels = model_name(self._row(identity)), _series_levels(self._study)[identity]
+        return f"{model} ({series.SEPARATOR.join(levels)})" if levels else model
+
+    def versus(self, identity: str, baseline_identity: str) -> str:
+        """Return ``ResNet-50, 2 vs 1 device``: what two configurations share, then in what they differ."""
+        row, baseline = self._row(identity), self._row(baseline_identity)
+        factors = [name for name in varying_factors(self._study) if name not in _SIZE]
+        differing = [name for name in factors if not _is_same(row, baseline, name)]
+        if not differing:
+            return f"{self.series(identity)}, {_devices_versus(row, baseline)}"
+        usual = series.usual_levels(self._study)
+        shared = [model_name(row)] if "model" not in differing and "own_program" not in differing else []
+        for name in factors:
+            level = getattr(row, name)
+            if name not in (*differing, "model", "own_program") and series.is_named(name, level, usual):
+                shared.append(series.level_label(name, level))
+        sides = [self._levels(each, differing) for each in (row, baseline)]
+        if series.devices_label(row) == series.devices_label(baseline):
+            shared.append(series.devices_label(row))
+        else:
+            for side, each in zip(sides, (row, baseline), strict=True):
+                side.append(series.devices_label(each))
+        return f"{', '.join(shared)} ({' vs '.join(map(', '.join, sides))})"
+
+    def _levels(self, row: Any, names: Sequence[str]) -> list[str]:
+        """Return the levels of a configuration that do not go without saying; all if that leaves none."""
+        needed = [name for name in names if not series.goes_without_saying(name, getattr(row, name))]
+        return [series.level_label(name, getattr(row, name)) for name in needed or names]
+
+    def _row(self, identity: str) -> Any:
+        return self._study.configuration_rows[identity]
+
+    @property
+    def _study(self) -> Dataset:
+        """The whole study: a baseline may not be among the selected configurations."""
+        return self.dataset.whole or self.dataset
+
+
+def _is_same(row: Any, other: Any, name: str) -> bool:
+    level, other_level = getattr(row, name), getattr(other, name)
+    return bool(level == other_level) or bool(pd.isna(level) and pd.isna(other_level))
+
+
+def _devices_versus(row: Any, baseline: Any) -> str:
+    if (row.nodes, row.servers) == (baseline.nodes, baseline.servers) and row.nodes == 1 and not row.servers:
+        return f"{row.world_size} vs {counted(baseline.world_size, 'device')}"
+    return f"{series.devices_label(row)} vs {series.devices_label(baseline)}"
+
+
+@kept_with_dataset
+def _series_levels(dataset: Dataset) -> dict[str, list[str]]:
+    """Return the fewest levels that distinguish the series of each configuration from others of its model."""
+    lines, factors = series.all_series(dataset), varying_factors(dataset)
+    usual = series.usual_levels(dataset)
+    firsts = dataset.configurations.set_index("identity").loc[[line.identities[0] for line in lines]]
+    firsts = firsts[[*dict.fromkeys(("model", "own_program", *factors))]].astype(object)
+    firsts = firsts.where(firsts.notna(), None).reset_index(drop=True)
+    levels: dict[str, list[str]] = {}
+    for _, rows in firsts.groupby(["model", "own_program"], dropna=False):
+        needed = _needed(rows, factors)
+        for position, row in rows.iterrows():
+            named = [name for name in needed if name not in usual or row[name] != usual[name]]
+            labels = [series.level_label(name, row[name]) for name in named]
+            levels |= dict.fromkeys(lines[position].identities, labels)
+    return levels
+
+
+def _needed(rows: pd.DataFrame, factors: Sequence[str]) -> list[str]:
+    needed = [factor for factor in factors if factor not in ("model", "own_program")]
+    for factor in reversed(needed[:]):
+        without = [name for name in needed if name != factor]
+        if len(rows) == 1 or (without and not rows.duplicated(without).any()):
+            needed = without
+    return needed

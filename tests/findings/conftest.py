@@ -1,0 +1,3 @@
+"""The constructed studies of the report."""
+
+from tests.report.conftest import mixed, paths  # noqa: F401  (fixtures)
