@@ -17,7 +17,6 @@ from dlperf_study.report.series import goes_without_saying, level_label, usual_l
 from dlperf_study.study.configuration import PARAMETERS, parameters_of
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import BATCH_OF_SCALING
-from dlperf_study.training.part_names import sources_without_input
 
 #: Columns in samples/s, and the same in tokens/s.
 _IN_TOKENS = {
@@ -300,14 +299,6 @@ def longer_than_alone(dataset: Dataset) -> str:
     """Return why a step waits for longer than its exchange takes alone; empty where none does."""
     rows = dataset.configurations
     return _LONGER_THAN_ALONE if (rows["exposed_seconds"] > rows["exchange_seconds"]).any() else ""
-
-
-def input_note(dataset: Dataset) -> str:
-    """Return whether the measured steps include waiting for samples; empty where nothing was measured."""
-    sources = set(dataset.measured["data_source"])
-    if sources and sources <= sources_without_input():
-        return "Samples are on the device before a step begins: nothing is read, and no input pipeline is compared."
-    return "For how long a step waits for its batch is a part of it: the input wait." if sources else ""
 
 
 def quick_label(dataset: Dataset) -> str:
