@@ -25,7 +25,7 @@ from dlperf_study.machines.cluster.sections import cluster_file_model
 from dlperf_study.metrics.columns import TableName, columns_of
 from dlperf_study.study.configuration import PARAMETERS, parameters_of, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
-from dlperf_study.study.study_file import StudyFile
+from dlperf_study.study.study import StudyFile
 from dlperf_study.training import data_sources, frameworks, models
 
 COLUMNS_PAGE = PROJECT / "docs" / "columns.md"

@@ -393,4 +393,10 @@ def example_study(
 def _entry(item: Planned, first: Configuration) -> Entry:
     reference = item.reference.identity if item.reference else None
     unstated = item.configuration.unstated
-    return Entry(item.configuration, (item.baseline or first).identity, item.unsupported, reference, unstated)
+    return Entry(
+        configuration=item.configuration,
+        baseline_identity=(item.baseline or first).identity,
+        unsupported=item.unsupported,
+        reference_identity=reference,
+        unstated=unstated,
+    )

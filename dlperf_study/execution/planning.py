@@ -1,7 +1,6 @@
 """From the files of a study and of a cluster to a plan, and why a configuration can't run there."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -120,7 +119,7 @@ def plan_study(study: Study, cluster: Cluster) -> Plan:
     Raises StudyFileError where these can't be read or are too large.
     """
     if study.program:
-        study = replace(study, program=identified(study.program, study.source))
+        study = study.changed(program=identified(study.program, study.source))
     is_seen = cluster.is_this_machine and not cluster.container
     missing = missing_command(study.program) if study.program and is_seen else ""
 

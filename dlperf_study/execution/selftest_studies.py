@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dlperf_study.core.errors import RunError, UnsupportedError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
@@ -71,7 +71,7 @@ def pair_studies(pairs: int, quick: bool) -> list[Study]:
     for pair in range(1, pairs + 1):
         left_out = [value for value in slowdowns if value != slowdowns[pair % len(slowdowns)]]
         exclude = (*study.exclude, {"planted_slowdown": left_out}) if left_out else study.exclude
-        studies.append(replace(study, name=f"{study.name}_{pair:02d}", exclude=exclude, order_seed=pair))
+        studies.append(study.changed(name=f"{study.name}_{pair:02d}", exclude=exclude, order_seed=pair))
     return studies
 
 

@@ -24,7 +24,7 @@ from dlperf_study.logs.metadata import EXTRAS, Extras, LogMetadata, LogRun, Stud
 from dlperf_study.study.configuration import parameters_of, shared_batch, study_parameters
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.strict_yaml import MAX_BYTES, display_path, read_mapping
-from dlperf_study.study.study_file import Values, value_type
+from dlperf_study.study.study_values import Values, value_type
 from dlperf_study.study.validation import Section, validate
 
 HEAD = """\

@@ -4,7 +4,6 @@ Standard library only.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -18,17 +17,6 @@ Levels = Mapping[str, Sequence[Scalar]]
 #: ``reference``.
 Denominator = Literal["baseline", "reference"]
 DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
-
-
-@dataclass(frozen=True)
-class DenominatorRule:
-    """The denominator of the points that match ``where``: the same point with ``values`` put in."""
-
-    values: Mapping[str, Scalar]
-    where: Levels = field(default_factory=dict)
-
-
-Rules = tuple[DenominatorRule, ...]
 
 
 def points_of(levels: Levels) -> Iterator[Point]:

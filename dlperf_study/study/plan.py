@@ -2,10 +2,20 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationInfo,
+    computed_field,
+)
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.user_commands import command_of_study
@@ -14,13 +24,13 @@ from dlperf_study.core.writing import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
 from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
 from dlperf_study.study.parallel_parameters import layout_obstacles
-from dlperf_study.study.parameter import SAMPLES, TOKENS, Scalar
+from dlperf_study.study.parameter import TOKENS, Scalar
 from dlperf_study.study.program import Program
+from dlperf_study.study.record_types import FormatNumber
 from dlperf_study.study.rounds import Rounds
-from dlperf_study.study.study import QUESTIONS, Study
-
-if TYPE_CHECKING:
-    from dlperf_study.study.plan_record import EntryRecord
+from dlperf_study.study.study import FORMER_QUESTIONS, Question, Study, StudyFacts
+from dlperf_study.study.study_values import one_of
+from dlperf_study.study.validation import Section, object_of, record_of, text_of
 
 FORMAT = 4
 
@@ -44,8 +54,13 @@ class PlannedCluster(Protocol):
         """Yield each reason why a configuration needs more than there is."""
 
 
-@dataclass(frozen=True)
-class Entry:
+def _recorded_configuration(values: Any, info: ValidationInfo) -> Any:
+    if isinstance(values, dict):
+        return Configuration.from_record(values, f"{info.context}: configuration of an entry")
+    return values
+
+
+class Entry(Section):
     """One configuration, the identities of its declared baseline and reference, and why it can't run here (or None).
 
     Every entry has a baseline, and a reference where the study declares references (else None). A baseline is an
@@ -55,13 +70,22 @@ class Entry:
     not have it, according to the study.
     """
 
-    configuration: Configuration
+    model_config = ConfigDict(extra="ignore")
+    configuration: Annotated[
+        InstanceOf[Configuration], BeforeValidator(_recorded_configuration), PlainSerializer(Configuration.as_dict)
+    ]
     baseline_identity: str
     unsupported: str | None = None
     reference_identity: str | None = None
-    unstated: tuple[str, ...] = ()
+    unstated: tuple[Annotated[str, one_of("parameters", lambda: FIELD_NAMES)], ...] = Field(default=(), strict=False)
     is_extra: bool = False
     is_searched: bool = False
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def identity(self) -> str:
+        """The identity of its configuration."""
+        return self.configuration.identity
 
     @property
     def parameters(self) -> dict[str, Scalar | None]:
@@ -78,54 +102,43 @@ class Entry:
         """Whether this configuration is its own reference."""
         return self.configuration.identity == self.reference_identity
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the entry as JSON has it."""
-        configuration = self.configuration
-        return {"identity": configuration.identity, **vars(self), "configuration": configuration.as_dict()}
-
     def denominator(self, kind: Denominator) -> str | None:
         """Return the identity of the declared baseline or reference."""
         return {"baseline": self.baseline_identity, "reference": self.reference_identity}[kind]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What will be run, in order; ``factors`` are the names of the parameters that vary.
+def _present_pages(questions: Any) -> Any:
+    if isinstance(questions, list | tuple):
+        return [name for name in questions if name not in FORMER_QUESTIONS]
+    return questions
 
-    ``published`` are the names of the published sources whose numbers are shown next to the measured ones.
-    ``order`` and ``order_seed``: in which order the runs are measured; empty and 0 for what is ingested.
-    ``precision``: the target half-width of every interval as a share of its value, for which rounds are added to
-    ``repeats``, up to ``max_repeats`` in all; None: none are added. ``time_budget_minutes``: no round is added that
-    would end later.
+
+class Plan(StudyFacts):
+    """What will be run, in order: what the study says of all its configurations, and these.
+
+    ``factors`` are the names of the parameters that vary. ``order``: empty for what is ingested.
     ``largest_batch``: up to which batch per device the largest that fits in memory is searched; None: it is not.
     ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
-    ``device``: ``cpu`` or ``gpu``, of the cluster; empty for what is ingested.
+    ``device``: of the cluster; empty for what is ingested.
     ``program``: the user's own that trains; None: networks of this package. It is no part of the file.
     ``why_not_gpu``: why runs are measured on a CPU although the machine has GPUs; empty everywhere else.
-    ``rate``: what ratios count, ``samples`` or ``tokens``.
     """
 
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    format: Annotated[int, FormatNumber(FORMAT)] = FORMAT
     study: str
     cluster: str
-    title: str
-    about: str
-    scaling: str
-    questions: tuple[str, ...]
-    factors: tuple[str, ...]
-    published: tuple[str, ...]
+    # An earlier version may have written a plan with pages that there are no more.
+    questions: Annotated[tuple[Question, ...], Field(strict=False), BeforeValidator(_present_pages)]
+    factors: tuple[str, ...] = Field(strict=False)
     quick: bool
-    entries: tuple[Entry, ...]
-    order: str = ""
-    order_seed: int = 0
-    precision: float | None = None
-    max_repeats: int | None = None
-    time_budget_minutes: float | None = None
-    largest_batch: int | None = None
+    entries: tuple[Entry, ...] = Field(strict=False)
+    order: Literal["rounds", "blocks", ""] = ""
+    largest_batch: int | None = Field(default=None, ge=1)
     ingested_from: str = ""
-    device: str = ""
+    device: Literal["cpu", "gpu", ""] = ""
     why_not_gpu: str = ""
-    rate: str = SAMPLES
-    program: Program | None = None
+    program: InstanceOf[Program] | None = Field(default=None, exclude=True)
 
     @property
     def rounds(self) -> Rounds:
@@ -192,33 +205,31 @@ class Plan:
 
     def write(self, path: Path) -> None:
         """Write the plan as JSON, all of it or nothing."""
-        entries = [entry.as_dict() for entry in self.entries]
-        head = {name: value for name, value in vars(self).items() if name not in ("entries", "program")}
-        content = {"format": FORMAT, **head, "entries": entries}
-        write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        write_atomically(path, json.dumps(self.model_dump(), indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
         """Read a plan; raises EvidenceError when it is missing, damaged or of another version of this package."""
-        # Who only makes plans needs the standard library alone.
-        from dlperf_study.study.plan_record import read_record
-
         command = command_of_study("run", path.parent.name)
         if not path.exists():
             raise EvidenceError(f"{path}: there is no plan yet; `{command}` writes one")
         try:
-            record = read_record(path)
-            entries = tuple(_entry(entry, path) for entry in record["entries"])
-            _check_denominators(entries, path)
-            _check_factors(record["factors"], entries, path)
+            content = object_of(text_of(path), str(path))
+            plan = record_of(_PLAN, content, str(path))
+            for index, (entry, record) in enumerate(zip(plan.entries, content["entries"], strict=True)):
+                if "reference_identity" not in record:
+                    raise EvidenceError(f"{path}: entries[{index}].reference_identity is missing")
+                if entry.identity != record.get("identity"):
+                    name = f"the entry {record.get('identity')} has the parameters of {entry.identity}"
+                    raise EvidenceError(f"{path}: {name}")
+            _check_denominators(plan.entries, path)
+            _check_factors(plan.factors, plan.entries, path)
         except EvidenceError as error:
             raise EvidenceError(f"{error}; plan the study again with `{command}`") from error
-        values: dict[str, Any] = {}
-        for name, value in record.items():
-            if name in cls.__dataclass_fields__:
-                values[name] = tuple(value) if isinstance(value, list) else value
-        questions = tuple(name for name in record["questions"] if name in QUESTIONS)
-        return cls(**values | {"questions": questions, "entries": entries})
+        return plan
+
+
+_PLAN = TypeAdapter(Plan)
 
 
 def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Configuration], str | None]) -> Plan:
@@ -244,10 +255,10 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
             obstacles.insert(0, f"global_batch {point['global_batch']} {_not_shared(configuration)}")
         entries.append(
             Entry(
-                configuration,
-                baseline,
-                all_reasons(obstacles) or None,
-                reference,
+                configuration=configuration,
+                baseline_identity=baseline,
+                unsupported=all_reasons(obstacles) or None,
+                reference_identity=reference,
                 unstated=configuration.unstated,
                 is_extra=study.is_extra(point),
                 is_searched=study.is_searched(point),
@@ -267,26 +278,22 @@ def _not_shared(configuration: Configuration) -> str:
 
 def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Plan:
     """Return the plan of these entries, with what the study file says of all of them."""
+    values: dict[str, Any] = {name: getattr(study, name) for name in StudyFacts.model_fields}
+    if study.precision:
+        values["max_repeats"] = study.rounds_at_most
+    if study.largest_batch:
+        values["largest_batch"] = study.largest_batch.at_most
+    values["device"] = cluster.device
     return Plan(
+        **values,
         study=study.name,
         cluster=cluster.name,
-        title=study.title,
-        about=study.about,
-        scaling=study.scaling,
         questions=study.questions,
         factors=varying(entries, list(study.factors)),
-        published=study.published,
-        quick=study.quick,
+        quick=study.is_quick,
         entries=tuple(entries),
         order=study.order,
-        order_seed=study.order_seed,
-        precision=study.precision,
-        max_repeats=study.rounds_at_most if study.precision else None,
-        time_budget_minutes=study.time_budget_minutes,
-        largest_batch=study.largest_batch,
-        device=cluster.device,
         why_not_gpu=cluster.why_not_gpu,
-        rate=study.rate,
         program=study.program,
     )
 
@@ -321,9 +328,9 @@ def _check_all_different(study: Study, points: Sequence[Point], configurations: 
 def _check_searched_batches(study: Study, points: Sequence[Point]) -> None:
     """Refuse a search that could try no batch, as a batch has a sample at least in each of its micro-batches."""
     parts = max((int(point.get("micro_batches", 1)) for point in points if study.is_searched(point)), default=1)
-    if study.largest_batch is not None and study.largest_batch < parts:
+    if study.largest_batch and study.largest_batch.at_most < parts:
         reason = f"a batch of {parts} micro-batches has {parts} samples at least"
-        raise StudyFileError(f"{study.source}: largest_batch.at_most is {study.largest_batch}, but {reason}")
+        raise study.error(f"largest_batch.at_most is {study.largest_batch.at_most}, but {reason}")
 
 
 def _check_rate(study: Study, configurations: Sequence[Configuration]) -> None:
@@ -349,22 +356,6 @@ def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]
         if len(levels) > 1:
             names.append(name)
     return tuple(names)
-
-
-def _entry(record: "EntryRecord", path: Path) -> Entry:
-    configuration = Configuration.from_record(record["configuration"], f"{path}: configuration of an entry")
-    if configuration.identity != record["identity"]:
-        name = f"the entry {record['identity']} has the parameters of {configuration.identity}"
-        raise EvidenceError(f"{path}: {name}")
-    return Entry(
-        configuration,
-        baseline_identity=record["baseline_identity"],
-        unsupported=record["unsupported"],
-        reference_identity=record["reference_identity"],
-        unstated=tuple(record.get("unstated", ())) or configuration.unstated,
-        is_extra=record.get("is_extra", False),
-        is_searched=record.get("is_searched", False),
-    )
 
 
 def _check_factors(factors: Sequence[str], entries: Sequence[Entry], path: Path) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, ValidationInfo
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.study.configuration import study_parameters
 from dlperf_study.study.environment_variables import secrets_in
 from dlperf_study.study.program import AMOUNTS, RECORDER, Program
@@ -90,9 +91,12 @@ class ProgramSection(Section):
     environment: Annotated[dict[str, str], AfterValidator(_check_environment)] = Field(
         default={}, description="variables of its processes; with placeholders too"
     )
-    pass_environment: list[str] = Field(default=[], description="names of variables that it gets from yours")
-    data: list[Annotated[str, AfterValidator(_check_data)]] = Field(
-        default=[],
+    pass_environment: tuple[str, ...] = Field(
+        default=(), strict=False, description="names of variables that it gets from yours"
+    )
+    data: tuple[Annotated[str, AfterValidator(_check_data)], ...] = Field(
+        default=(),
+        strict=False,
         description="paths that every node has; those that are relative are linked into the copy of each run",
     )
     booleans: tuple[str, str] = Field(
@@ -104,22 +108,31 @@ class ProgramSection(Section):
         log_format = ""
         if self.steps.endswith((".yaml", ".yml")):
             log_format = text_of(folder / self.steps)
-        return Program(
-            self.name,
-            str(folder.joinpath(Path(self.folder).expanduser()).resolve()),
-            self.command,
-            self.start,
-            self.steps,
-            environment=self.environment,
-            pass_environment=tuple(self.pass_environment),
-            data=tuple(self.data),
-            booleans=self.booleans,
-            log_format=log_format,
-            study_folder=str(folder),
-            samples_per_step=str(self.samples_per_step or ""),
-            tokens_per_step=str(self.tokens_per_step or ""),
-            flops_per_sample=str(self.flops_per_sample or ""),
-        )
+        declared = dict(self)
+        for name in AMOUNTS:
+            declared[name] = str(declared[name] or "")
+        folder_of_program = folder.joinpath(Path(self.folder).expanduser()).resolve()
+        declared |= {"folder": str(folder_of_program), "log_format": log_format, "study_folder": str(folder)}
+        return Program(**declared)
+
+
+class _FromSection:
+    """Let pydantic make a Program of a section; the context of the validation has the folder of the study file."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(_declared, handler.generate_schema(ProgramSection))
+
+
+def _declared(section: ProgramSection, info: ValidationInfo) -> Program:
+    context = info.context or {}
+    try:
+        return section.declared(context["folder"])
+    except EvidenceError as error:
+        message = f"{context['source']}: program.steps is {section.steps!r}: {error}"
+        raise StudyFileError(message) from error
+
+
+DeclaredProgram = Annotated[Program, _FromSection()]
 
 
 def declared_settings(content: Mapping[str, Any]) -> tuple[str, ...]:

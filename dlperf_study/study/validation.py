@@ -70,7 +70,8 @@ def validate(
     try:
         return model.model_validate(content, context=context)
     except ValidationError as validation_error:
-        errors = validation_error.errors()
+        # A tuple whose entries are wrong is empty for pydantic.
+        errors = [error for error in validation_error.errors() if error["type"] != "too_short" or not error["input"]]
         lines = [f"{source}: {error_line(error, content, keys)}" for error in errors[:MAX_ERRORS]]
         if len(errors) > MAX_ERRORS:
             lines.append(f"{source}: and {len(errors) - MAX_ERRORS} more")
@@ -106,7 +107,7 @@ def _remedy(kind: str, given: Any) -> str:
         return f"; {NEEDS_QUOTES}"
     if len(str(given)) > MAX_CHARACTERS:
         return ""
-    if kind == "list_type" and isinstance(given, (str, int, float)):
+    if kind in ("list_type", "tuple_type") and isinstance(given, (str, int, float)):
         return f"; write [{level(given)}]"
     if kind in _UNQUOTED and isinstance(given, str) and re.fullmatch(_UNQUOTED[kind], given):
         return f"; write {given} without quotes"
@@ -220,7 +221,7 @@ def record_of(kind: TypeAdapter[T], content: Mapping[str, Any], source: str) -> 
     Raises EvidenceError, with the first key that is wrong and the number of others, when it is none.
     """
     try:
-        return kind.validate_python(content)
+        return kind.validate_python(content, context=source)
     except ValidationError as validation_error:
         errors = validation_error.errors()
     # A file of a different format has different keys, so that nothing else is worth a word.

@@ -92,7 +92,10 @@ def added_last(plan: Plan, round_number: int) -> Plan:
     """Return the plan with a further configuration that comes last in a round."""
     for batch in count(17):
         added = replace(plan.entries[0].configuration, batch_per_device=batch)
-        larger = replace(plan, entries=(*plan.entries, Entry(added, plan.entries[0].baseline_identity)))
+        larger = replace(
+            plan,
+            entries=(*plan.entries, Entry(configuration=added, baseline_identity=plan.entries[0].baseline_identity)),
+        )
         planned = [each for each in planned_executions(larger) if each.turn.round == round_number]
         if planned[-1].configuration == added:
             return larger
@@ -126,11 +129,11 @@ def test_a_round_for_precision_that_was_begun_is_continued_without_what_was_adde
 
 
 def test_blocks_are_resumed_with_what_is_missing(plan, monkeypatch):
-    executions = pending(replace(plan, order="blocks"))
+    executions = pending(plan.changed(order="blocks"))
     assert [each.run_names for each in executions] == ["3 runs"] * 3
     perform(executions[:2], monkeypatch)
     shutil.rmtree(executions[0].runs[1].paths.folder)
-    again = pending(replace(plan, order="blocks"))
+    again = pending(plan.changed(order="blocks"))
     assert [each.run_names for each in again] == ["run 2", "3 runs"]
     assert {turn.order for turn in turns(again)} == {"blocks"}
 
@@ -138,7 +141,7 @@ def test_blocks_are_resumed_with_what_is_missing(plan, monkeypatch):
 @pytest.mark.parametrize("order", ["rounds", "blocks"])
 def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan, order):
     gpus = replace(load_cluster(plan.cluster), device="gpu")
-    executions = pending_of(replace(plan, order=order), gpus).executions
+    executions = pending_of(plan.changed(order=order), gpus).executions
     names = {each.run_names for each in executions if each.configuration.world_size > 1}
     expected = {
         "rounds": {"run 1 and the NCCL-reported one", "run 2", "run 3"},

@@ -116,7 +116,7 @@ def test_another_device_is_named_and_another_fingerprint_of_the_same_parts(plan,
 
 def test_runs_of_removed_configurations_are_counted_but_no_trials(plan, monkeypatch, snapshot):
     perform(pending_of(plan, load_cluster(plan.cluster)).executions[:3], monkeypatch)
-    smaller = replace(plan, entries=plan.entries[:1])
+    smaller = plan.changed(entries=plan.entries[:1])
     kept = smaller.entries[0].configuration
     reasons = sentences(smaller)
     assert reasons == snapshot

@@ -1,6 +1,5 @@
 """What its user called a study, a program, its settings and their values is shown as it was written, on every page."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,7 @@ def write_program_study(outputs: Path, program: str) -> None:
     plan = write_study(paths, planned)
     questions = ("scaling", "comparison", "communication", "quality", "resources")
     factors = ("lr_schedule", "devices_per_node")
-    replace(plan, study=STUDY, title=f"Of {program}", questions=questions, factors=factors).write(paths.plan_file)
+    plan.changed(study=STUDY, title=f"Of {program}", questions=questions, factors=factors).write(paths.plan_file)
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)

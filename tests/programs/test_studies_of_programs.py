@@ -133,7 +133,10 @@ def test_a_configuration_is_read_as_it_was_written(tmp_path):
 def test_a_setting_that_an_included_configuration_has_otherwise_varies(tmp_path):
     text = STUDY.replace("baseline:", "include: [{width: 1, devices_per_node: 1, script: other.py}]\nbaseline:")
     text = text.replace("train.py", "{script}").replace("fixed: {", "fixed: {script: train.py, ")
-    entries = [Entry(configuration, configuration.identity) for configuration in configurations(tmp_path, text)]
+    entries = [
+        Entry(configuration=configuration, baseline_identity=configuration.identity)
+        for configuration in configurations(tmp_path, text)
+    ]
     assert varying(entries, ("width", "devices_per_node")) == ("width", "devices_per_node", "script")
 
 

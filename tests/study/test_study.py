@@ -1,8 +1,7 @@
 import pytest
 
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.study.grid import DenominatorRule
-from tests.study.examples import study
+from tests.study.examples import rule, study
 
 
 def levels(points, *names):
@@ -54,11 +53,11 @@ SERIES = {
         {"framework": ["paddle_ps"], "strategy": ["async"], "servers": [1], "devices_per_node": [1, 2]},
     ),
 }
-PS_RULE = DenominatorRule({"strategy": "local", "servers": 0, "devices_per_node": 1}, {"framework": ["paddle_ps"]})
+PS_RULE = rule({"strategy": "local", "servers": 0, "devices_per_node": 1}, {"framework": ["paddle_ps"]})
 
 
 def test_each_series_has_its_own_baseline():
-    example = study(**SERIES, baseline=(PS_RULE, DenominatorRule({"devices_per_node": 1})))
+    example = study(**SERIES, baseline=(PS_RULE, rule({"devices_per_node": 1})))
     points = example.points
     baselines = [points.index(example.denominator_of(point, "baseline")) for point in points]
     assert baselines == [0, 0, 2, 2, 2]
@@ -66,8 +65,8 @@ def test_each_series_has_its_own_baseline():
 
 def test_a_baseline_with_another_baseline_is_an_error(refused):
     rules = (
-        DenominatorRule({"devices_per_node": 1}, {"devices_per_node": [4]}),
-        DenominatorRule({"nodes": 2}, {"devices_per_node": [1]}),
+        rule({"devices_per_node": 1}, {"devices_per_node": [4]}),
+        rule({"nodes": 2}, {"devices_per_node": [1]}),
     )
     example = study(baseline=rules)
     with refused(StudyFileError):
@@ -75,7 +74,7 @@ def test_a_baseline_with_another_baseline_is_an_error(refused):
 
 
 def test_a_configuration_has_the_studys_name_the_cluster_and_the_measurement():
-    example = study(measurement={"repeats": 5, "warmup_steps": 2}, quick=True, name="example-quick")
+    example = study(measurement={"repeats": 5, "warmup_steps": 2}, is_quick=True, name="example-quick")
     configuration = example.configuration(example.points[3], "local")
     assert (configuration.study, configuration.cluster, configuration.quick) == ("example-quick", "local", True)
     assert (configuration.repeats, configuration.warmup_steps, configuration.world_size) == (5, 2, 8)

@@ -59,7 +59,7 @@ _IMPORTS = (
     "dlperf_study.report.configuration_page",
     "dlperf_study.report.page_findings",
     "dlperf_study.api.study_results",
-    "dlperf_study.study.plan_record",
+    "dlperf_study.study.plan",
 )
 _FORK.set_forkserver_preload([__name__, *_IMPORTS])
 
