@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
 from dlperf_study.core.large_files import replace_in_file
 from dlperf_study.study.library_settings import KNOWN_SETTINGS
@@ -58,11 +57,6 @@ class PassedVariables:
 
     prefixes: tuple[str, ...] = COMMON_PREFIXES
     decided: tuple[str, ...] = COMMON_DECIDED_VARIABLES
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the same, given as JSON has it."""
-        return cls(tuple(values["prefixes"]), tuple(values["decided"]))
 
     def passed(self, environment: Mapping[str, str] = os.environ, further: Sequence[str] = ()) -> dict[str, str]:
         """Return the variables of ``environment`` that training processes may see; ``further`` are allowed by name."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from dlperf_study.core.restoring import restored
 from dlperf_study.core.wording import counted
 
 #: Words that drivers say of a device or leave out, by their version.
@@ -28,7 +29,7 @@ class GpuSupport:
     @classmethod
     def of(cls, answer: Mapping[str, Any] | None) -> Self | None:
         """Return the support that JSON describes; None if the library is not installed."""
-        return cls(**{**answer, "gpus": tuple(answer["gpus"])}) if answer else None
+        return restored(cls, answer) if answer else None
 
     @property
     def build(self) -> str:
@@ -52,11 +53,6 @@ class GpuQuestion:
     library: str
     arguments: tuple[str, ...] = ()
     remedy: str = ""
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the same, given as JSON has it."""
-        return cls(**{**values, "arguments": tuple(values["arguments"])})
 
     def obstacle(self, support: GpuSupport | None, wanted: int = 1) -> str:
         """Return why the framework can't train on this many GPUs with such a support, and the remedy; else nothing."""

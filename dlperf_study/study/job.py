@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
+from dlperf_study.core.restoring import restored
 from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
 from dlperf_study.study.gpu_support import GpuQuestion
 
@@ -169,13 +170,7 @@ class JobResult:
     @classmethod
     def from_json(cls, text: str) -> "JobResult":
         """Return what ``as_json`` wrote."""
-        values = tuples_of_lists(json.loads(text))
-        return cls(**values | {"outcome": Outcome(values["outcome"])})
-
-
-def tuples_of_lists(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values read from JSON with tuples where it has lists."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        return restored(cls, json.loads(text))
 
 
 #: Every configuration once a round, shuffled within each; or all runs of a configuration, then those of the next.

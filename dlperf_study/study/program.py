@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from dlperf_study.core.restoring import restored
 from dlperf_study.study.parallel_parameters import layout_of
 from dlperf_study.study.parameter import Scalar
 
@@ -165,10 +166,7 @@ class Program:
     @classmethod
     def from_json(cls, text: str) -> "Program":
         """Return what ``as_json`` wrote."""
-        values = json.loads(text)
-        for name in ("pass_environment", "data", "booleans"):
-            values[name] = tuple(values[name])
-        return cls(**values)
+        return restored(cls, json.loads(text))
 
     def digest_with(self, files_digest: str) -> str:
         """Return the digest of a declaration and of the files; the folder where they are is no part of it."""

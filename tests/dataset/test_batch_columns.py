@@ -24,7 +24,7 @@ def search(paths):
 
 def write_searched(plan, paths):
     """Write a plan in which the largest batch of every configuration is searched up to 4."""
-    entries = tuple(replace(entry, is_searched=True) for entry in plan.entries)
+    entries = tuple(entry.model_copy(update={"is_searched": True}) for entry in plan.entries)
     plan.changed(entries=entries, largest_batch=4).write(paths.plan_file)
 
 

@@ -121,5 +121,7 @@ def test_runs_of_removed_configurations_are_counted_but_no_trials(plan, monkeypa
     reasons = sentences(smaller)
     assert reasons == snapshot
     write_run(StudyPaths.of(plan.study), trial(kept, 64), 1)
-    searching = replace(smaller, entries=(replace(smaller.entries[0], is_searched=True),), largest_batch=128)
+    searching = smaller.changed(
+        entries=(smaller.entries[0].model_copy(update={"is_searched": True}),), largest_batch=128
+    )
     assert sentences(searching) == reasons

@@ -63,7 +63,7 @@ def version_mismatch(reports: Sequence[Message], names: Sequence[str], submissio
     packages if the Python that trains is the Python here.
     """
     is_python_here = submission.python in ((), (sys.executable,))
-    versions = software.software(submission.packages) if is_python_here else reports[0]["software"]
+    versions = software.software(submission.job.packages) if is_python_here else reports[0]["software"]
     reference = "this machine" if is_python_here else names[0]
     for report, name in zip(reports, names, strict=True):
         if report["code"] != submission.code:

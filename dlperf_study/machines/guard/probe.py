@@ -21,6 +21,7 @@ import psutil
 
 from dlperf_study.core.code_identity import code_digest
 from dlperf_study.core.errors import RunError
+from dlperf_study.core.restoring import restored
 from dlperf_study.core.writing import existing_folder
 from dlperf_study.machines.cluster.hardware import gpu_processes, usable_gpus
 from dlperf_study.machines.cluster.software import gpu_answer, library_answer
@@ -159,10 +160,10 @@ def facts(request: Message) -> dict[str, Any]:
 
 def _gpu_supports(request: Message) -> dict[str, dict[str, Any] | None]:
     """Return what the library of each framework can do with the GPUs here; None if it is not installed."""
-    environment = PassedVariables.of(request["variables"]).passed() | request["environment"]
+    environment = restored(PassedVariables, request["variables"]).passed() | request["environment"]
     supports = {}
     for framework, python in request["pythons"].items():
-        question = GpuQuestion.of(request["gpu_questions"][framework])
+        question = restored(GpuQuestion, request["gpu_questions"][framework])
         supports[framework] = _or_error(partial(gpu_answer, python, question, environment))
     return supports
 

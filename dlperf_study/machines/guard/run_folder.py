@@ -32,11 +32,11 @@ def begin(submission: Submission) -> None:
         interrupted = run.home.interrupted()
         interrupted.parent.mkdir(parents=True, exist_ok=True)
         run.folder.rename(interrupted)
-        if submission.archive:
+        if submission.job.archive:
             # All processes of that attempt were killed at once: what they printed may still have secrets.
-            passed = submission.variables.passed(os.environ, submission.pass_environment)
+            passed = submission.job.variables.passed(os.environ, submission.pass_environment)
             for log in interrupted.glob("*.log"):
-                submission.variables.redact_file(log, passed)
+                submission.job.variables.redact_file(log, passed)
     run.folder.mkdir(parents=True, exist_ok=True)
     write_files(run.folder, submission.files)
     run.submission_file.write_text(submission.as_json())

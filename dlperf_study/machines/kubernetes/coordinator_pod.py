@@ -61,7 +61,7 @@ class RunRequest:
         """Return what ``as_json`` wrote, with this environment."""
         values: dict[str, Any] = json.loads(text)
         submission = Submission.from_json(values.pop("submission"))
-        submission = replace(submission, files=values.pop("files"), environment=environment)
+        submission = replace(submission, files=values.pop("files")).changed_cluster(environment=environment)
         return cls(**values | {"submission": submission, "pods": tuple(values["pods"])})
 
 
@@ -85,7 +85,7 @@ def _check_image(request: RunRequest) -> None:
     """
     if request.submission.code != code_digest(request.submission.code_roots):
         raise RunError("the image has other measuring code than the driver of the study: build it again (images/)")
-    libraries, packages = request.submission.libraries, request.submission.packages
+    libraries, packages = request.submission.job.libraries, request.submission.job.packages
     planned, installed = library_versions(libraries, request.versions), library_versions(libraries, software(packages))
     for name in sorted(planned.keys() & installed.keys()):
         if planned[name] != installed[name]:
@@ -127,8 +127,9 @@ def main() -> None:
     request = RunRequest.from_json(Path(REQUEST_FILE).read_text(), json.loads(Path(ENVIRONMENT_FILE).read_text()))
     folder = Path(RUNS_FOLDER, Path(request.submission.folder).name)
     archive = write_archive(request.archive, Path(tempfile.gettempdir()))
-    request = replace(request, submission=replace(request.submission, folder=str(folder), archive=archive))
-    result = coordinate_pods(request, os.environ["POD_IP"])
+    job = replace(request.submission.job, archive=archive)
+    submission = replace(request.submission, folder=str(folder), job=job)
+    result = coordinate_pods(replace(request, submission=submission), os.environ["POD_IP"])
     for line in evidence_lines(folder, result):
         print(line, flush=True)
 

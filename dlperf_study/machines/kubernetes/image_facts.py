@@ -13,6 +13,7 @@ from typing import Any
 
 from dlperf_study.core.code_identity import check_roots
 from dlperf_study.core.errors import RunError
+from dlperf_study.core.restoring import restored
 from dlperf_study.machines.cluster import software
 from dlperf_study.machines.cluster.software import gpu_answer
 from dlperf_study.study.gpu_support import GpuQuestion
@@ -47,7 +48,7 @@ def gpu_answers(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[st
     answers: dict[str, dict[str, Any]] = {}
     for name, question in questions.items():
         try:
-            answer = gpu_answer((sys.executable,), GpuQuestion.of(question), os.environ)
+            answer = gpu_answer((sys.executable,), restored(GpuQuestion, question), os.environ)
         except RunError as error:
             answer = {"error": str(error)}
         if answer:

@@ -121,7 +121,7 @@ def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = N
         complete["stringData"] = {
             "certificate.pem": run_certificate(),
             "request.json": run.request.as_json(),
-            "environment.json": json.dumps(dict(run.request.submission.environment)),
+            "environment.json": json.dumps(dict(run.request.submission.cluster.environment)),
         }
     return complete
 

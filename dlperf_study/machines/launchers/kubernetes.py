@@ -70,13 +70,13 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
     for submission in submissions:
         # Exactly the manifests that the evidence shows are created.
         objects = list(yaml.safe_load_all(submission.files[MANIFESTS]))
-        inherited = submission.variables.travelling(os.environ, submission.pass_environment)
-        environment = inherited | dict(submission.environment)
+        inherited = submission.job.variables.travelling(os.environ, submission.pass_environment)
+        environment = inherited | dict(submission.cluster.environment)
         request = RunRequest(
-            replace(submission, environment=environment),
+            submission.changed_cluster(environment=environment),
             pods=manifests.pod_names(objects),
             separate_coordinator=objects[0]["kind"] == "MPIJob",
-            versions=software(submission.packages),
+            versions=software(submission.job.packages),
             timeout_seconds=timeout_seconds,
             start_within_seconds=cluster.settings.start_within_seconds,
             archive=_archive(submission),
@@ -86,10 +86,11 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
 
 def _archive(submission: Submission) -> str:
     """Return the packed files of a submission in base64; raises RunError if they are too large for a Secret."""
-    archive = encoded(Path(submission.archive)) if submission.archive else ""
+    file = submission.job.archive
+    archive = encoded(Path(file)) if file else ""
     if len(archive) > MOST_ARCHIVE_CHARACTERS:
         raise RunError(
-            f"{submission.archive}: {len(archive) >> 10} KiB of packed files, and a Secret, by which pods get them, "
+            f"{file}: {len(archive) >> 10} KiB of packed files, and a Secret, by which pods get them, "
             f"holds at most {MOST_ARCHIVE_CHARACTERS >> 10} KiB; move what is data out of the folder"
         )
     return archive

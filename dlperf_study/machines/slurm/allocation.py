@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from dlperf_study.core.code_identity import code_digest
@@ -38,7 +37,9 @@ def main(folder: Path) -> int:
                 result = JobResult(Outcome.FAILED, reason, seconds=None)
             else:
                 # Commands of Slurm on the nodes need its variables too.
-                passed = replace(submission, pass_environment=(*submission.pass_environment, *SLURM_VARIABLES))
+                passed = submission.changed_cluster(
+                    pass_environment=(*submission.cluster.pass_environment, *SLURM_VARIABLES)
+                )
                 result = coordinate(passed, nodes, job.timeout_seconds, unrecorded=SLURM_VARIABLES)
             if result.interrupted:
                 return INTERRUPTED

@@ -127,8 +127,8 @@ def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> Sub
     write_atomically(job.paths.order, json.dumps(request, indent=1) + "\n")
     seconds = allotted_seconds(submissions, timeout_seconds)
     write_atomically(job.paths.script, filled(first.files[SCRIPT], str(job.paths.folder), seconds))
-    inherited = first.variables.passed(os.environ, first.pass_environment)
-    job_id = queue.submit(job.paths.script, inherited | dict(first.environment))
+    inherited = first.job.variables.passed(os.environ, first.pass_environment)
+    job_id = queue.submit(job.paths.script, inherited | dict(first.cluster.environment))
     write_atomically(job.paths.job_id, f"{job_id}\n")
     return job
 
