@@ -4,8 +4,9 @@ Standard library only: every training process writes such lines.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
 
 from dlperf_study.study.exchange import CollectiveKind, Exchange, ProgramExchange
 from dlperf_study.study.record_types import Count, FormatNumber, PositiveCount, Rule, Seconds, TypedDict, record_type
@@ -181,24 +182,47 @@ class ProgramRankLine(MeasuringProcess):
     sharded: NotRequired[bool]
 
 
-@record_type
-class WindowLine(TypedDict):
-    """A window. Losses may be any numbers here: whether a run with such losses counts is not a matter of its form."""
+Values = TypeVar("Values")
 
-    kind: Literal["window"]
+
+@dataclass(frozen=True)
+class MeasuredWindow(Generic[Values]):
+    """Measured steps of one kind: in memory, and as a line of a rank log.
+
+    ``step_seconds`` has one value per step; ``losses`` too, or none, and they may be any numbers: whether a run with
+    such losses counts is not a matter of its form. ``input_seconds``: how much of each step was waiting for its batch.
+    ``bytes`` is of an exchange only, ``ended_by`` of the warm-up only, ``skipped_steps`` of steps with loss scaling:
+    how many updated nothing. ``begin_ns`` is when it began, on the clock of its node. ``samples``, ``tokens``: what
+    this rank trained in each step, where its program says that. A log that prints the mean of ``steps_per_value``
+    steps has one value for them. The second type of a field of values is the type in a line.
+    """
+
     name: str
     steps: Count
     seconds: Seconds
-    step_seconds: list[StepSeconds]
-    losses: list[Annotated[float, Rule(allow_inf_nan=True)]]
-    input_seconds: NotRequired[list[Seconds]]
-    bytes: NotRequired[Count | None]
-    ended_by: NotRequired[Annotated[WarmupEnd, Rule(strict=False)] | None]
-    skipped_steps: NotRequired[Count]
-    samples: NotRequired[list[Amount]]
-    tokens: NotRequired[list[Amount]]
-    steps_per_value: NotRequired[PositiveCount]
-    begin_ns: NotRequired[Count]
+    step_seconds: Annotated[Values, list[StepSeconds]]
+    losses: Annotated[Values, list[Annotated[float, Rule(allow_inf_nan=True)]]]
+    input_seconds: Annotated[Values | None, list[Seconds]] = None
+    bytes: Annotated[int | None, Count | None] = None
+    ended_by: Annotated[WarmupEnd | None, Annotated[WarmupEnd, Rule(strict=False)] | None] = None
+    skipped_steps: Annotated[int | None, Count] = None
+    begin_ns: Annotated[int | None, Count] = None
+    samples: Annotated[Values | None, list[Amount]] = None
+    tokens: Annotated[Values | None, list[Amount]] = None
+    steps_per_value: PositiveCount = 1
+
+    def line(self) -> dict[str, Any]:
+        """Return the line of a log: without what the window does not have."""
+        line = {"kind": "window"}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if value != entry.default:
+                line[entry.name] = value
+        return line
+
+
+#: A window of a training process.
+TimedWindow = MeasuredWindow[list[float]]
 
 
 @record_type

@@ -1,21 +1,22 @@
 """The log of one rank, read as ``docs/evidence.md`` describes it: which process measured, and every timed window."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NotRequired, cast, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.records import lines
 from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
+from dlperf_study.study.record_types import Rule, record_type
 from dlperf_study.study.validation import lines_of_log, record_of
 
 _RANK_LINE, _END_LINE = TypeAdapter(lines.RankLine), TypeAdapter(lines.EndLine)
-_WINDOW_LINE = TypeAdapter(lines.WindowLine)
 _PROGRAM_RANK_LINE, _PROGRAM_END_LINE = TypeAdapter(lines.ProgramRankLine), TypeAdapter(lines.ProgramEndLine)
 _INCOMPLETE_LINE = TypeAdapter(lines.IncompleteLine)
 #: By how much the steps of a window may exceed it: the clocks of a device and of its host differ a little.
@@ -25,35 +26,11 @@ NANO = 1e-9
 
 
 @dataclass(frozen=True)
-class Window:
-    """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none.
+class Window(lines.MeasuredWindow[Floats]):
+    """A window that was read. ``has_input``: whether ``input_seconds``, 0 where not, were measured."""
 
-    ``input_seconds`` has how much of each step was waiting for its batch: 0 in windows without batches, and in logs
-    from before there were data sources, when no step waited. ``bytes`` is of an exchange only, ``ended_by`` of the
-    warm-up only, ``skipped_steps`` of steps whose loss is scaled. ``begin_ns`` is when it began, on
-    the clock of its node; None in logs from before there was telemetry. ``has_input``: whether ``input_seconds`` were
-    measured; ``samples``, ``tokens``: what this rank trained in each step, where its program says that.
-    A log that prints the mean of ``steps_per_value`` steps has one value for them.
-    """
-
-    name: str
-    seconds: float
-    step_seconds: Floats
-    losses: Floats
-    input_seconds: Floats
-    bytes: int | None
-    ended_by: lines.WarmupEnd | None
-    skipped_steps: int | None
-    begin_ns: int | None = None
+    input_seconds: Floats = field(default_factory=lambda: np.zeros(0))
     has_input: bool = True
-    samples: Floats | None = None
-    tokens: Floats | None = None
-    steps_per_value: int = 1
-
-    @property
-    def steps(self) -> int:
-        """The number of steps."""
-        return self.step_seconds.size * self.steps_per_value
 
     @property
     def mean_seconds(self) -> float:
@@ -64,6 +41,22 @@ class Window:
     def work_seconds(self) -> Floats:
         """What each step took without waiting for its batch."""
         return self.step_seconds - self.input_seconds
+
+
+def _window_line() -> TypeAdapter[Mapping[str, Any]]:
+    """Return the type of the line of a window: of each field its type in a line."""
+    types: dict[str, Any] = {"kind": Literal["window"]}
+    hints = get_type_hints(lines.MeasuredWindow, include_extras=True)
+    for entry in fields(lines.MeasuredWindow):
+        kind = hints[entry.name]
+        [metadata] = getattr(kind, "__metadata__", (None,))
+        if not isinstance(metadata, Rule | None):
+            kind = metadata
+        types[entry.name] = kind if entry.default is MISSING else NotRequired[kind]
+    return TypeAdapter(record_type(TypedDict("WindowLine", types)))  # type: ignore[operator]
+
+
+_WINDOW_LINE = _window_line()
 
 
 @dataclass(frozen=True)
@@ -171,7 +164,7 @@ def _check_collectives(window: Window, facts: lines.RankLine | lines.ProgramRank
         raise EvidenceError(f"{source}: window {window.name} exchanged {window.bytes} bytes, but {step}")
 
 
-def _window(line: lines.WindowLine, source: str) -> Window:
+def _window(line: Mapping[str, Any], source: str) -> Window:
     name, steps, seconds, ended_by = line["name"], line["steps"], line["seconds"], line.get("ended_by")
     step_seconds = np.array(line["step_seconds"], dtype=np.float64)
     losses = np.array(line["losses"], dtype=np.float64)
@@ -191,22 +184,17 @@ def _window(line: lines.WindowLine, source: str) -> Window:
     skipped_steps = line.get("skipped_steps")
     if skipped_steps is not None and skipped_steps > losses.size:
         raise EvidenceError(f"{source}: window {name} skipped {skipped_steps} steps, but trained {losses.size}")
-    optional = (line.get("bytes"), ended_by, skipped_steps, line.get("begin_ns"), "input_seconds" in line)
-    counts = (_counts(line, "samples", source), _counts(line, "tokens", source))
-    return Window(name, seconds, step_seconds, losses, input_seconds, *optional, *counts, per_value)
+    values = {key: value for key, value in line.items() if key in Window.__dataclass_fields__}
+    for key in ("samples", "tokens"):
+        if key in line:
+            values[key] = np.array(line[key], dtype=np.float64)
+            if values[key].size != steps:
+                raise EvidenceError(f"{source}: window {name} does not have one of {key} for each step")
+    values |= {"step_seconds": step_seconds, "losses": losses, "input_seconds": input_seconds}
+    return Window(**values, has_input="input_seconds" in line)
 
 
-def _counts(line: lines.WindowLine, key: Literal["samples", "tokens"], source: str) -> Floats | None:
-    """Return how many samples or tokens each step of a window trained; None where the log does not say that."""
-    if key not in line:
-        return None
-    counts = np.array(line[key], dtype=np.float64)
-    if counts.size != line["steps"]:
-        raise EvidenceError(f"{source}: window {line['name']} does not have one of {key} for each step")
-    return counts
-
-
-def _input_seconds(line: lines.WindowLine, step_seconds: Floats, source: str) -> Floats:
+def _input_seconds(line: Mapping[str, Any], step_seconds: Floats, source: str) -> Floats:
     """Return how long each step of a window waited for its batch."""
     if "input_seconds" not in line:
         return np.zeros_like(step_seconds)

@@ -6,9 +6,8 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from dlperf_study.core.code_identity import code_of_driver
 from dlperf_study.core.writing import write_atomically
@@ -29,35 +28,12 @@ class Rank(Protocol):
     exchange_kind: str
 
 
-@dataclass(frozen=True)
-class TimedWindow:
-    """Measured steps of one kind: ``step_seconds`` and ``losses`` hold one value per step.
-
-    ``input_seconds`` too, of steps that train: the part of each in which it waited for its batch. ``ended_by`` is of
-    the warm-up only, ``skipped_steps`` of steps with loss scaling: how many updated nothing.
-    """
-
-    name: str
-    step_seconds: list[float]
-    losses: list[float]
-    input_seconds: list[float] | None = None
-    bytes: int | None = None
-    ended_by: lines.WarmupEnd | None = None
-    skipped_steps: int | None = None
-    begin_ns: int | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of all steps."""
-        return sum(self.step_seconds)
-
-
 class RankLogWriter:
     """Collects the lines of the log of one rank; ``write`` puts them on disk atomically."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lines: list[lines.RankLine | lines.WindowLine | lines.EndLine] = []
+        self._lines: list[Mapping[str, Any]] = []
 
     def begin(self, rank: Rank, description: Mapping[str, Any], configuration: Configuration) -> None:
         """Add the ``rank`` line: which process measures, with which code and library, and the anchor of its clock.
@@ -77,29 +53,11 @@ class RankLogWriter:
             "interpreter": sys.version,
         }
         content = process | {**description, "clock": CLOCK, "wall_anchor": wall_anchor()}
-        self._lines.append(cast(lines.RankLine, content))
+        self._lines.append(content)
 
-    def window(self, window: TimedWindow) -> None:
+    def window(self, window: lines.TimedWindow) -> None:
         """Add one window; what it does not have is left out."""
-        line: lines.WindowLine = {
-            "kind": "window",
-            "name": window.name,
-            "steps": len(window.step_seconds),
-            "seconds": window.seconds,
-            "step_seconds": window.step_seconds,
-            "losses": window.losses,
-        }
-        if window.begin_ns is not None:
-            line["begin_ns"] = window.begin_ns
-        if window.input_seconds is not None:
-            line["input_seconds"] = window.input_seconds
-        if window.bytes is not None:
-            line["bytes"] = window.bytes
-        if window.ended_by:
-            line["ended_by"] = window.ended_by
-        if window.skipped_steps is not None:
-            line["skipped_steps"] = window.skipped_steps
-        self._lines.append(line)
+        self._lines.append(window.line())
 
     def end(
         self,
@@ -140,7 +98,7 @@ class RankLogWriter:
             "background_cores": background_cores,
         }
         measured = {name: value for name, value in optional.items() if value is not None}
-        self._lines.append(cast(lines.EndLine, {**line, **measured}))
+        self._lines.append({**line, **measured})
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""

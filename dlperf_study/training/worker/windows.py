@@ -10,11 +10,11 @@ from dlperf_study.records.lines import (
     INPUT,
     TRAINING,
     CollectiveLine,
+    TimedWindow,
     exchange_of,
     part_of_exchange,
     size_of_collectives,
 )
-from dlperf_study.records.writers import TimedWindow
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_EXCHANGE, CollectiveKind
 from dlperf_study.study.layout import DIMENSIONS
 from dlperf_study.training.frameworks._base import CollectiveTrainer, Trainer, computation_obstacle
@@ -52,6 +52,8 @@ def measure(
     skipped = _skipped_steps(trainer) - skipped_before if loss_values and trainer.loss_scaling() else None
     return TimedWindow(
         name,
+        steps,
+        sum(step_seconds),
         step_seconds,
         loss_values,
         input_seconds if feed else None,
