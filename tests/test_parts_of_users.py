@@ -121,7 +121,7 @@ def require_copy_of_parts(paths: StudyPaths, configuration: Path) -> None:
     """Require that a submission names the copy of the parts which its study keeps, and where ranks find them."""
     submission = json.loads((configuration / "runs" / "1" / "submission.json").read_text())
     with tarfile.open(submission["job"]["archive"]) as archive:
-        assert archive.getnames() == ["0/models/softmax_regression.py"]
+        assert archive.getnames() == ["models/softmax_regression.py"]
     assert Path(submission["job"]["archive"]).parent == paths.folder / "parts"
     assert all(PARTS_VARIABLE in command["environment"] for command in submission["commands"])
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.core.errors import ImageSetError, StudyFileError, UnsupportedError
-from dlperf_study.core.part_search import fixed_parts_folders
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.core.wording import all_reasons, unknown_name
 from dlperf_study.execution import libraries
@@ -129,8 +128,7 @@ def plan_study(study: Study, cluster: Cluster) -> Plan:
         return all_reasons((missing, untold, unsupported_here(configuration, cluster, study.locate))) or None
 
     _require_framework_keys(cluster)
-    with fixed_parts_folders():
-        return build_plan(study, cluster, unsupported)
+    return build_plan(study, cluster, unsupported)
 
 
 def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Locate | None = None) -> str | None:
