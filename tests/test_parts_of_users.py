@@ -56,10 +56,10 @@ METRICS = (
 )
 """
 PENDING = """\
-from dlperf_study.execution.pending import pending_of
+from dlperf_study.execution.pending import find_pending
 from dlperf_study.execution.planning import make_plan
 for study in ("beside", "built_in"):
-    print(len(pending_of(*make_plan(study, "./cluster.yaml", quick=False)).executions))
+    print(len(find_pending(*make_plan(study, "./cluster.yaml", quick=False)).executions))
 """
 
 

@@ -12,8 +12,8 @@ from dlperf_study.execution.pending import (
     PendingExecution,
     added_round,
     batch_searches,
+    find_pending,
     measure_trials,
-    pending_of,
 )
 from dlperf_study.execution.planning import NO_IMAGES
 from dlperf_study.execution.progress import Progress, Watch, earlier_run_seconds, unwatched
@@ -57,7 +57,7 @@ def run_study(
     if plan.program:
         keep(plan.program, paths)
     plan.write(paths.plan_file)
-    pending = pending_of(plan, cluster)
+    pending = find_pending(plan, cluster)
     result = StudyResult(already_measured=sum(pending.done.values()), out_of_memory=pending.out_of_memory)
     has_trials_left = any(bounds.trials_left for bounds in batch_searches(plan, cluster).values())
     if pending.executions or has_trials_left or further_round(plan):

@@ -99,7 +99,7 @@ def measuring_code(configuration: Configuration, cluster: Cluster) -> MeasuringC
     """Return the code that measures a configuration on a cluster; a folder of images is tried with every format."""
     launcher = f"{launchers.__name__}.{cluster.launcher}"
     if configuration.own_program:
-        return _code_of((*COMMAND_ROOTS, launcher), COMMAND_ROOTS)
+        return _imported_code((*COMMAND_ROOTS, launcher), COMMAND_ROOTS)
     source = configuration.data_source
     roots = (
         *COMMON_ROOTS,
@@ -110,10 +110,10 @@ def measuring_code(configuration: Configuration, cluster: Cluster) -> MeasuringC
         *([PRODUCER] if data_sources.load(source).produce else []),
         *(_parts(image_sets) if cluster.image_folder(configuration) else []),
     )
-    return _code_of(roots, COMMON_ROOTS)
+    return _imported_code(roots, COMMON_ROOTS)
 
 
-def _code_of(roots: tuple[str, ...], worker_roots: tuple[str, ...]) -> MeasuringCode:
+def _imported_code(roots: tuple[str, ...], worker_roots: tuple[str, ...]) -> MeasuringCode:
     modules = {name: digest[:MODULE_DIGEST] for name, digest in sorted(module_digests(roots).items())}
     return MeasuringCode(roots, code_digest(roots), code_name(worker_roots), modules)
 

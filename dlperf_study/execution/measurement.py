@@ -53,7 +53,7 @@ class Measurement:
         self.configuration = configuration
         self._missing = missing
         self._cluster = cluster
-        self._paths = repetitions.paths_of(configuration)
+        self._paths = repetitions.configuration_paths(configuration)
         self._paths.folder.mkdir(parents=True, exist_ok=True)
         self._started = datetime.now(UTC).isoformat()
         self._reported_states = self._job_states()
@@ -143,7 +143,7 @@ class Measurement:
         if completed < len(measured_runs):
             expected = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY)
             failed = next((record for record in records if record and record["outcome"] not in expected), None)
-            if not failed and (reason := repetitions.out_of_memory_reason(repetitions.states_of(self._missing))):
+            if not failed and (reason := repetitions.out_of_memory_reason(repetitions.run_states(self._missing))):
                 return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
             was_refused = failed is not None and failed["outcome"] == Outcome.FAILED and failed["seconds"] is None

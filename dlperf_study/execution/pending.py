@@ -65,7 +65,7 @@ def unmeasured_runs(plan: Plan, cluster: Cluster) -> Counter[str]:
     return purposes
 
 
-def pending_of(plan: Plan, cluster: Cluster) -> Pending:
+def find_pending(plan: Plan, cluster: Cluster) -> Pending:
     """Return the executions that have runs which this code has not completed yet, in the order of the plan.
 
     A run of an early round that is missing when later ones are completed is out of its round: it saw another state of
@@ -77,7 +77,7 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
     done: dict[str, int] = {}
     last_measured = NOTHING_MEASURED
     for identity, states in _states(plan.runnable, _begun_repetitions(plan), cluster):
-        missing[identity] = repetitions.missing_of(states)
+        missing[identity] = repetitions.missing_repetitions(states)
         if reason := repetitions.out_of_memory_reason(states):
             out_of_memory[identity] = reason
         else:
@@ -115,11 +115,11 @@ def _states(
     for entry in entries:
         identity = entry.configuration.identity
         requested = repetitions.requested_runs(entry.configuration, cluster, begun.get(identity, ()))
-        yield identity, repetitions.states_of(requested)
+        yield identity, repetitions.run_states(requested)
 
 
 def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], dict[str, str]]:
-    """Return what ``pending_of`` returns as ``done`` and ``out_of_memory``, of the configurations that were begun."""
+    """Return what ``find_pending`` returns as ``done`` and ``out_of_memory``, of the configurations that were begun."""
     begun = _begun_repetitions(plan)
     entries = [entry for entry in plan.runnable if begun.get(entry.configuration.identity)]
     done: dict[str, int] = {}
@@ -184,7 +184,7 @@ def _is_added_after(configuration: Configuration, last_round: int) -> bool:
 
     In the first round nothing tells: those that come later in it were in no round either.
     """
-    rounds = [_round_position(read(paths))[0] for paths in repetitions.paths_of(configuration).runs()]
+    rounds = [_round_position(read(paths))[0] for paths in repetitions.configuration_paths(configuration).runs()]
     return last_round > 1 and not any(0 < round_number < last_round for round_number in rounds)
 
 
@@ -221,11 +221,11 @@ def measure_trials(plan: Plan, cluster: Cluster, measure: Measure, say: Callable
 def _search(first_trial: Configuration, at_most: int, cluster: Cluster) -> BatchSearch:
     """Return what trials of this code have shown."""
 
-    def outcome_of(batch: int) -> Outcome | None:
+    def probe_outcome(batch: int) -> Outcome | None:
         (run,) = repetitions.requested_runs(trial(first_trial, batch), cluster)
         state = run.state()
         if state.out_of_memory_reason:
             return Outcome.OUT_OF_MEMORY
         return Outcome.COMPLETED if state.is_completed else None
 
-    return search(at_most, first_trial.micro_batches, outcome_of)
+    return search(at_most, first_trial.micro_batches, probe_outcome)

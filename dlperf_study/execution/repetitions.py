@@ -42,7 +42,7 @@ NCCL_REPORT = "NCCL-reported"
 REQUEST_VARIABLE = "DLPERF_STUDY_REQUEST"
 
 
-def paths_of(configuration: Configuration) -> ConfigurationPaths:
+def configuration_paths(configuration: Configuration) -> ConfigurationPaths:
     """Return where the evidence of a configuration is."""
     return StudyPaths.of(configuration.study).configuration(configuration.identity)
 
@@ -53,7 +53,7 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
     In that run NCCL reports what connects the GPUs, which costs time.
     ``further``: repetitions beyond its ``repeats``, which a precision asked for.
     """
-    paths, parts = paths_of(configuration), fingerprint_parts(configuration, cluster)
+    paths, parts = configuration_paths(configuration), fingerprint_parts(configuration, cluster)
     digest, code = fingerprint(configuration, parts), measuring_code(configuration, cluster)
 
     repetitions = sorted({*range(1, configuration.repeats + 1), *further})
@@ -75,12 +75,12 @@ def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[
     return [NCCL_REPORT] if uses_nccl else []
 
 
-def states_of(runs: Sequence[RequestedRun]) -> list[RunState]:
+def run_states(runs: Sequence[RequestedRun]) -> list[RunState]:
     """Return what the records of runs say now; each is read once."""
     return [run.state() for run in runs]
 
 
-def missing_of(states: Sequence[RunState]) -> list[RequestedRun]:
+def missing_repetitions(states: Sequence[RunState]) -> list[RequestedRun]:
     """Return those of all runs of a configuration that are to be measured: none if it does not fit in memory."""
     return [] if out_of_memory_reason(states) else [state.run for state in states if not state.is_completed]
 
@@ -169,14 +169,14 @@ class ConfigurationRuns:
         none is tried, and those have no record. If nothing is missing, nothing is locked.
         Raises BusyError when somebody else measures.
         """
-        missing = missing_of(states_of(self._now))
+        missing = missing_repetitions(run_states(self._now))
         if missing:
             with study_lock(self._configuration.study, self._cluster):
                 _perform(missing, self._cluster, self._configuration.timeout_seconds)
         last = self._now[-1].paths
         count = 1 + [run.paths for run in self._requested].index(last)
         records = []
-        does_not_fit = bool(out_of_memory_reason(states_of(self._requested)))
+        does_not_fit = bool(out_of_memory_reason(run_states(self._requested)))
         for run in self._requested[:count]:
             if does_not_fit and not run.paths.run_file.exists():
                 continue
@@ -255,7 +255,7 @@ def _render(run: RequestedRun, cluster: Cluster) -> Submission:
         folder = cluster.image_folder(configuration)
         images = {FOLDER_VARIABLE: folder} if folder else {}
         driver_code = code_identity.driver_code_of(run.code.roots)
-        job = job.with_environment({**run.variables, **images, code_identity.DRIVER_CODE_VARIABLE: driver_code})
+        job = job.add_environment({**run.variables, **images, code_identity.DRIVER_CODE_VARIABLE: driver_code})
         job = described(job, configuration, folder)
         if travels:
             job = with_parts(job, StudyPaths.of(configuration.study))

@@ -84,7 +84,7 @@ class CollectiveLine(TypedDict):
     bytes: PositiveCount
 
 
-def exchange_of(kind: CollectiveKind | None, group: str | None) -> str:
+def exchange_window_name(kind: CollectiveKind | None, group: str | None) -> str:
     """Return the name of the window of the collectives of a kind, of those of a group, or of all."""
     if kind:
         return part_of_exchange(kind)

@@ -92,7 +92,7 @@ def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Co
         if (log.facts["node"], log.facts["local_rank"]) != (node, local_rank):
             actual = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
             raise EvidenceError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
-        _check_steps(log, configuration.of_run(paths.repetition), source)
+        _check_steps(log, configuration.for_run(paths.repetition), source)
     _check_windows(logs, str(paths.folder))
     extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
     if extra_files:

@@ -14,7 +14,7 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.records import lines
 from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
 from dlperf_study.study.record_types import Rule, record_type
-from dlperf_study.study.validation import lines_of_log, record_of
+from dlperf_study.study.validation import lines_of_log, validate_record
 
 _RANK_LINE, _END_LINE = TypeAdapter(lines.RankLine), TypeAdapter(lines.EndLine)
 _PROGRAM_RANK_LINE, _PROGRAM_END_LINE = TypeAdapter(lines.ProgramRankLine), TypeAdapter(lines.ProgramEndLine)
@@ -98,16 +98,16 @@ def read_rank_log(path: Path) -> RankLog:
     facts: lines.RankLine | lines.ProgramRankLine
     end: lines.EndLine | lines.ProgramEndLine
     if is_of_worker:
-        facts, end = record_of(_RANK_LINE, first, first_source), record_of(_END_LINE, last, last_source)
+        facts, end = validate_record(_RANK_LINE, first, first_source), validate_record(_END_LINE, last, last_source)
     else:
-        facts = record_of(_PROGRAM_RANK_LINE, first, first_source)
-        end = record_of(_PROGRAM_END_LINE, last, last_source)
+        facts = validate_record(_PROGRAM_RANK_LINE, first, first_source)
+        end = validate_record(_PROGRAM_END_LINE, last, last_source)
     if end["windows"] != len(window_lines):
         raise EvidenceError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
     _check_input(window_lines, source)
     windows: dict[str, Window] = {}
     for line_number, line in enumerate(window_lines, 2):
-        window = _window(record_of(_WINDOW_LINE, line, f"{source}: line {line_number}"), source)
+        window = _window(validate_record(_WINDOW_LINE, line, f"{source}: line {line_number}"), source)
         windows[window.name] = window
     if len(windows) < len(window_lines) or lines.TRAINING not in windows:
         raise EvidenceError(
@@ -123,7 +123,7 @@ def _explain_incomplete(last_line: dict[str, Any]) -> str:
     """Return how a program ended before the last requested step, if this is what the last line of its log says."""
     if last_line.get("kind") != lines.INCOMPLETE:
         return ""
-    line = record_of(_INCOMPLETE_LINE, last_line, lines.INCOMPLETE)
+    line = validate_record(_INCOMPLETE_LINE, last_line, lines.INCOMPLETE)
     return f"the program took {line['steps']} of {line['requested']} steps ({line['reason']})"
 
 
@@ -158,7 +158,7 @@ def _check_collectives(window: Window, facts: lines.RankLine | lines.ProgramRank
         parts.append((line["kind"], None))
         # Ranks that differ in no dimension alone, such as the ends of a pipeline, have no window of their own.
         parts += [(None, group)] if (group := line.get("group")) else []
-    sizes = {lines.exchange_of(*part): lines.size_of_collectives(collectives, *part) for part in parts}
+    sizes = {lines.exchange_window_name(*part): lines.size_of_collectives(collectives, *part) for part in parts}
     if window.bytes != sizes.get(window.name):
         step = f"those of a step have {sizes.get(window.name, 'no such')} bytes"
         raise EvidenceError(f"{source}: window {window.name} exchanged {window.bytes} bytes, but {step}")

@@ -15,7 +15,7 @@ from dlperf_study.records.run_file import RUN_RECORD, RunRecord, changed_files, 
 from dlperf_study.records.telemetry import NodeTelemetry, read_telemetry
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import ROUNDS, Outcome
-from dlperf_study.study.validation import object_of, record_of, text_of
+from dlperf_study.study.validation import parse_object, read_text_file, validate_record
 
 #: What makes a node faster or slower, so that it must be equal on all nodes.
 SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
@@ -46,7 +46,7 @@ class Run:
     @property
     def steps_requested(self) -> Configuration:
         """Its configuration with the steps that were asked of this run, which may have been to train alone."""
-        return self.configuration.of_run(self.repetition)
+        return self.configuration.for_run(self.repetition)
 
     def windows(self, name: str) -> list[Window]:
         """Return the window of that name of every rank that has it, in order of rank."""
@@ -68,7 +68,7 @@ def read_run(paths: RunPaths) -> Run:
     failed, with that as reason.
     Raises EvidenceError where ``run.json`` is missing, unreadable, or belongs to a different run.
     """
-    run = run_of(run_facts(paths.run_file), paths)
+    run = assemble_run(run_facts(paths.run_file), paths)
     telemetry, diagnostics = [], list(run.diagnostics)
     for node in range(len(run.facts["nodes"])):
         path = paths.telemetry(node)
@@ -82,7 +82,7 @@ def read_run(paths: RunPaths) -> Run:
     return replace(run, telemetry=tuple(telemetry), diagnostics=tuple(diagnostics))
 
 
-def run_of(facts: RunRecord, paths: RunPaths) -> Run:
+def assemble_run(facts: RunRecord, paths: RunPaths) -> Run:
     """Return the repetition that has this record; the rest as ``read_run``."""
     configuration = _configuration(facts, paths)
     outcome, reason = facts["outcome"], facts["reason"]
@@ -139,8 +139,8 @@ def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
 def run_facts(path: Path) -> RunRecord:
     """Return the record of a run; raises EvidenceError where it is missing or not as ``docs/evidence.md`` says."""
     source = str(path)
-    content = object_of(text_of(path), source)
-    facts = record_of(RUN_RECORD, content, source)
+    content = parse_object(read_text_file(path), source)
+    facts = validate_record(RUN_RECORD, content, source)
     check_digest(content, source)
     order, round_number, position = facts["order"], facts["round"], facts["position"]
     is_in_round, has_position = round_number is not None, position is not None

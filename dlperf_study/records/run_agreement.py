@@ -24,7 +24,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import COLLECTIVES
 from dlperf_study.study.job import PRODUCER, TaskRole
 from dlperf_study.study.layout import OF_COPIES, OF_REPLICA, Layout
-from dlperf_study.study.validation import object_of, text_of
+from dlperf_study.study.validation import parse_object, read_text_file
 
 #: The names of tasks that are one rank each.
 _TASK_OF_RANK = re.compile(r"(?:rank|trainer)-(\d+)")
@@ -112,7 +112,7 @@ def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterato
     Nor may it have all parameters; one version wrote both where the record has a digest.
     """
     file, recorded = paths.configuration_file, facts["configuration"]
-    requested = object_of(text_of(file), str(file)) if file.exists() else {}
+    requested = parse_object(read_text_file(file), str(file)) if file.exists() else {}
     names = recorded.keys() | requested.keys() if DIGEST in facts and requested else recorded.keys() & requested.keys()
     for name in sorted(names):
         if name not in requested or name not in recorded:

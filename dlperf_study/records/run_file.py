@@ -188,7 +188,7 @@ class RunRecord(TypedDict):
 RUN_RECORD = TypeAdapter(RunRecord)
 
 
-def with_digests(facts: Mapping[str, Any], paths: RunPaths) -> dict[str, Any]:
+def add_digests(facts: Mapping[str, Any], paths: RunPaths) -> dict[str, Any]:
     """Return the record of a run with the digests of the files that numbers are read from, and with its own."""
     files = {file.name: _digest(file.read_bytes()) for file in paths.evidence_files}
     complete = {**facts, FILES: files}

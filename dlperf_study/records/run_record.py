@@ -16,8 +16,8 @@ from dlperf_study.records.failure_reason import explained, last_log_lines
 from dlperf_study.records.lines import FORMAT
 from dlperf_study.records.rank_agreement import complete_logs, contradiction
 from dlperf_study.records.rank_log import RankLog
-from dlperf_study.records.run import different_nodes, run_facts, run_of
-from dlperf_study.records.run_file import ClusterFacts, FingerprintParts, GitFacts, RunRecord, with_digests
+from dlperf_study.records.run import assemble_run, different_nodes, run_facts
+from dlperf_study.records.run_file import ClusterFacts, FingerprintParts, GitFacts, RunRecord, add_digests
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
 from dlperf_study.study.job import JobResult, Outcome, Turn
@@ -73,7 +73,7 @@ class RunState:
     def is_completed(self) -> bool:
         """Whether the evidence of the run is complete; reads its rank logs."""
         try:
-            return self.facts is not None and run_of(self.facts, self.run.paths).completed
+            return self.facts is not None and assemble_run(self.facts, self.run.paths).completed
         except EvidenceError:
             return False
 
@@ -198,7 +198,7 @@ def write(facts: dict[str, Any], paths: RunPaths) -> None:
     What is no character, as in the name of a process or a folder, becomes a question mark: no reader of JSON takes it.
     """
     readable = json.loads(json.dumps(facts, ensure_ascii=False).encode(errors="replace"))
-    write_atomically(paths.run_file, json.dumps(with_digests(readable, paths), indent=1) + "\n")
+    write_atomically(paths.run_file, json.dumps(add_digests(readable, paths), indent=1) + "\n")
 
 
 def read(paths: RunPaths) -> dict[str, Any] | None:

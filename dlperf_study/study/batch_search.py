@@ -74,14 +74,14 @@ class BatchSearch:
         return f"{self.fitting}{in_parts}, {beyond}"
 
 
-def search(at_most: int, micro_batches: int, outcome_of: Callable[[int], Outcome | None]) -> BatchSearch:
-    """Return what is known by the trials that there are; ``outcome_of`` returns how that of a batch ended.
+def search(at_most: int, micro_batches: int, probe_outcome: Callable[[int], Outcome | None]) -> BatchSearch:
+    """Return what is known by the trials that there are; ``probe_outcome`` returns how that of a batch ended.
 
     One that failed, or is missing, is the next.
     """
     bounds = BatchSearch(at_most, micro_batches=micro_batches)
     while (batch := bounds.next_batch) is not None:
-        outcome = outcome_of(batch)
+        outcome = probe_outcome(batch)
         if outcome not in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
             break
         bounds = bounds.after(batch, fits=outcome is Outcome.COMPLETED)

@@ -11,7 +11,7 @@ from typing import Any
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.paths import is_selftest
 from dlperf_study.study.layout import Layout
-from dlperf_study.study.parallel_parameters import ParallelParameters, layout_of
+from dlperf_study.study.parallel_parameters import ParallelParameters, parallel_layout
 from dlperf_study.study.parameter import (
     IMAGES,
     SEQUENCES,
@@ -19,8 +19,8 @@ from dlperf_study.study.parameter import (
     Scalar,
     Scope,
     Value,
+    declared_parameter,
     parameter,
-    parameter_of,
     typed,
 )
 from dlperf_study.study.program import OWN_PROGRAM, program_values
@@ -179,7 +179,7 @@ class Configuration(ParallelParameters, TrainingParameters):
         return configuration
 
     @classmethod
-    def of_program(cls, program: str, values: Mapping[str, Any], source: str = "configuration") -> "Configuration":
+    def for_program(cls, program: str, values: Mapping[str, Any], source: str = "configuration") -> "Configuration":
         """Build one of a user's program from what its study gives: parameters of this package, and its settings.
 
         Raises StudyFileError as ``from_mapping`` does.
@@ -212,7 +212,7 @@ class Configuration(ParallelParameters, TrainingParameters):
     @cached_property
     def layout(self) -> Layout:
         """Which of the processes have samples of their own, and which share a copy of the model."""
-        return layout_of(vars(self))
+        return parallel_layout(vars(self))
 
     @property
     def global_batch(self) -> int:
@@ -247,7 +247,7 @@ class Configuration(ParallelParameters, TrainingParameters):
         """Return whether a run measures the windows of computation, exchange and input that are asked for."""
         return repetition >= self.breakdown_from
 
-    def of_run(self, repetition: int) -> "Configuration":
+    def for_run(self, repetition: int) -> "Configuration":
         """Return the steps that a run has: those of the configuration, or none but those of training.
 
         Only for its steps: the identity of a run is that of its configuration.
@@ -307,7 +307,7 @@ class Configuration(ParallelParameters, TrainingParameters):
         settings = json.loads(self.settings)
         return tuple(name for name in _OF_WORKLOADS if name not in settings)
 
-    def value_of(self, name: str) -> Scalar:
+    def parameter_value(self, name: str) -> Scalar:
         """Return the value of a parameter, or of a setting of a user's program."""
         return self.own_settings[name] if name in self.own_settings else getattr(self, name)
 
@@ -321,7 +321,7 @@ class Configuration(ParallelParameters, TrainingParameters):
 
 
 #: Every parameter by name, in order of declaration.
-PARAMETERS: dict[str, Parameter] = {entry.name: parameter_of(entry) for entry in fields(Configuration)}
+PARAMETERS: dict[str, Parameter] = {entry.name: declared_parameter(entry) for entry in fields(Configuration)}
 FIELD_NAMES = tuple(PARAMETERS)
 #: The values that parameters have unless a study says otherwise, and the parameters without.
 DEFAULTS = {name: entry.default for name, entry in PARAMETERS.items() if entry.default is not None}
@@ -360,7 +360,7 @@ GLOBAL_BATCH = Parameter(
 )
 
 
-def parameters_of(*scopes: Scope) -> dict[str, Parameter]:
+def parameters_in_scope(*scopes: Scope) -> dict[str, Parameter]:
     """Return the parameters of some scopes by name, in order of declaration."""
     return {name: entry for name, entry in PARAMETERS.items() if entry.scope in scopes}
 
@@ -368,7 +368,7 @@ def parameters_of(*scopes: Scope) -> dict[str, Parameter]:
 def study_parameters() -> dict[str, Parameter]:
     """Return what a study may fix or vary, by name: of workload, network and self-test, and the global batch."""
     parameters = {}
-    for name, entry in parameters_of(Scope.WORKLOAD, Scope.NETWORK, SELFTEST).items():
+    for name, entry in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK, SELFTEST).items():
         parameters[name] = entry
         if name == "batch_per_device":
             parameters[GLOBAL_BATCH.name] = GLOBAL_BATCH

@@ -88,11 +88,11 @@ def known_device(device_name: str) -> str | None:
     The device's name must be words of it, which "_" divides too: an RTX A1000 is no A100, an A10G no A10, and an
     RTX 3090 Ti no RTX 3090.
     """
-    devices = {_device_of(name) for name in device_name.split(", ")}
+    devices = {_matching_device(name) for name in device_name.split(", ")}
     return devices.pop() if len(devices) == 1 else None
 
 
-def _device_of(name: str) -> str | None:
+def _matching_device(name: str) -> str | None:
     if _PARTITION.search(name):
         return None
     words = name.replace("_", " ")

@@ -19,7 +19,7 @@ Denominator = Literal["baseline", "reference"]
 DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
 
 
-def points_of(levels: Levels) -> Iterator[Point]:
+def grid_points(levels: Levels) -> Iterator[Point]:
     """Yield the product of the levels; the last name varies fastest."""
     for values in product(*levels.values()):
         yield dict(zip(levels, values, strict=True))

@@ -93,7 +93,7 @@ class Job:
     data: Mapping[str, str] = field(default_factory=dict)
     pass_environment: tuple[str, ...] = ()
 
-    def with_environment(self, variables: dict[str, str]) -> "Job":
+    def add_environment(self, variables: dict[str, str]) -> "Job":
         """Return this job with further variables for every task."""
         tasks = (replace(task, environment=task.environment | variables) for task in self.tasks)
         return replace(self, tasks=tuple(tasks))

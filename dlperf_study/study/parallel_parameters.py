@@ -91,7 +91,7 @@ class ParallelParameters:
     )
 
 
-def layout_of(values: Mapping[str, Any]) -> Layout:
+def parallel_layout(values: Mapping[str, Any]) -> Layout:
     """Return the layout that parameters give; those that are missing have their defaults.
 
     The ranks with samples of their own follow from the devices: ``data``, or ``shard`` where ZeRO divides parameters.

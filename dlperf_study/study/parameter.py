@@ -92,7 +92,7 @@ def declared(label: str, meaning: str, **details: Any) -> Mapping[str, Parameter
     return {_KEY: Parameter(label, meaning, **details)}
 
 
-def parameter_of(declaration: "Field[Any]") -> Parameter:
+def declared_parameter(declaration: "Field[Any]") -> Parameter:
     """Return the parameter that a dataclass field declares, with the field's name, type and default."""
     parameter: Parameter = declaration.metadata[_KEY]
     value_type: Any = declaration.type

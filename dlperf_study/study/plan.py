@@ -29,8 +29,8 @@ from dlperf_study.study.program import Program
 from dlperf_study.study.record_types import FormatNumber
 from dlperf_study.study.rounds import Rounds
 from dlperf_study.study.study import FORMER_QUESTIONS, Question, Study, StudyFacts
-from dlperf_study.study.study_values import one_of
-from dlperf_study.study.validation import Section, object_of, record_of, text_of
+from dlperf_study.study.study_values import valid_name
+from dlperf_study.study.validation import Section, parse_object, read_text_file, validate_record
 
 FORMAT = 4
 
@@ -52,6 +52,9 @@ class PlannedCluster(Protocol):
 
     def obstacles(self, configuration: Configuration) -> Iterator[str]:
         """Yield each reason why a configuration needs more than there is."""
+
+
+ParameterName = Annotated[str, valid_name("parameters", lambda: FIELD_NAMES)]
 
 
 def _recorded_configuration(values: Any, info: ValidationInfo) -> Any:
@@ -77,7 +80,7 @@ class Entry(Section):
     baseline_identity: str
     unsupported: str | None = None
     reference_identity: str | None = None
-    unstated: tuple[Annotated[str, one_of("parameters", lambda: FIELD_NAMES)], ...] = Field(default=(), strict=False)
+    unstated: tuple[ParameterName, ...] = Field(default=(), strict=False)
     is_extra: bool = False
     is_searched: bool = False
 
@@ -214,8 +217,8 @@ class Plan(StudyFacts):
         if not path.exists():
             raise EvidenceError(f"{path}: there is no plan yet; `{command}` writes one")
         try:
-            content = object_of(text_of(path), str(path))
-            plan = record_of(_PLAN, content, str(path))
+            content = parse_object(read_text_file(path), str(path))
+            plan = validate_record(_PLAN, content, str(path))
             for index, (entry, record) in enumerate(zip(plan.entries, content["entries"], strict=True)):
                 if "reference_identity" not in record:
                     raise EvidenceError(f"{path}: entries[{index}].reference_identity is missing")
@@ -305,7 +308,7 @@ def _denominators(kind: Denominator, study: Study, points: Sequence[Point], iden
     by_levels = {tuple(map(point.get, names)): identity for point, identity in zip(points, identities, strict=True)}
     denominators = []
     for point in points:
-        denominator = tuple(map(study.denominator_of(point, kind).get, names))
+        denominator = tuple(map(study.declared_denominator(point, kind).get, names))
         if denominator not in by_levels:
             raise study.missing_denominator(point, kind)
         denominators.append(by_levels[denominator])

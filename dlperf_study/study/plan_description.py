@@ -177,7 +177,7 @@ def _row_numbers(plan: Plan) -> dict[str | None, int]:
 def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
     levels = []
     for name in factors:
-        value, parameter = entry.configuration.value_of(name), PARAMETERS.get(name)
+        value, parameter = entry.configuration.parameter_value(name), PARAMETERS.get(name)
         if parameter and parameter.is_named_default(value):
             levels.append(parameter.default_name)
         else:

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import Any
 
 from dlperf_study.core.restoring import restored
-from dlperf_study.study.parallel_parameters import layout_of
+from dlperf_study.study.parallel_parameters import parallel_layout
 from dlperf_study.study.parameter import Scalar
 
 #: How its command is started: once on each node, on the first node alone, or once for each rank.
@@ -96,14 +96,17 @@ class Program:
         """The names in its command, its environment and its amounts of work that a study or this package gives."""
         amounts = (getattr(self, name) for name in AMOUNTS)
         templates = (self.command, *self.environment.values(), *amounts)
-        names = dict.fromkeys(name for template in templates for name in placeholders_of(template))
+        names = dict.fromkeys(name for template in templates for name in find_placeholders(template))
         return tuple(name for name in names if not _AT_THE_START.fullmatch(name))
 
     @property
     def tells_processes(self) -> bool:
         """Whether its command or its environment says how many processes train, or where."""
-        names = {name for template in (self.command, *self.environment.values()) for name in placeholders_of(template)}
-        return any(name in _OF_PROCESSES or (name != "run" and _AT_THE_START.fullmatch(name)) for name in names)
+        for template in (self.command, *self.environment.values()):
+            for name in find_placeholders(template):
+                if name in _OF_PROCESSES or (name != "run" and _AT_THE_START.fullmatch(name)):
+                    return True
+        return False
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -177,7 +180,7 @@ class Program:
         return hashlib.sha256(content.encode()).hexdigest()
 
 
-def placeholders_of(text: str) -> Iterator[str]:
+def find_placeholders(text: str) -> Iterator[str]:
     """Yield the names in braces in a text."""
     return (match[1] for match in _PLACEHOLDER.finditer(text) if match[1] is not None)
 
@@ -187,7 +190,7 @@ def program_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
     processes = int(values["nodes"]) * int(values["devices_per_node"])
     derived: dict[str, Scalar] = {"processes": processes, "world_size": processes}
     if values.get("batch_per_device"):
-        derived["global_batch"] = int(values["batch_per_device"]) * layout_of(values).replicas
+        derived["global_batch"] = int(values["batch_per_device"]) * parallel_layout(values).replicas
     if int(values.get("computation_steps", 0)) < 0:
         derived["computation_steps"] = values["measured_steps"]
     return {**values, **derived}

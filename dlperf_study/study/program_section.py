@@ -13,7 +13,7 @@ from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.study.configuration import study_parameters
 from dlperf_study.study.environment_variables import secrets_in
 from dlperf_study.study.program import AMOUNTS, RECORDER, Program
-from dlperf_study.study.validation import Section, text_of
+from dlperf_study.study.validation import Section, read_text_file
 
 _SECRET_REMEDY = "name a variable that has it in pass_environment, and let the program read that"
 
@@ -107,7 +107,7 @@ class ProgramSection(Section):
         """Return the program; its folder is given from that of the study file."""
         log_format = ""
         if self.steps.endswith((".yaml", ".yml")):
-            log_format = text_of(folder / self.steps)
+            log_format = read_text_file(folder / self.steps)
         declared = dict(self)
         for name in AMOUNTS:
             declared[name] = str(declared[name] or "")

@@ -12,11 +12,11 @@ from dlperf_study.core.resources import PACKAGE_FOLDER
 from dlperf_study.core.wording import counted
 from dlperf_study.study import grid
 from dlperf_study.study.configuration import GLOBAL_BATCH, SCALE, Configuration, shared_batch, study_parameters
-from dlperf_study.study.parallel_parameters import layout_of
+from dlperf_study.study.parallel_parameters import parallel_layout
 from dlperf_study.study.parameter import Parameter, Scalar
 from dlperf_study.study.program import AMOUNTS, program_values
 from dlperf_study.study.program_section import DeclaredProgram
-from dlperf_study.study.study_values import Choices, Factors, Measurement, Precision, Rules, Values, one_of
+from dlperf_study.study.study_values import Choices, Factors, Measurement, Precision, Rules, Values, valid_name
 from dlperf_study.study.training_parameters import MAX_BATCH
 from dlperf_study.study.validation import Section
 
@@ -56,10 +56,10 @@ def _no_former_question(name: str) -> str:
 Question = Annotated[
     str,
     AfterValidator(_no_former_question),
-    one_of("questions", lambda: QUESTIONS),
+    valid_name("questions", lambda: QUESTIONS),
     Field(json_schema_extra=lambda schema: schema.update(enum=list(QUESTIONS))),
 ]
-SourceName = Annotated[str, one_of("published sources", source_names)]
+SourceName = Annotated[str, valid_name("published sources", source_names)]
 Conditions = Annotated[tuple[Choices, ...], Field(strict=False)]
 
 
@@ -206,13 +206,13 @@ class Study(StudyFile):
         batch can't be shared equally; a plan lists those as unsupported.
         """
         values = {"study": self.name, "cluster": cluster, "quick": self.is_quick, **point, **self.measurement}
-        replicas = layout_of(point).replicas
+        replicas = parallel_layout(point).replicas
         if self.scaling == "strong" and GLOBAL_BATCH.name in point:
             values["batch_per_device"] = shared_batch(int(values.pop(GLOBAL_BATCH.name)), replicas)
         if not self.program:
             return Configuration.from_mapping(values, self.source)
         values |= {"batch_per_device": self._batch_of_program(values, replicas), "program_digest": self.program.digest}
-        configuration = Configuration.of_program(self.program.name, values, self.source)
+        configuration = Configuration.for_program(self.program.name, values, self.source)
         # A global batch that its devices can't share is unsupported, for that reason.
         if self.scaling == "strong" and not configuration.batch_per_device:
             return configuration
@@ -254,7 +254,7 @@ class Study(StudyFile):
         """Return the rules that declare baselines or references; none where the study has no such."""
         return self.baseline if kind == "baseline" else self.reference or ()
 
-    def denominator_of(self, point: grid.Point, kind: grid.Denominator) -> grid.Point:
+    def declared_denominator(self, point: grid.Point, kind: grid.Denominator) -> grid.Point:
         """Return the point that the first matching rule declares as baseline or as reference.
 
         Raises StudyFileError when no rule matches, and when the declared point has a different one itself.
@@ -266,7 +266,7 @@ class Study(StudyFile):
 
     def missing_denominator(self, point: grid.Point, kind: grid.Denominator) -> StudyFileError:
         """Return the error for a point whose baseline or reference is not in the plan."""
-        declared = f"the {kind} of {self._format(point)} is {self._format(self.denominator_of(point, kind))}"
+        declared = f"the {kind} of {self._format(point)} is {self._format(self.declared_denominator(point, kind))}"
         return self.error(f"{kind}: {declared}, which is not in the study; add it to factors or include")
 
     def locate(self, name: str, value: Scalar) -> str:
@@ -300,10 +300,10 @@ class Study(StudyFile):
             if parameter.default is not None and name != derived_batch:
                 given[name] = parameter.default
         given |= self.fixed
-        for levels in grid.points_of(self.factors):
+        for levels in grid.grid_points(self.factors):
             yield "factors", {**given, **levels}
         for index, included in enumerate(self.include):
-            for levels in grid.points_of(included):
+            for levels in grid.grid_points(included):
                 yield f"include[{index}]", {**given, **levels}
 
     def _format(self, point: grid.Point) -> str:

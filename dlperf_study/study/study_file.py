@@ -9,7 +9,7 @@ from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.part_search import use_parts_next_to
 from dlperf_study.core.paths import QUICK_SUFFIX, SELFTEST, is_selftest
 from dlperf_study.core.resources import PARAMS
-from dlperf_study.study.configuration import parameters_of, study_parameters
+from dlperf_study.study.configuration import parameters_in_scope, study_parameters
 from dlperf_study.study.grid import DENOMINATORS, baseline_example
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.program_section import ProgramSection, declared_settings, secret_problem
@@ -27,7 +27,7 @@ KEYS = {
     "quick": tuple(QuickSection.model_fields),
     **dict.fromkeys(DENOMINATORS, tuple(DenominatorRule.model_fields)),
     "largest_batch": tuple(LargestBatchSection.model_fields),
-    "measurement": tuple(parameters_of(Scope.MEASUREMENT)),
+    "measurement": tuple(parameters_in_scope(Scope.MEASUREMENT)),
     **dict.fromkeys(_WITH_SETTINGS, tuple(study_parameters())),
 }
 

@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
 from dlperf_study.core.wording import closest
-from dlperf_study.study.configuration import parameters_of, study_parameters
+from dlperf_study.study.configuration import parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
 from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.validation import Section
@@ -118,7 +118,7 @@ Factors = Annotated[dict[str, list[Scalar]], _Keys("Factors", _types(_STUDY, _se
 Choices = Annotated[
     dict[str, list[Scalar]], _Keys("Choices", _types(_STUDY, _one_or_several), _one_or_several(Setting))
 ]
-Measurement = Annotated[dict[str, int], _Keys("Measurement", _types(parameters_of(Scope.MEASUREMENT)))]
+Measurement = Annotated[dict[str, int], _Keys("Measurement", _types(parameters_in_scope(Scope.MEASUREMENT)))]
 
 
 class DenominatorRule(Section):
@@ -139,7 +139,7 @@ Rules = Annotated[
 ]
 
 
-def one_of(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValidator:
+def valid_name(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValidator:
     """Return a validator that refuses names that are not valid, and then lists the valid ones."""
 
     def check(name: str) -> str:

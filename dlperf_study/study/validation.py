@@ -146,7 +146,7 @@ def _check_past_time(text: str) -> str:
 PastTime = Annotated[str, AfterValidator(_check_past_time)]
 
 
-def text_of(path: Path) -> str:
+def read_text_file(path: Path) -> str:
     """Return a file's text; raises EvidenceError when it is missing or can't be read."""
     try:
         require_end(path)
@@ -157,7 +157,7 @@ def text_of(path: Path) -> str:
         raise EvidenceError(f"{path}: can't be read: {error}") from error
 
 
-def object_of(text: str, source: str) -> dict[str, Any]:
+def parse_object(text: str, source: str) -> dict[str, Any]:
     """Return the JSON object in a text; raises EvidenceError when it contains anything else."""
     try:
         value = from_json(text)
@@ -178,8 +178,8 @@ def lines_of_log(
     Raises EvidenceError when it is missing, holds no JSON, is truncated, or has lines of other kinds.
     """
     lines: list[dict[str, Any]] = []
-    for line_number, line in enumerate(text_of(path).splitlines(), 1):
-        lines.append(object_of(line, f"{path}: line {line_number}"))
+    for line_number, line in enumerate(read_text_file(path).splitlines(), 1):
+        lines.append(parse_object(line, f"{path}: line {line_number}"))
     if not lines or lines[-1].get("kind") != "end":
         reason = why_unended(lines[-1]) if lines else ""
         raise EvidenceError(f"{path}: {reason or 'truncated, it has no end line'}")
@@ -215,7 +215,7 @@ def _strings(value: Any, location: Location) -> Iterator[tuple[Location, str]]:
             yield from _strings(entry, [*location, index])
 
 
-def record_of(kind: TypeAdapter[T], content: Mapping[str, Any], source: str) -> T:
+def validate_record(kind: TypeAdapter[T], content: Mapping[str, Any], source: str) -> T:
     """Return an object as a record of a kind.
 
     Raises EvidenceError, with the first key that is wrong and the number of others, when it is none.

@@ -39,7 +39,7 @@ def with_parts(job: Job, paths: StudyPaths) -> Job:
                 entry.size = len(content)
                 tar.addfile(entry, io.BytesIO(content))
     variables = {PARTS_VARIABLE: f"{{run}}/scratch/{PROGRAM_FOLDER}"}
-    return replace(job.with_environment(variables), archive=str(archive))
+    return replace(job.add_environment(variables), archive=str(archive))
 
 
 def _files() -> Iterator[tuple[str, Path]]:

@@ -24,7 +24,7 @@ def write_program_study(outputs: Path, program: str) -> None:
     for schedule in NAMES[1:]:
         for devices in (1, 2):
             values = {"study": STUDY, "cluster": "local", "devices_per_node": devices, "lr_schedule": schedule}
-            measured = Configuration.of_program(program, values)
+            measured = Configuration.for_program(program, values)
             baseline = planned[-1].configuration if devices == 2 else measured
             reference = planned[devices - 1].configuration if len(planned) > 1 else measured
             planned.append(Planned(measured, Recipe(), baseline=baseline, reference=reference))

@@ -36,13 +36,13 @@ def test_what_matches_nothing_or_everything_twice_is_an_error(refused):
         list(study(include=({"nodes": [2], "devices_per_node": [4], "servers": [0]},)).points)
     example = study(**SERIES, baseline=(PS_RULE,))
     with refused(StudyFileError):
-        example.denominator_of(example.points[0], "baseline")
+        example.declared_denominator(example.points[0], "baseline")
 
 
 def test_a_baseline_is_the_same_point_with_the_values_put_in():
     example = study()
     last = example.points[-1]
-    assert example.denominator_of(last, "baseline") == {**last, "nodes": 1, "devices_per_node": 1}
+    assert example.declared_denominator(last, "baseline") == {**last, "nodes": 1, "devices_per_node": 1}
 
 
 SERIES = {
@@ -59,7 +59,7 @@ PS_RULE = rule({"strategy": "local", "servers": 0, "devices_per_node": 1}, {"fra
 def test_each_series_has_its_own_baseline():
     example = study(**SERIES, baseline=(PS_RULE, rule({"devices_per_node": 1})))
     points = example.points
-    baselines = [points.index(example.denominator_of(point, "baseline")) for point in points]
+    baselines = [points.index(example.declared_denominator(point, "baseline")) for point in points]
     assert baselines == [0, 0, 2, 2, 2]
 
 
@@ -70,7 +70,7 @@ def test_a_baseline_with_another_baseline_is_an_error(refused):
     )
     example = study(baseline=rules)
     with refused(StudyFileError):
-        example.denominator_of(example.points[1], "baseline")
+        example.declared_denominator(example.points[1], "baseline")
 
 
 def test_a_configuration_has_the_studys_name_the_cluster_and_the_measurement():

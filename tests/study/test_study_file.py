@@ -3,7 +3,7 @@
 import pytest
 
 from dlperf_study.core.resources import PARAMS
-from dlperf_study.study.configuration import FIELD_NAMES, parameters_of, study_parameters
+from dlperf_study.study.configuration import FIELD_NAMES, parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDIES, STUDY, rule, write
@@ -74,7 +74,7 @@ def test_quick_merges_mappings_by_key_and_replaces_lists(tmp_path):
 
 
 def test_a_study_gives_all_parameters_but_those_of_the_plan():
-    given = {*study_parameters()} - {"global_batch"} | {*parameters_of(Scope.MEASUREMENT)}
+    given = {*study_parameters()} - {"global_batch"} | {*parameters_in_scope(Scope.MEASUREMENT)}
     assert given == {*FIELD_NAMES} - {"study", "cluster", "quick", "own_program", "settings", "program_digest"}
 
 

@@ -59,7 +59,7 @@ def read_cluster(
     Raises StudyFileError for any mistake in the file: one line each.
     """
     path = find_file("cluster", name_or_path)
-    sections = sections_of(launchers)
+    sections = launcher_sections(launchers)
     file = validate(cluster_file_model(sections), read_mapping(path), display_path(path), keys(sections))
     if errors := list(contradictions(file, launchers)):
         raise StudyFileError("\n".join(f"{display_path(path)}: {error}" for error in errors))
@@ -97,7 +97,7 @@ def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path, made_image_set
     )
 
 
-def sections_of(launchers: Launchers) -> dict[str, type[Section]]:
+def launcher_sections(launchers: Launchers) -> dict[str, type[Section]]:
     """Return the section of each launcher that has one, by launcher."""
     return {name: facts.settings for name, facts in launchers.items() if facts.settings}
 
@@ -132,7 +132,7 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
 
 
 def _sections(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
-    for name, section in sections_of(launchers).items():
+    for name, section in launcher_sections(launchers).items():
         is_given = getattr(file, name) is not None
         if is_given and name != file.launcher:
             yield f"{name} is a section for launcher {name}; the launcher is {file.launcher}"

@@ -45,7 +45,7 @@ class ConductedRun:
     start_time: float = field(default_factory=time.monotonic)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def titles_of(self, node_indices: Iterable[int]) -> str:
+    def node_titles(self, node_indices: Iterable[int]) -> str:
         """Return what messages call some nodes."""
         return ", ".join(self.nodes[index].title for index in node_indices)
 
@@ -204,7 +204,7 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     try:
         run.ready = guards.gather("ready", range(len(run.nodes)), seconds)
     except NodeTimeout as timeout:
-        titles = run.titles_of(timeout.node_indices)
+        titles = run.node_titles(timeout.node_indices)
         raise RunFailed(Outcome.FAILED, f"{titles}: not ready within {seconds:g} s{READY_REMEDY}") from timeout
     reports = [run.ready[index] for index in sorted(run.ready)]
     if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission):
@@ -230,7 +230,7 @@ def _result(
         exit_codes.update({name: code for name, code in report["exit_codes"].items() if name in exit_codes})
         if report["busy_cores"] is not None:
             busy_cores.append(report["busy_cores"])
-    silent = run.titles_of(index for index in lost if index != conclusion.node_index)
+    silent = run.node_titles(index for index in lost if index != conclusion.node_index)
     is_unproved = silent and conclusion.outcome is Outcome.COMPLETED
     reasons = [conclusion.reason, f"{silent} did not answer any more" if silent else ""]
     return JobResult(

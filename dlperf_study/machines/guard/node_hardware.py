@@ -45,7 +45,7 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
         "cpu_cores_physical": psutil.cpu_count(logical=False),
         "cpu_cores_logical": psutil.cpu_count(),
         "cores": usable_cpus(),
-        "cpu_mhz": clock_of(information),
+        "cpu_mhz": cpu_clock(information),
         "cpu_cache_bytes": largest_cache(),
         "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
@@ -59,7 +59,7 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
     return facts
 
 
-def clock_of(information: str) -> float | None:
+def cpu_clock(information: str) -> float | None:
     """Return the clock of the first core in MHz, as /proc/cpuinfo has it at this moment; None on other processors."""
     clock = re.search(r"^cpu MHz\s*:\s*([0-9.]+)$", information, re.MULTILINE)
     return float(clock[1]) if clock else None

@@ -150,7 +150,7 @@ class Node:
 Execute = Callable[[Sequence[Submission], Cluster, float], Generator[JobResult]]
 
 
-def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_folder: str = "") -> Submission:
+def render_submission(launcher: str, job: Job, cluster: Cluster, folder: Path, node_folder: str = "") -> Submission:
     """Return the commands of a job, each with its log.
 
     ``node_folder`` is the folder of nodes that don't share files with this machine.

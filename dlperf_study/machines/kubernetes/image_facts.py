@@ -22,7 +22,7 @@ from dlperf_study.study.job import ProgramFacts
 MODULE = "dlperf_study.machines.kubernetes.image_facts"
 
 
-def request_of(programs: ProgramFacts, device: str, launcher: str) -> str:
+def facts_request(programs: ProgramFacts, device: str, launcher: str) -> str:
     """Return the request for a pod, which this launcher starts, whose tasks train on this device."""
     questions = {name: asdict(question) for name, question in programs.gpu_questions.items()}
     return json.dumps(

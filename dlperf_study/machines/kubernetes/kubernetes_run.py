@@ -168,7 +168,7 @@ def wait(run: KubernetesRun) -> Manifest:
         for pod in run_pods:
             if pods.has_ended(pod) and COORDINATOR_LABEL in pod["metadata"]["labels"]:
                 return pod
-        failures = list(filter(None, map(pods.failure_of, run_pods)))
+        failures = list(filter(None, map(pods.pod_failure, run_pods)))
         first_failure = (first_failure or now) if failures else None
         if first_failure and now - first_failure > PATIENCE_SECONDS:
             raise PodsFailed(failures[0])
@@ -211,7 +211,7 @@ def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
         return result
     title = pods.pod_title(pod)
     (folder / f"{title}.log").write_text(log)
-    failure = pods.failure_of(pod) or pods.PodFailure(Outcome.FAILED, f"pod {title} printed no evidence")
+    failure = pods.pod_failure(pod) or pods.PodFailure(Outcome.FAILED, f"pod {title} printed no evidence")
     return failure.as_result()
 
 

@@ -64,7 +64,7 @@ class Pod:
         return labels | ({COORDINATOR_LABEL: "true"} if self.coordinates else {})
 
 
-def pods_of(job: Job) -> tuple[Pod, ...]:
+def required_pods(job: Job) -> tuple[Pod, ...]:
     """Return the pods of a job: first one per node for its trainers, then one per node that has servers.
 
     The first coordinates the run, next to what it trains.

@@ -42,7 +42,7 @@ def has_ended(pod: Manifest) -> bool:
     return _phase(pod) in ("Succeeded", "Failed")
 
 
-def failure_of(pod: Manifest) -> PodFailure | None:
+def pod_failure(pod: Manifest) -> PodFailure | None:
     """Return why a pod failed, None when it did not."""
     if _phase(pod) != "Failed":
         return None

@@ -21,13 +21,13 @@ from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import library_versions, software
 from dlperf_study.machines.guard.run_folder import encoded
-from dlperf_study.machines.guard.submission import Node, Submission, fill, submission_of
+from dlperf_study.machines.guard.submission import Node, Submission, fill, render_submission
 from dlperf_study.machines.kubernetes import manifests
 from dlperf_study.machines.kubernetes.api import Api, KubernetesError, KubernetesSettings
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
-from dlperf_study.machines.kubernetes.image_facts import request_of
+from dlperf_study.machines.kubernetes.image_facts import facts_request
 from dlperf_study.machines.kubernetes.kubernetes_run import POLL_SECONDS, KubernetesRun, delete_objects
-from dlperf_study.machines.kubernetes.pods import failure_of, has_ended, waiting_reasons
+from dlperf_study.machines.kubernetes.pods import has_ended, pod_failure, waiting_reasons
 from dlperf_study.machines.launchers._base import Launcher, Queue
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.gpu_support import GpuSupport
@@ -49,9 +49,9 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     image = LAUNCHER.image(cluster, job.framework)
     if not image:
         raise StudyFileError(f"cluster {cluster.name}: kubernetes.images has none for {job.framework}, and no default")
-    pods = manifests.pods_of(job)
+    pods = manifests.required_pods(job)
     node_folder = f"{manifests.NODE_FOLDER}/run"
-    submission = submission_of("kubernetes", _assign_to_pods(job, pods), cluster, folder, node_folder)
+    submission = render_submission("kubernetes", _assign_to_pods(job, pods), cluster, folder, node_folder)
     # The operator makes pods of one kind only: none for what serves the ranks.
     has_servers = any(pod.role is manifests.PodRole.SERVER for pod in pods)
     if cluster.settings.mpi_operator and job.starts_other_nodes and len(pods) > 1 and not has_servers:
@@ -184,7 +184,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
     """Start an image, and compare its code and libraries, which it prints."""
     name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
     subject = f"image {image}"
-    job = manifests.check_job(name, cluster, image, request_of(programs, cluster.device, cluster.launcher))
+    job = manifests.check_job(name, cluster, image, facts_request(programs, cluster.device, cluster.launcher))
     try:
         output = _printed(api, job, name, queue_seconds(cluster.settings.start_within_seconds))
     except KubernetesError as error:
@@ -235,7 +235,7 @@ def _pod_log(api: Api, selector: str, seconds: float) -> str:
         pods = api.list("Pod", selector)
         for pod in filter(has_ended, pods):
             log = api.log(pod["metadata"]["name"])
-            if failure := failure_of(pod):
+            if failure := pod_failure(pod):
                 raise KubernetesError(f"{failure.reason}: {last_line(log) or 'nothing'}")
             return log
         time.sleep(POLL_SECONDS)

@@ -19,7 +19,7 @@ from dlperf_study.core.paths import ConfigurationPaths
 from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
 from dlperf_study.machines.check.nodes import NodeAccess, check_commands, check_nodes
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Node, Submission, submission_of
+from dlperf_study.machines.guard.submission import Node, Submission, render_submission
 from dlperf_study.machines.launchers._base import Launcher, Queue
 from dlperf_study.machines.slurm import queue as slurm_queue
 from dlperf_study.machines.slurm.allocation import allocated_nodes
@@ -37,7 +37,7 @@ JobRun = tuple[SubmittedJob, int]
 
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     """Return the commands of a job, and its sbatch script; starts nothing."""
-    submission = submission_of("slurm", job, cluster, folder)
+    submission = render_submission("slurm", job, cluster, folder)
     return replace(submission, files={SCRIPT: script(submission.paths.home.folder.name, job.nodes, cluster)})
 
 

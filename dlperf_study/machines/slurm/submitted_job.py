@@ -25,7 +25,7 @@ from dlperf_study.machines.slurm.queue import Phase, QueuedJob, Unreachable
 from dlperf_study.machines.slurm.script import SlurmSettings, allotted_seconds, filled
 from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.study.record_types import Positive, TypedDict, record_type
-from dlperf_study.study.validation import object_of, record_of, text_of
+from dlperf_study.study.validation import parse_object, read_text_file, validate_record
 
 SCRIPT = "job.sbatch"
 CANCEL_SECONDS, CANCEL_POLL_SECONDS = 60.0, 0.5
@@ -97,7 +97,7 @@ class SubmittedJob:
         if not file.exists():
             return None
         with _naming_the_remedy(file):
-            return record_of(RESULT, object_of(text_of(file), str(file)), str(file))
+            return validate_record(RESULT, parse_object(read_text_file(file), str(file)), str(file))
 
     def is_recorded(self, index: int) -> bool:
         """Return whether the driver has recorded how this run ended."""
@@ -137,10 +137,10 @@ def read_job(paths: JobPaths) -> SubmittedJob:
     """Return the job in a folder; raises EvidenceError when its order is damaged."""
     source = str(paths.order)
     with _naming_the_remedy(paths.order):
-        order = record_of(ORDER, object_of(text_of(paths.order), source), source)
+        order = validate_record(ORDER, parse_object(read_text_file(paths.order), source), source)
         submissions = []
         for index, values in enumerate(order["submissions"]):
-            submissions.append(record_of(SUBMISSION, values, f"{source}: submissions[{index}]"))
+            submissions.append(validate_record(SUBMISSION, values, f"{source}: submissions[{index}]"))
     return SubmittedJob(paths, tuple(submissions), order["timeout_seconds"])
 
 

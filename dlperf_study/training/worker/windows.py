@@ -11,7 +11,7 @@ from dlperf_study.records.lines import (
     TRAINING,
     CollectiveLine,
     TimedWindow,
-    exchange_of,
+    exchange_window_name,
     part_of_exchange,
     size_of_collectives,
 )
@@ -122,7 +122,7 @@ def _collective_windows(
     for kind, group in (*sorted(several, key=largest.__getitem__), (None, None)):
         exchange = trainer.exchange_alone(kind, group)
         settle_in(exchange)
-        window = measure(trainer, exchange_of(kind, group), exchange, steps)
+        window = measure(trainer, exchange_window_name(kind, group), exchange, steps)
         yield replace(window, bytes=size_of_collectives(exchanges, kind, group) or None)
 
 
