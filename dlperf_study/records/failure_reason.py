@@ -50,7 +50,7 @@ _LATE = re.compile(
 
 
 def explained(result: JobResult, paths: RunPaths) -> JobResult:
-    """Return the result of a job that did not complete, with a more precise outcome and reason if logs give one."""
+    """Return a failed result with the more precise reason in its logs."""
     if result.outcome is not Outcome.FAILED:
         return result
     if refusal := refused_allocation(paths):
@@ -67,7 +67,7 @@ def explained(result: JobResult, paths: RunPaths) -> JobResult:
 
 
 def refused_allocation(paths: RunPaths) -> str:
-    """Return the last line by which a process of the run said that it got no memory, shortened; or nothing."""
+    """Return the last line about refused memory, or nothing."""
     for log in paths.process_logs:
         for line in reversed(last_lines(log, SEARCHED_LINES)):
             if match := _OUT_OF_MEMORY.fullmatch(line.strip()):
@@ -84,7 +84,7 @@ def last_log_lines(paths: RunPaths) -> dict[str, list[str]]:
 
 
 def disk_shortage(folder: Path) -> str:
-    """Return that the disk of ``folder``, which may not exist yet, has too little free space, or nothing."""
+    """Return that the disk of ``folder`` is full, or nothing."""
     free = shutil.disk_usage(existing_folder(folder)).free
     if free >= FREE_BYTES:
         return ""
@@ -92,7 +92,7 @@ def disk_shortage(folder: Path) -> str:
 
 
 def add_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
-    """Add the last exception of the task that failed to the reason, unless the exit code explains the failure.
+    """Add the last exception of the failed task to the reason.
 
     Of several ranks, the one whose log was written to least recently failed first: the others ended because of it.
     Whatever started the ranks logs no more than that they ended, so its log comes last.
@@ -115,12 +115,12 @@ def add_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
 
 
 def _significance(line: str) -> int:
-    """Return how much a line says of why a rank failed: least if it is the exception of a launcher."""
+    """Return how much a line explains a failure."""
     return 0 if _OF_LAUNCHER.match(line) else 2 if re.match(_RANK_MARK, line) else 1
 
 
 def _last_exception(log: Path) -> str:
-    """Return the last line of a log that names an exception of this process; or nothing.
+    """Return the last exception in a log, or nothing.
 
     A log of ranks and of what started them ends with an exception of the latter, which says that a rank failed.
     """

@@ -34,7 +34,7 @@ _RING_PATTERN = re.compile(r"Pattern 4, .*\btype (\w+)/\w+,.*")
 
 @dataclass(frozen=True)
 class NcclReport:
-    """What NCCL chose for a run; what it did not say is empty.
+    """What NCCL chose for a run; empty where unknown.
 
     ``cards`` are those of ``network``, the plugin that it uses between nodes. ``channels``: how many rings there are;
     ``rings``: their different orders of ranks. ``connections``: how many pairs of ranks each transport connects,
@@ -52,7 +52,7 @@ class NcclReport:
 
 
 def read_nccl_report(paths: RunPaths) -> NcclReport:
-    """Return what NCCL wrote in a run; raises EvidenceError where it wrote nothing."""
+    """Return the report of NCCL; raises EvidenceError without one."""
     logs = [file.read_text(encoding="utf-8", errors="replace") for file in sorted(paths.folder.glob(FILES))]
     if not "".join(logs).strip():
         raise EvidenceError(f"{paths.folder}: NCCL wrote no report ({FILES}): the library may not exchange with NCCL")

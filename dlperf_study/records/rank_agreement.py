@@ -34,7 +34,7 @@ INFINITE_LOSS_CAUSE = "batch normalisation over few values does that; more image
 
 
 def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[RankLog], str]:
-    """Return the rank logs that are complete, in order of rank, and why the first other one is not; or nothing."""
+    """Return the complete rank logs, and why another is incomplete."""
     logs: list[RankLog] = []
     problem = ""
     for rank in range(world_size):
@@ -51,7 +51,7 @@ def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[RankLog], str]
 def contradiction(
     logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
 ) -> str:
-    """Return why a run whose record says that it completed does not count, or nothing.
+    """Return why a completed run does not count, or nothing.
 
     The driver calls it before it records a run as completed, and so does every reader. ``logs`` are those of all ranks,
     in order of rank; ``facts`` is the record.
@@ -101,7 +101,7 @@ def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Co
 
 
 def _check_windows(logs: Sequence[RankLog], source: str) -> None:
-    """Check that all ranks measured the same windows, agreed on their steps, and counted what they trained, or none."""
+    """Check that all ranks measured the same windows and steps."""
     if len({tuple(log.windows) for log in logs}) > 1:
         raise EvidenceError(f"{source}: the ranks measured different windows")
     for name in logs[0].windows:
@@ -119,7 +119,7 @@ def _check_windows(logs: Sequence[RankLog], source: str) -> None:
 
 
 def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:
-    """Check that each window has the requested steps; a window by time may have more."""
+    """Check that each window has at least the requested steps."""
     by_time = {WARMUP: configuration.max_warmup_seconds > 0, TRAINING: configuration.measured_seconds > 0}
     before, after = configuration.computation_halves(log.windows[TRAINING].steps)
     requested = {
@@ -140,7 +140,7 @@ def _check_steps(log: RankLog, configuration: Configuration, source: str) -> Non
 def _different_devices_or_facts(
     logs: Sequence[RankLog], configuration: Configuration, device: str, driver_code: str
 ) -> Iterator[str]:
-    """Yield what must be equal and is not; ``driver_code`` is the digest of the measuring code of the driver."""
+    """Yield facts that must be equal on all ranks and are not."""
     # What a program printed does not say on which device it trained, and earlier versions wrote that it was a CPU.
     devices = {device if log.is_of_job else log.facts["device"] for log in logs}
     if devices != {device}:
@@ -162,7 +162,7 @@ def _different_devices_or_facts(
 
 
 def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
-    """Yield how the logs of a run contradict its precision and its loss scaling.
+    """Yield how logs contradict the precision and the loss scaling.
 
     Logs of earlier versions do not say in which number format their rank computed.
     """
@@ -189,7 +189,7 @@ def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Config
 
 
 def _contradictory_tuning(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
-    """Yield how the libraries of the ranks were tuned otherwise than asked for, or than each other."""
+    """Yield how the tuning of ranks differs from the request or each other."""
     levels_of_ranks: list[dict[str, Any]] = [{**log.facts.get("tuning", {})} for log in logs]
     for log, levels in zip(logs, levels_of_ranks, strict=True):
         for message in tuning_contradictions(configuration, levels):
@@ -223,7 +223,7 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
 
 
 def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
-    """Yield what may be wrong with a run of a user's program, which may train in ways that nobody else knows."""
+    """Yield what may be wrong with a run of a user's program."""
     if not logs or not logs[0].is_of_program:
         return
     if all("parameter_checksum" in log.end for log in logs):
@@ -243,7 +243,7 @@ def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
 
 
 def _infinite_losses(logs: Sequence[RankLog]) -> Iterator[str]:
-    """Yield the first loss that is not finite: a step after it may be faster or slower than real training."""
+    """Yield the first loss that is not finite."""
     for log in logs:
         for window in log.windows.values():
             infinite_steps = np.flatnonzero(~np.isfinite(window.losses))

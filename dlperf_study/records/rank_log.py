@@ -27,7 +27,7 @@ NANO = 1e-9
 
 @dataclass(frozen=True)
 class Window(lines.MeasuredWindow[Floats]):
-    """A window that was read. ``has_input``: whether ``input_seconds``, 0 where not, were measured."""
+    """A window that was read; ``input_seconds`` are 0 without ``has_input``."""
 
     input_seconds: Floats = field(default_factory=lambda: np.zeros(0))
     has_input: bool = True
@@ -44,7 +44,7 @@ class Window(lines.MeasuredWindow[Floats]):
 
 
 def _window_line() -> TypeAdapter[Mapping[str, Any]]:
-    """Return the type of the line of a window: of each field its type in a line."""
+    """Return the type of a window's line, from its declaration."""
     types: dict[str, Any] = {"kind": Literal["window"]}
     hints = get_type_hints(lines.MeasuredWindow, include_extras=True)
     for entry in fields(lines.MeasuredWindow):
@@ -61,7 +61,7 @@ _WINDOW_LINE = _window_line()
 
 @dataclass(frozen=True)
 class RankLog:
-    """The complete log of one rank; ``facts`` is its ``rank`` line, ``end`` its last."""
+    """The complete log of one rank: first line, windows, last line."""
 
     rank: int
     facts: lines.RankLine | lines.ProgramRankLine
@@ -75,7 +75,7 @@ class RankLog:
 
     @property
     def is_of_program(self) -> bool:
-        """Whether a user's program was measured, which may not say what it trains."""
+        """Whether a user's program was measured."""
         return self.recorded_by is not lines.RecordedBy.WORKER
 
     @property
@@ -85,12 +85,12 @@ class RankLog:
 
     @property
     def process(self) -> tuple[str, int, int]:
-        """The process that wrote it: its host, its process id, and when it began (ns since 1970)."""
+        """The process that wrote it: host, id, and begin in ns."""
         return self.facts["host"], self.facts["pid"], self.facts["wall_anchor"]["unix_ns"]
 
 
 def read_rank_log(path: Path) -> RankLog:
-    """Read the log of one rank; raises EvidenceError where it is missing, truncated or contradicts itself."""
+    """Read the log of one rank; raises EvidenceError if it is invalid."""
     source = str(path)
     first, *window_lines, last = lines_of_log(path, ("rank",), "window", why_unended=_explain_incomplete)
     is_of_worker = first.get("recorded_by", lines.RecordedBy.WORKER) == lines.RecordedBy.WORKER
@@ -120,7 +120,7 @@ def read_rank_log(path: Path) -> RankLog:
 
 
 def _explain_incomplete(last_line: dict[str, Any]) -> str:
-    """Return how a program ended before the last requested step, if this is what the last line of its log says."""
+    """Return how a program ended too early, or nothing."""
     if last_line.get("kind") != lines.INCOMPLETE:
         return ""
     line = validate_record(_INCOMPLETE_LINE, last_line, lines.INCOMPLETE)
@@ -128,7 +128,7 @@ def _explain_incomplete(last_line: dict[str, Any]) -> str:
 
 
 def _check_input(window_lines: Sequence[Mapping[str, Any]], source: str) -> None:
-    """Check that the log says of all windows with batches how long their steps waited for them, or of none."""
+    """Check that all windows with batches have input times, or none."""
     with_batches = [line for line in window_lines if line.get("name") in lines.WITH_BATCHES]
     names_without = [line["name"] for line in with_batches if "input_seconds" not in line]
     if 0 < len(names_without) < len(with_batches):
@@ -137,7 +137,7 @@ def _check_input(window_lines: Sequence[Mapping[str, Any]], source: str) -> None
 
 
 def _check_bytes(window: Window, facts: lines.RankLine | lines.ProgramRankLine, source: str) -> None:
-    """Check that an exchange moved all gradients, or the part of them after which its window is named."""
+    """Check that an exchange moved the bytes of its name."""
     gradient_bytes = facts.get("gradient_bytes", 0)
     if facts["exchange"] == COLLECTIVES:
         _check_collectives(window, facts, source)
@@ -151,7 +151,7 @@ def _check_bytes(window: Window, facts: lines.RankLine | lines.ProgramRankLine, 
 
 
 def _check_collectives(window: Window, facts: lines.RankLine | lines.ProgramRankLine, source: str) -> None:
-    """Check that an exchange moved what the collectives of a step do, or those after which it is named."""
+    """Check that an exchange moved the bytes of its collectives."""
     collectives = cast(lines.RankLine, facts).get("exchanges", [])
     parts: list[tuple[CollectiveKind | None, str | None]] = [(None, None)]
     for line in collectives:

@@ -23,7 +23,7 @@ SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One repetition. ``ranks`` is empty unless it completed and every rank's log is complete.
+    """One repetition; it has ``ranks`` if all their logs are complete.
 
     ``telemetry`` is of the nodes that have some, in order; a run counts without.
     """
@@ -45,11 +45,11 @@ class Run:
 
     @property
     def steps_requested(self) -> Configuration:
-        """Its configuration with the steps that were asked of this run, which may have been to train alone."""
+        """Its configuration with the steps of this run."""
         return self.configuration.for_run(self.repetition)
 
     def windows(self, name: str) -> list[Window]:
-        """Return the window of that name of every rank that has it, in order of rank."""
+        """Return the window of that name of every rank, in order."""
         return [log.windows[name] for log in self.ranks if name in log.windows]
 
     def step_seconds(self, name: str) -> list[Floats]:
@@ -57,7 +57,7 @@ class Run:
         return [window.step_seconds for window in self.windows(name)]
 
     def slowest(self, name: str) -> Window | None:
-        """Return the longest window of that name among the ranks, or None where there is none."""
+        """Return the longest window of that name, or None."""
         return max(self.windows(name), key=lambda window: window.seconds, default=None)
 
 
@@ -104,7 +104,7 @@ def assemble_run(facts: RunRecord, paths: RunPaths) -> Run:
 
 
 def _other_first_node(facts: RunRecord) -> Iterator[str]:
-    """Yield where the environment, which is that of the first node, has other hardware than that node reported."""
+    """Yield where environment and first node have different hardware."""
     for node in facts["nodes"][:1]:
         for name in SPEED_FACTS:
             value, reported = facts["environment"]["hardware"].get(name), node.get("hardware", {}).get(name)
@@ -113,7 +113,7 @@ def _other_first_node(facts: RunRecord) -> Iterator[str]:
 
 
 def different_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a message for each fact in which a node differs from the first: the slowest node delays all."""
+    """Return how nodes differ from the first."""
     messages = []
     for node in nodes[1:]:
         for name in SPEED_FACTS:
@@ -137,7 +137,7 @@ def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
 
 
 def run_facts(path: Path) -> RunRecord:
-    """Return the record of a run; raises EvidenceError where it is missing or not as ``docs/evidence.md`` says."""
+    """Return the record of a run; raises EvidenceError if invalid."""
     source = str(path)
     content = parse_object(read_text_file(path), source)
     facts = validate_record(RUN_RECORD, content, source)
@@ -153,7 +153,7 @@ def run_facts(path: Path) -> RunRecord:
 
 @dataclass(frozen=True)
 class RunProcesses:
-    """The name of a run, and the processes that wrote its logs, by rank."""
+    """The name of a run, and its ranks' processes."""
 
     name: str
     processes: Mapping[int, tuple[str, int, int]]
@@ -172,7 +172,7 @@ class DuplicateRuns:
         self._runs: dict[tuple[str, int, int], str] = {}
 
     def copied(self, run: RunProcesses) -> str:
-        """Return why a run is a copy: the earlier run whose process wrote one of its logs; empty where it is none."""
+        """Return the earlier run of which a run is a copy."""
         for rank, process in run.processes.items():
             if earlier_run := self._runs.get(process):
                 host, pid, _ = process
@@ -182,7 +182,7 @@ class DuplicateRuns:
         return ""
 
     def checked(self, run: Run) -> Run:
-        """Return the run, or, if a process of an earlier run wrote one of its logs, the run as failed."""
+        """Return the run, as failed if it is a copy."""
         reason = self.copied(RunProcesses.of(run))
         return copied_run(run, reason) if reason else run
 

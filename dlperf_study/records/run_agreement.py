@@ -47,7 +47,7 @@ LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
 def check_record(
     logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
 ) -> None:
-    """Raise EvidenceError where the record of a completed run contradicts itself, its files or the logs of its ranks.
+    """Raise EvidenceError if the record contradicts itself or its files.
 
     ``logs`` are those of all ranks, in order of rank; ``facts`` is the record.
     """
@@ -65,7 +65,7 @@ def check_record(
 
 
 def _contradictory_outcome(logs: Sequence[RankLog], facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
-    """Yield that a completed run has a reason to fail, is not of its round, or has not the logs of all ranks."""
+    """Yield how the outcome contradicts the record."""
     if facts["reason"]:
         yield f"outcome is completed in run.json, but reason is {facts['reason']!r}"
     # A round measures the repetition of its own number, once; beside it may be runs that are not measured.
@@ -80,7 +80,7 @@ def _contradictory_outcome(logs: Sequence[RankLog], facts: Mapping[str, Any], pa
 
 
 def _contradictory_exit_codes(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which trainers did not end well, or that some have no exit code."""
+    """Yield which trainers of a completed run did not end well."""
     # Servers and producers are ended, not awaited.
     trainers = {
         task: code for task, code in facts["exit_codes"].items() if not task.startswith((TaskRole.SERVER, PRODUCER))
@@ -95,7 +95,7 @@ def _contradictory_exit_codes(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _contradictory_time(facts: Mapping[str, Any], timeout_seconds: float) -> Iterator[str]:
-    """Yield that a run ends in the future, or lasted longer than it was given."""
+    """Yield that a run ends in the future or too late."""
     longest = timeout_seconds + START_AND_END_SECONDS
     if (facts["seconds"] or 0.0) > longest:
         limits = f"the timeout of {timeout_seconds:.0f} s and {START_AND_END_SECONDS:.0f} s to start and to end"
@@ -107,7 +107,7 @@ def _contradictory_time(facts: Mapping[str, Any], timeout_seconds: float) -> Ite
 
 
 def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
-    """Yield in what the file that the ranks read differs from the record; earlier evidence may not have it.
+    """Yield how the configuration of the ranks differs from the record.
 
     Nor may it have all parameters; one version wrote both where the record has a digest.
     """
@@ -123,7 +123,7 @@ def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterato
 
 
 def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the ranks that ran on other hosts, or with other versions of a library, than their nodes reported."""
+    """Yield the ranks whose host or library their node did not report."""
     reports = dict(enumerate(facts["nodes"]))
     for log in logs:
         # A program may be in a container, its launcher may number the nodes, and the driver writes what it printed.
@@ -145,7 +145,7 @@ def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> I
 
 
 def _contradictory_work(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield that the log of a rank has another work of a sample than the model; earlier records do not have that."""
+    """Yield that logs and model differ in the FLOPs of a sample."""
     expected = facts.get("flops_per_sample")
     for log in logs:
         flops = log.facts.get("flops_per_sample")
@@ -155,7 +155,7 @@ def _contradictory_work(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> It
 
 
 def _impossible_work(logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
-    """Yield that a rank would have computed faster than any processor, where its log says the work of a sample."""
+    """Yield that a rank was faster than any processor."""
     device, cores = facts["cluster"]["device"], facts["environment"]["hardware"].get("cores")
     units = 1 if device == "gpu" else cores
     for log in logs:
@@ -182,7 +182,7 @@ def contradictory_times(logs: Sequence[RankLog], seconds: float | None) -> Itera
 
 
 def _outside(log: RankLog, windows: Sequence[Window], seconds: float | None) -> Iterator[str]:
-    """Yield that the windows of a rank last longer than its run, or begin before its process did, or end after it."""
+    """Yield that windows lie outside of their run or process."""
     measured = sum(window.seconds for window in windows)
     if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
         yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"
@@ -198,7 +198,7 @@ def _outside(log: RankLog, windows: Sequence[Window], seconds: float | None) -> 
 
 
 def _position(window: Window) -> tuple[int, float]:
-    """Return where a window is in the order of all; windows of other names, of later versions, come last."""
+    """Return the position of a window in the order of all."""
     if window.name.startswith(lines.EXCHANGE):
         # Ranks that have different collectives agree on one order of their kinds and groups.
         is_of_bytes = window.name == lines.EXCHANGE or window.name.removeprefix(lines.part_of_exchange("")).isdigit()
@@ -207,13 +207,13 @@ def _position(window: Window) -> tuple[int, float]:
 
 
 def _end_ns(window: Window) -> float:
-    """Return when a window ended at the earliest: the clock of a device may count more than that of its host."""
+    """Return when a window ended at the earliest."""
     seconds = window.seconds * (1 - CLOCK_TOLERANCE)
     return float("-inf") if window.begin_ns is None else window.begin_ns + seconds / NANO
 
 
 def contradictory_parameters(logs: Sequence[RankLog], layout: Layout) -> Iterator[str]:
-    """Yield what is wrong with the parameters that the ranks had in the beginning and in the end.
+    """Yield what is wrong with the parameters before and after training.
 
     In the end, those that have the same part of the model must have the same parameters. ``logs``: in order of rank.
     """
@@ -225,7 +225,7 @@ def contradictory_parameters(logs: Sequence[RankLog], layout: Layout) -> Iterato
 
 
 def different_beginnings(logs: Sequence[RankLog]) -> Iterator[str]:
-    """Yield that ranks built different models before they divided one: nobody sends the parts of one to all."""
+    """Yield that ranks built different models before they divided one."""
     if logs[0].facts["exchange"] != COLLECTIVES:
         return
     if len({log.end["initial_checksum"] for log in logs}) > 1:
@@ -233,7 +233,7 @@ def different_beginnings(logs: Sequence[RankLog]) -> Iterator[str]:
 
 
 def different_losses(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
-    """Yield the first step in which ranks that train on the same samples have different losses."""
+    """Yield the first step with different losses of the same samples."""
     layout, is_exact = configuration.layout, configuration.precision == "fp32"
     tolerance = LOSS_TOLERANCE if is_exact else LOSS_TOLERANCE_OF_16_BITS
     for ranks in layout.groups(*OF_REPLICA) if layout.devices_per_replica > 1 else ():

@@ -44,7 +44,7 @@ class ClusterFacts(TypedDict):
 
 @record_type
 class HardwareFacts(TypedDict, total=False):
-    """The hardware of a node; what could not be found out is missing or null."""
+    """The hardware of a node, as far as known."""
 
     host: str
     cpu_model: str | None
@@ -67,7 +67,7 @@ class GpuSupportFacts(TypedDict, total=False):
 
 @record_type
 class GitFacts(TypedDict, total=False):
-    """The checkout that drove the run, or the version of the installed package; empty for a copy of a checkout."""
+    """The checkout that drove the run, or the version."""
 
     commit: str
     dirty: bool
@@ -86,7 +86,7 @@ class Environment(TypedDict):
 
 @record_type
 class RecordedLoad(TypedDict):
-    """What other processes did on the nodes: seconds, cores, and those that earlier runs had left."""
+    """What other processes did on the nodes."""
 
     waited_seconds: Seconds | None
     busy_cores_before: Cores | None
@@ -115,7 +115,7 @@ class DiagnosticRecord(TypedDict):
 
 @record_type
 class ProgramRecord(TypedDict):
-    """The user's program that trained: what was started, of which commit, and how much work a step of it is.
+    """The user's program that trained, and its work in a step.
 
     ``digest``: of its declaration and its files. ``dirty``: a file that git tracks differs from the commit.
     """
@@ -189,14 +189,14 @@ RUN_RECORD = TypeAdapter(RunRecord)
 
 
 def add_digests(facts: Mapping[str, Any], paths: RunPaths) -> dict[str, Any]:
-    """Return the record of a run with the digests of the files that numbers are read from, and with its own."""
+    """Return the record with digests of its files and its own."""
     files = {file.name: _digest(file.read_bytes()) for file in paths.evidence_files}
     complete = {**facts, FILES: files}
     return complete | {DIGEST: _digest_of_record(complete)}
 
 
 def check_digest(facts: Mapping[str, Any], source: str) -> None:
-    """Raise EvidenceError where a record is not what the run wrote; those of earlier versions have no digest."""
+    """Raise EvidenceError where a record was changed."""
     if DIGEST in facts and facts[DIGEST] != _digest_of_record(facts):
         raise EvidenceError(f"{source}: was changed after the run: it does not have the digest that it states")
 

@@ -54,7 +54,7 @@ class RequestedRun:
         return not self.purpose
 
     def state(self) -> "RunState":
-        """Read its record, if there is one that is valid and has this fingerprint."""
+        """Read its record, if it is valid and has this fingerprint."""
         try:
             facts = run_facts(self.paths.run_file)
         except EvidenceError:
@@ -64,7 +64,7 @@ class RequestedRun:
 
 @dataclass(frozen=True)
 class RunState:
-    """A requested run and its record, as it was when it was read; None where there is none that counts."""
+    """A requested run and its record, or None."""
 
     run: RequestedRun
     facts: RunRecord | None = None
@@ -85,7 +85,7 @@ class RunState:
 
 @dataclass(frozen=True)
 class DriverFacts:
-    """What the driver of a run knows besides: facts of its cluster, and of its checkout.
+    """What the driver of a run knows besides.
 
     ``passed``: the variables that processes of the run had from it or from the cluster file, of which the values may be
     secrets; ``variables`` says which are none. ``program``: the record of the user's program that trained.
@@ -105,7 +105,7 @@ class DriverFacts:
 
 
 def record(requested: RequestedRun, result: JobResult, driver: DriverFacts) -> dict[str, Any]:
-    """Return ``run.json``: a run is completed only if every rank's log is complete and the ranks agree.
+    """Return ``run.json``; a run is completed only if all ranks agree.
 
     Each rank log is parsed once.
     """
@@ -133,7 +133,7 @@ def record(requested: RequestedRun, result: JobResult, driver: DriverFacts) -> d
 
 
 def _problem_of_logs(requested: RequestedRun, logs: Sequence[RankLog], problem: str, driver: DriverFacts) -> str:
-    """Return why the rank logs of a run are not complete; of a user's program, which of its ranks recorded nothing."""
+    """Return why the rank logs of a run are incomplete."""
     size, paths = requested.configuration.world_size, requested.paths
     silent = [rank for rank in range(size) if not paths.rank_log(rank).exists()]
     if not (problem and silent and driver.program):
@@ -148,14 +148,14 @@ def _problem_of_logs(requested: RequestedRun, logs: Sequence[RankLog], problem: 
 
 
 def _future_start(result: JobResult) -> str:
-    """Return why the start of a run can't be right, or nothing: the first node recorded it by its own clock."""
+    """Return that a run starts in the future, or nothing."""
     if result.started and datetime.fromisoformat(result.started) > datetime.now(UTC):
         return f"it started at {result.started}, which is in the future here: set the clock of its first node"
     return ""
 
 
 def _facts(requested: RequestedRun, result: JobResult, driver: DriverFacts, logs: Sequence[RankLog]) -> dict[str, Any]:
-    """Return what ``run.json`` says of a run whose processes ended like this and left these complete logs."""
+    """Return the facts of a run for ``run.json``."""
     return {
         "format": FORMAT,
         "configuration": requested.configuration.as_dict(),
@@ -183,7 +183,7 @@ def _facts(requested: RequestedRun, result: JobResult, driver: DriverFacts, logs
 
 
 def measured_device_name(nodes: Sequence[NodeFacts]) -> dict[str, str]:
-    """Return ``device_name`` as the devices of the first node call themselves; nothing where no node reported."""
+    """Return the names of the devices on the first node."""
     for node in nodes[:1]:
         if support := node.get("gpu_support"):
             return {"device_name": ", ".join(dict.fromkeys(support["gpus"]))}
@@ -193,7 +193,7 @@ def measured_device_name(nodes: Sequence[NodeFacts]) -> dict[str, str]:
 
 
 def write(facts: dict[str, Any], paths: RunPaths) -> None:
-    """Write ``run.json`` in one piece, after everything else that the run wrote, with digests of that.
+    """Write ``run.json`` last, with digests of the other files.
 
     What is no character, as in the name of a process or a folder, becomes a question mark: no reader of JSON takes it.
     """
@@ -202,7 +202,7 @@ def write(facts: dict[str, Any], paths: RunPaths) -> None:
 
 
 def read(paths: RunPaths) -> dict[str, Any] | None:
-    """Return a run's record, or None if there is none that is complete and valid."""
+    """Return a run's record, or None without a valid one."""
     try:
         return {**run_facts(paths.run_file)}
     except EvidenceError:
@@ -215,7 +215,7 @@ def is_completed(facts: Mapping[str, Any] | None) -> bool:
 
 
 def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None, git: GitFacts) -> dict[str, Any]:
-    """Return what ``run.json`` says about the nodes, and about what other processes did on them."""
+    """Return the facts of the nodes for ``run.json``."""
     first = nodes[0] if nodes else {}
     environment = {name: dict(first.get(name, {})) for name in ("hardware", "software", "variables")}
     loads = [node["load"] for node in nodes]

@@ -15,7 +15,7 @@ _FIRST, _SAMPLE, _LAST = TypeAdapter(FirstLine), TypeAdapter(NodeSample), TypeAd
 
 @dataclass(frozen=True)
 class NodeTelemetry:
-    """The samples of one node, in order of time: ``before`` is of the node before anything was started.
+    """The samples of one node, in order of time.
 
     ``not_reported`` has, by UUID of the GPU and name of the value, why there is none.
     """
@@ -36,7 +36,7 @@ class NodeTelemetry:
 
 
 def read_telemetry(path: Path) -> NodeTelemetry:
-    """Read the telemetry of one node; raises EvidenceError where it is missing, truncated or contradicts itself."""
+    """Read the telemetry of one node; raises EvidenceError if invalid."""
     source, lines = str(path), lines_of_log(path, first=("telemetry", "before"), repeated="sample")
     first, *sample_lines, last = lines
     facts = validate_record(_FIRST, first, f"{source}: line 1")

@@ -21,7 +21,7 @@ CLOCK = "perf_counter_ns"
 
 
 class Rank(Protocol):
-    """The position of a trainer in its run, and how it exchanges gradients."""
+    """The position of a trainer, and how it exchanges gradients."""
 
     rank: int
     world_size: int
@@ -29,14 +29,14 @@ class Rank(Protocol):
 
 
 class RankLogWriter:
-    """Collects the lines of the log of one rank; ``write`` puts them on disk atomically."""
+    """Collects the lines of one rank log."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lines: list[Mapping[str, Any]] = []
 
     def begin(self, rank: Rank, description: Mapping[str, Any], configuration: Configuration) -> None:
-        """Add the ``rank`` line: which process measures, with which code and library, and the anchor of its clock.
+        """Add the ``rank`` line: process, code, library and clock.
 
         Raises TypeError where the description of a trainer has a key that ``RankLine`` does not declare.
         """
@@ -106,7 +106,7 @@ class RankLogWriter:
 
 
 class TelemetryWriter:
-    """Collects the lines of the telemetry of one node; ``write`` puts them on disk atomically."""
+    """Collects the lines of the telemetry of one node."""
 
     def __init__(self, interval_seconds: float, gpus: list[lines.GpuFacts], obstacles: dict[str, str]) -> None:
         self._interval_seconds, self._gpus, self._obstacles = interval_seconds, gpus, obstacles
@@ -118,7 +118,7 @@ class TelemetryWriter:
         self._samples.append(sample)
 
     def write(self, path: Path, node: int, not_reported: dict[str, dict[str, str]]) -> None:
-        """Write all lines, so that the file is either absent or complete; raises OSError where that can't be done."""
+        """Write all lines, so that the file is absent or complete."""
         first: lines.FirstLine = {
             "kind": "telemetry",
             "format": lines.TELEMETRY_FORMAT,

@@ -13,7 +13,7 @@ MAKER_WORDS = frozenset(("nvidia", "tesla"))
 
 @dataclass(frozen=True)
 class GpuSupport:
-    """What the library of a framework can use, asked in a process with the Python and the variables of a run.
+    """The GPUs and libraries that a framework can use on a node.
 
     ``cuda``, ``cudnn`` and ``nccl`` are the versions that the library is built with; empty: it is built without.
     ``gpus`` are the names of the GPUs that it sees, in its order. ``obstacle``: why it sees none although it is built
@@ -28,7 +28,7 @@ class GpuSupport:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any] | None) -> Self | None:
-        """Return the support that JSON describes; None if the library is not installed."""
+        """Return the support in an answer; None without the library."""
         return restored(cls, answer) if answer else None
 
     @property
@@ -42,7 +42,7 @@ class GpuSupport:
 
 @dataclass(frozen=True)
 class GpuQuestion:
-    """How a framework's library is asked for its ``GpuSupport``, and how messages name both.
+    """The question for a framework's ``GpuSupport``, and its names in messages.
 
     ``arguments`` are those of the Python that trains, which prints the answer as one line of JSON: null if the library
     is not installed. Without them the framework trains on CPUs only. ``remedy`` is the command that installs a build
@@ -55,7 +55,7 @@ class GpuQuestion:
     remedy: str = ""
 
     def obstacle(self, support: GpuSupport | None, wanted: int = 1) -> str:
-        """Return why the framework can't train on this many GPUs with such a support, and the remedy; else nothing."""
+        """Return why a framework can't train on these GPUs, with the remedy."""
         if not self.arguments:
             return f"{self.framework} trains on CPUs only"
         if support is None:
@@ -70,7 +70,7 @@ class GpuQuestion:
         return ""
 
     def contradictions(self, supports: Mapping[str, GpuSupport | None], wanted: int, device_name: str) -> Iterator[str]:
-        """Yield why the framework can't train on some nodes, or where they contradict the cluster file or each other.
+        """Yield why a framework can't train on these nodes.
 
         ``supports`` are by node. ``wanted`` is the number of GPUs on each, and ``device_name`` the one of the cluster
         file.
@@ -90,7 +90,7 @@ class GpuQuestion:
 
 
 def is_named(device_name: str, measured: str) -> bool:
-    """Return whether a device may be called so: every word of the name is one of what the device says of itself.
+    """Return whether a device has every word of a name.
 
     A name may be shorter, as ``A100`` for ``NVIDIA A100-SXM4-80GB``. Where a machine has several kinds of devices,
     commas separate their names.

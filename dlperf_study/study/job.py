@@ -57,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """All tasks of one run, on how many nodes, and how many free ports they share.
+    """All tasks of one run, their nodes and ports.
 
     ``rank_output`` is a regular expression for the files below ``{run}/scratch`` that hold what single ranks
     printed; its groups name the log such a file is kept as. Everything else there is deleted.
@@ -100,7 +100,7 @@ class Job:
 
 
 class FrameworkFacts(Protocol):
-    """What a check must know of a framework: its packages, of which the first that is installed has its version."""
+    """What a check must know of a framework."""
 
     @property
     def name(self) -> str:
@@ -119,16 +119,16 @@ class FrameworkFacts(Protocol):
         """What to do about a wrong version."""
 
     def version_in(self, versions: Mapping[str, str]) -> str | None:
-        """Return the version of its library, given those of the installed packages; None: it is not installed."""
+        """Return the version of its library among installed packages, or None."""
 
     @property
     def wrong_version(self) -> Callable[[str], str]:
-        """Why a version of its library can't train in any configuration; empty if it can."""
+        """Why a version of its library can't train; empty if it can."""
 
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """What a check must know of everything that can train on a cluster; see ``Job``.
+    """What a check must know of all that can train; see ``Job``.
 
     ``gpu_questions`` are by framework. ``made_image_sets`` are the folders of images that this project makes itself,
     and ``classes_question`` the arguments by which this project's Python prints how many classes a folder has.

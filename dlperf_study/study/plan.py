@@ -48,7 +48,7 @@ class PlannedCluster(Protocol):
 
     @property
     def why_not_gpu(self) -> str:
-        """Why runs are measured on the CPU although this machine has GPUs; empty everywhere else."""
+        """Why runs are measured on the CPU in spite of GPUs."""
 
     def obstacles(self, configuration: Configuration) -> Iterator[str]:
         """Yield each reason why a configuration needs more than there is."""
@@ -64,7 +64,7 @@ def _recorded_configuration(values: Any, info: ValidationInfo) -> Any:
 
 
 class Entry(Section):
-    """One configuration, the identities of its declared baseline and reference, and why it can't run here (or None).
+    """One configuration of a plan, with its baseline and its obstacle.
 
     Every entry has a baseline, and a reference where the study declares references (else None). A baseline is an
     entry of the same plan and its own baseline, whether or not it can run: the declaration belongs to the study and
@@ -92,7 +92,7 @@ class Entry(Section):
 
     @property
     def parameters(self) -> dict[str, Scalar | None]:
-        """Every parameter by name, as pages show it; None where it is unstated."""
+        """Every parameter by name; None where it is unstated."""
         return self.configuration.displayed_values() | dict.fromkeys(self.unstated)
 
     @property
@@ -117,7 +117,7 @@ def _present_pages(questions: Any) -> Any:
 
 
 class Plan(StudyFacts):
-    """What will be run, in order: what the study says of all its configurations, and these.
+    """What will be run, in order: a study's facts and its configurations.
 
     ``factors`` are the names of the parameters that vary. ``order``: empty for what is ingested.
     ``largest_batch``: up to which batch per device the largest that fits in memory is searched; None: it is not.
@@ -145,18 +145,18 @@ class Plan(StudyFacts):
 
     @property
     def rounds(self) -> Rounds:
-        """How many rounds are measured, and when the target precision is looked at."""
+        """How many rounds are measured, and when precision is checked."""
         planned = max((entry.configuration.repeats for entry in self.runnable), default=0)
         return Rounds.of(planned, self.precision, self.max_repeats)
 
     @property
     def has_speedups(self) -> bool:
-        """Whether a configuration has another one as its baseline; the ratio of each to itself would tell nothing."""
+        """Whether a configuration has another one as its baseline."""
         return not all(entry.is_baseline for entry in self.entries)
 
     @property
     def is_program(self) -> bool:
-        """Whether a program of the user trains, of which only its study and its logs say what it trains."""
+        """Whether a program of the user trains."""
         return any(entry.configuration.own_program for entry in self.entries)
 
     @property
@@ -184,7 +184,7 @@ class Plan(StudyFacts):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What who measures should know before: that it is a CPU that will be measured, or that no rate will come.
+        """What to know before measuring: a CPU is used, or no rate follows.
 
         Of a plan that was read from its file, the program and thus the latter are not known.
         """
@@ -212,7 +212,7 @@ class Plan(StudyFacts):
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
-        """Read a plan; raises EvidenceError when it is missing, damaged or of another version of this package."""
+        """Read a plan; raises EvidenceError when it is missing or damaged."""
         command = command_of_study("run", path.parent.name)
         if not path.exists():
             raise EvidenceError(f"{path}: there is no plan yet; `{command}` writes one")
@@ -280,7 +280,7 @@ def _not_shared(configuration: Configuration) -> str:
 
 
 def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Plan:
-    """Return the plan of these entries, with what the study file says of all of them."""
+    """Return the plan of these entries."""
     values: dict[str, Any] = {name: getattr(study, name) for name in StudyFacts.model_fields}
     if study.precision:
         values["max_repeats"] = study.rounds_at_most
@@ -302,7 +302,7 @@ def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Pl
 
 
 def _denominators(kind: Denominator, study: Study, points: Sequence[Point], identities: Sequence[str]) -> list[str]:
-    """Return the identity of each point's baseline or reference; ``identities`` has those of the points."""
+    """Return the identity of each point's baseline or reference."""
     # A point has fifty values, of which a study varies a few: by these the declared one is found.
     names = study.varied
     by_levels = {tuple(map(point.get, names)): identity for point, identity in zip(points, identities, strict=True)}
@@ -316,7 +316,7 @@ def _denominators(kind: Denominator, study: Study, points: Sequence[Point], iden
 
 
 def _check_all_different(study: Study, points: Sequence[Point], configurations: Sequence[Configuration]) -> None:
-    """Refuse points that become one configuration: global batches that can't be shared have no batch per device."""
+    """Refuse points that become one configuration."""
     points_by_identity: dict[str, Point] = {}
     for point, configuration in zip(points, configurations, strict=True):
         first = points_by_identity.setdefault(configuration.identity, point)
@@ -329,7 +329,7 @@ def _check_all_different(study: Study, points: Sequence[Point], configurations: 
 
 
 def _check_searched_batches(study: Study, points: Sequence[Point]) -> None:
-    """Refuse a search that could try no batch, as a batch has a sample at least in each of its micro-batches."""
+    """Refuse a search below one sample for each micro-batch."""
     parts = max((int(point.get("micro_batches", 1)) for point in points if study.is_searched(point)), default=1)
     if study.largest_batch and study.largest_batch.at_most < parts:
         reason = f"a batch of {parts} micro-batches has {parts} samples at least"
@@ -346,7 +346,7 @@ def _check_rate(study: Study, configurations: Sequence[Configuration]) -> None:
 
 
 def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]:
-    """Return the parameters with more than one value: the study's factors first, in their order."""
+    """Return the parameters with more than one value, factors first."""
     configurations, names = [entry.configuration for entry in entries], []
     settings = dict.fromkeys(name for configuration in configurations for name in configuration.own_settings)
     for name in dict.fromkeys((*factors, *FIELD_NAMES, *settings)):
@@ -362,7 +362,7 @@ def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]
 
 
 def _check_factors(factors: Sequence[str], entries: Sequence[Entry], path: Path) -> None:
-    """Check that every factor is a parameter, or a setting of the program of an entry."""
+    """Check that every factor is a parameter or a setting."""
     declared = {*FIELD_NAMES, *(name for entry in entries for name in entry.configuration.own_settings)}
     for name in factors:
         if name not in declared:
@@ -370,7 +370,7 @@ def _check_factors(factors: Sequence[str], entries: Sequence[Entry], path: Path)
 
 
 def _check_denominators(entries: Sequence[Entry], path: Path) -> None:
-    """Check that all entries differ, and that the baseline and the reference of each are among them."""
+    """Check that entries differ, and have their baselines among them."""
     identities = {entry.configuration.identity for entry in entries}
     if len(identities) < len(entries):
         raise EvidenceError(f"{path}: two of its {len(entries)} entries are the same configuration")

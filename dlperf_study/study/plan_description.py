@@ -28,7 +28,7 @@ _COMPARED: dict[Denominator, str] = {"baseline": "speedup", "reference": "compar
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """What earlier runs show of a plan, by the identity of a configuration.
+    """What earlier runs show of a plan, by identity.
 
     ``run_seconds``: the mean seconds of a run here. ``done``: how many of the planned runs are completed.
     ``not_fitting``: why a configuration does not fit in memory. ``not_counted``: which runs of the study do not count
@@ -78,7 +78,7 @@ def describe(
 
 
 def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
-    """Return how many of its runs a study has already, how many are to do, and how long these take."""
+    """Return how many runs a study has, and how long the rest take."""
     fitting = [entry for entry in plan.runnable if entry.configuration.identity not in earlier_runs.not_fitting]
     planned = sum(entry.configuration.repeats for entry in fitting)
     count = sum(earlier_runs.done.values())
@@ -127,7 +127,7 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
 
 
 def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
-    """Return a row for each configuration that can run: its levels, its global batch, and what it is compared with.
+    """Return a row for each configuration that can run.
 
     A factor that has one level in all of them is named once, below. Where any of the runs is done, a row says how many
     of its own are.
@@ -166,7 +166,7 @@ def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
 
 
 def _row_numbers(plan: Plan) -> dict[str | None, int]:
-    """Return the number of each configuration that can run, its place in the plan, by identity."""
+    """Return the place of each runnable configuration, by identity."""
     row_numbers: dict[str | None, int] = {}
     for row_number, entry in enumerate(plan.entries, start=1):
         if entry.unsupported is None:
@@ -186,7 +186,7 @@ def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
 
 
 def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | None, int]) -> str:
-    """Return the number of a baseline or reference, or that it can't run."""
+    """Return the number of a baseline or reference."""
     identity = entry.denominator(kind)
     if identity == entry.configuration.identity:
         return "itself"
@@ -194,7 +194,7 @@ def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | Non
 
 
 def _unsupported(plan: Plan, complete: bool) -> str:
-    """Return a row for each configuration that can't run, or for each single reason how many have it."""
+    """Return a row for each unsupported configuration, or each reason."""
     entries = plan.unsupported
     if complete or len(entries) <= MOST_UNSUPPORTED:
         rows = [(*_levels(entry, plan.factors), str(entry.unsupported)) for entry in entries]
@@ -210,7 +210,7 @@ def _unsupported(plan: Plan, complete: bool) -> str:
 
 
 def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
-    """Return a table of reasons by identity, with the number of each configuration in the list of the plan."""
+    """Return a table of reasons by the number of the configuration."""
     row_numbers = _row_numbers(plan)
     rows = [(str(row_numbers[identity]), reason) for identity, reason in reasons.items()]
     shown = rows if complete else rows[:LONGEST_LIST]

@@ -19,7 +19,7 @@ _SECRET_REMEDY = "name a variable that has it in pass_environment, and let the p
 
 
 def secret_problem(arguments: Sequence[str]) -> str:
-    """Return what is wrong with arguments of which one has a secret, without its value; empty where none has."""
+    """Return what is wrong with arguments if one has a secret."""
     secrets = secrets_in(arguments)
     return f"has {secrets[0]}, which evidence shows; {_SECRET_REMEDY}" if secrets else ""
 
@@ -63,7 +63,7 @@ Expression = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[int
 
 
 class ProgramSection(Section):
-    """A training program that is no part of this package, and how one run of it is started."""
+    """A training program of the user, and how a run starts it."""
 
     name: Annotated[str, AfterValidator(_check_name)] = Field(description="what pages call it")
     folder: str = Field(
@@ -104,7 +104,7 @@ class ProgramSection(Section):
     )
 
     def declared(self, folder: Path) -> Program:
-        """Return the program; its folder is given from that of the study file."""
+        """Return the program for the folder of the study file."""
         log_format = ""
         if self.steps.endswith((".yaml", ".yml")):
             log_format = read_text_file(folder / self.steps)
@@ -117,7 +117,7 @@ class ProgramSection(Section):
 
 
 class _FromSection:
-    """Let pydantic make a Program of a section; the context of the validation has the folder of the study file."""
+    """Let pydantic make a Program of a section."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.with_info_after_validator_function(_declared, handler.generate_schema(ProgramSection))
@@ -136,7 +136,7 @@ DeclaredProgram = Annotated[Program, _FromSection()]
 
 
 def declared_settings(content: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names that a study file may give besides the parameters of this package: those its program takes.
+    """Return the names of the placeholders that only a study gives.
 
     The file may have any error.
     """

@@ -60,7 +60,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
 
 def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
-    """Return the mapping in the bytes of a YAML file, named ``file`` in messages; raises what ``read_mapping`` does."""
+    """Return the mapping in the bytes of a YAML file named ``file``."""
     if len(data) > MAX_BYTES:
         raise StudyFileError(f"{file}: has more than {MAX_BYTES:,} bytes; no study or cluster file needs so many")
     try:
@@ -87,7 +87,7 @@ def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
 
 
 def _line_without_colon(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> str:
-    """Return which line of a file has a key without its colon, if that is what a parser stumbled over further on."""
+    """Return which line of a file lacks its colon."""
     mark = error.problem_mark
     if mark and (key := re.match(r"\s*(\w+)\s+[\[{]", lines[mark.line] if mark.line < len(lines) else "")):
         return f"line {mark.line + 1}: {key[1]} has no colon"
@@ -102,7 +102,7 @@ def _line_without_colon(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> st
 
 
 def find_file(kind: str, name_or_path: str | Path) -> Path:
-    """Return the file of a study or cluster, given by a path or by its name in one of ``folders_of`` its kind.
+    """Return the file of a study or cluster by path or name.
 
     ``kind`` is ``study`` or ``cluster``. Raises StudyFileError, with the valid names, when it doesn't exist.
     """
@@ -118,7 +118,7 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
 
 
 def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
-    """Return why there is no file of a kind at a path, with what may be meant; it was given by its name or a path."""
+    """Return why there is no such file, with suggestions."""
     if path.exists():
         kind_of_path = "a folder" if path.is_dir() else "a device or a pipe"
         return f"{path} is {kind_of_path}, not a {kind} file; give the path of a file, or a name in {_shown(kind)}"
@@ -136,12 +136,12 @@ def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
 
 
 def _shown(kind: str) -> str:
-    """Return the folders in which a name is looked up, as messages name them."""
+    """Return the folders of a kind for messages."""
     return " and ".join(map(display_path, _folders(kind)))
 
 
 def _folders(kind: str) -> list[Path]:
-    """Return the folders that are there and hold files of a kind only."""
+    """Return the folders that hold files of a kind only."""
     return [folder for folder in folders_of(kind) if folder.name == FOLDERS[kind] and folder.is_dir()]
 
 
@@ -151,13 +151,13 @@ def key_path(location: Location) -> str:
 
 
 def display_path(path: Path) -> str:
-    """Return a path as messages name it: relative to the workspace if it is in there."""
+    """Return a path for messages: relative to the workspace if inside."""
     path_in_full, top = path.resolve(), workspace().resolve()
     return str(path_in_full.relative_to(top) if path_in_full.is_relative_to(top) else path)
 
 
 class StrictLoader(yaml.SafeLoader):
-    """Plain data only: no tags, no value that contains itself; keys are strings and unique."""
+    """Plain data only: no tags or cycles; keys are unique strings."""
 
     # Nothing inherited: these are the values of YAML 1.1.
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
@@ -236,7 +236,7 @@ class StrictLoader(yaml.SafeLoader):
 
 
 def _error(node_or_event: Any, problem: str, key: str = "") -> yaml.MarkedYAMLError:
-    """Return the error at a node or event; ``key`` is that of the value with the problem."""
+    """Return the error at a node or event, with the key."""
     problem = f"{key}: {problem}" if key else problem
     return yaml.constructor.ConstructorError(problem=problem, problem_mark=node_or_event.start_mark)
 

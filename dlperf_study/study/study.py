@@ -64,7 +64,7 @@ Conditions = Annotated[tuple[Choices, ...], Field(strict=False)]
 
 
 class StudyFacts(Section):
-    """What a study says of all its configurations, and its plan as well."""
+    """The keys that a plan has as well."""
 
     title: str = Field(min_length=1, description="one line")
     about: Annotated[str, AfterValidator(str.strip)] = Field(
@@ -115,7 +115,7 @@ class QuickSection(Section):
 
 
 class StudyFile(StudyFacts):
-    """One study: what is varied, what stays, and what a speedup is declared against."""
+    """The keys of a study file."""
 
     questions: tuple[Question, ...] = Field(min_length=1, strict=False, description="what its report answers")
     fixed: Values = Field(default={}, description="the same in every configuration")
@@ -150,7 +150,7 @@ class StudyFile(StudyFacts):
 
 
 class Study(StudyFile):
-    """One study, in full or in quick mode; ``source`` is the file that messages name.
+    """One study, in full or in quick mode; messages name ``source``.
 
     Raises StudyFileError when its keys contradict each other.
     """
@@ -166,7 +166,7 @@ class Study(StudyFile):
 
     @cached_property
     def points(self) -> tuple[grid.Point, ...]:
-        """The grid, then the included points, without the excluded ones: complete and all different.
+        """The grid and the included points, without the excluded ones.
 
         Raises StudyFileError for a duplicate point, a condition that matches none, and when none is left.
         """
@@ -196,7 +196,7 @@ class Study(StudyFile):
         return self.largest_batch is not None and grid.matches(point, self.largest_batch.where)
 
     def is_extra(self, point: grid.Point) -> bool:
-        """Return whether a point is marked as one that is not in the published tables."""
+        """Return whether the published tables lack a point."""
         return any(grid.matches(point, where) for where in self.extras)
 
     def configuration(self, point: grid.Point, cluster: str) -> Configuration:
@@ -224,7 +224,7 @@ class Study(StudyFile):
         return configuration
 
     def _batch_of_program(self, values: grid.Point, replicas: int) -> int:
-        """Return how many samples each device of a program has in a step; 0 if its study does not say it, or can't.
+        """Return the batch per device of a program; 0 if unknown.
 
         Raises StudyFileError where ``samples_per_step`` is no number, or another than the batches of the study give.
         """
@@ -246,16 +246,16 @@ class Study(StudyFile):
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """What its points have, by name: of a user's program, only how it is scaled goes without saying."""
+        """The parameters of its points, by name."""
         parameters = study_parameters()
         return {name: parameters[name] for name in SCALE if name != "batch_per_device"} if self.program else parameters
 
     def rules(self, kind: grid.Denominator) -> Rules:
-        """Return the rules that declare baselines or references; none where the study has no such."""
+        """Return the rules that declare baselines or references."""
         return self.baseline if kind == "baseline" else self.reference or ()
 
     def declared_denominator(self, point: grid.Point, kind: grid.Denominator) -> grid.Point:
-        """Return the point that the first matching rule declares as baseline or as reference.
+        """Return the declared baseline or reference of a point.
 
         Raises StudyFileError when no rule matches, and when the declared point has a different one itself.
         """
@@ -265,12 +265,12 @@ class Study(StudyFile):
         return denominator
 
     def missing_denominator(self, point: grid.Point, kind: grid.Denominator) -> StudyFileError:
-        """Return the error for a point whose baseline or reference is not in the plan."""
+        """Return the error for a baseline or reference outside of the plan."""
         declared = f"the {kind} of {self._format(point)} is {self._format(self.declared_denominator(point, kind))}"
         return self.error(f"{kind}: {declared}, which is not in the study; add it to factors or include")
 
     def locate(self, name: str, value: Scalar) -> str:
-        """Return where the study file has a level of a parameter, as messages name it: ``x.yaml: factors.model[0]``."""
+        """Return the key of a parameter's level: ``x.yaml: factors.model[0]``."""
         key = name
         for index, included in enumerate(self.include):
             if value in included.get(name, ()):
@@ -293,7 +293,7 @@ class Study(StudyFile):
             raise self.error(f"{key} ({grid.format_condition(where)}) matches no configuration of the study")
 
     def _all_points(self) -> Iterator[tuple[str, grid.Point]]:
-        """Yield every point with the key of the study file that it comes from."""
+        """Yield every point with the key that it comes from."""
         _, derived_batch = BATCH_OF_SCALING[self.scaling]
         given = {}
         for name, parameter in self.parameters.items():
@@ -307,12 +307,12 @@ class Study(StudyFile):
                 yield f"include[{index}]", {**given, **levels}
 
     def _format(self, point: grid.Point) -> str:
-        """Return the values of a point that the study varies, as messages show them."""
+        """Return the varied values of a point for messages."""
         return grid.format_values({name: point[name] for name in self.varied if name in point})
 
     @cached_property
     def varied(self) -> tuple[str, ...]:
-        """The names in which points, and what they declare as their baselines and references, may differ."""
+        """The names in which points or their denominators may differ."""
         rules = (*self.baseline, *self.rules("reference"))
         return tuple(dict.fromkeys(chain(self.factors, *self.include, *(rule.values for rule in rules))))
 

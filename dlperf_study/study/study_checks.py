@@ -46,7 +46,7 @@ def _check_factors(study: Study) -> None:
 
 
 def _check_size(study: Study) -> None:
-    """Refuse a study of more points than its file allows, before they are made."""
+    """Refuse a study of more points than it allows."""
     points = sum(math.prod(map(len, levels.values())) for levels in (study.factors, *study.include))
     if points > study.max_configurations:
         sources = "factors and include give" if study.include else "factors give"
@@ -70,7 +70,7 @@ def _check_batch(study: Study) -> None:
 
 
 def _check_precision(study: Study) -> None:
-    """Refuse limits of a precision that is not asked for, and a precision that can't be reached or known."""
+    """Refuse a precision that can't be reached, and limits without one."""
     if study.precision is None:
         if study.max_repeats is not None:
             raise study.error("max_repeats is given, but precision is not; give the precision or leave it out")
@@ -85,7 +85,7 @@ def _check_precision(study: Study) -> None:
 
 
 def _check_breakdown(study: Study) -> None:
-    """Refuse windows of computation, exchange and input in too few runs, also of those that confirm a precision."""
+    """Refuse a breakdown in fewer runs than an interval needs."""
     first, repeats = (int(study.measurement.get(name, DEFAULTS[name])) for name in ("breakdown_from", "repeats"))
     most = max(1, repeats - REPEATS_OF_INTERVAL + 1)
     if first > most:
@@ -96,7 +96,7 @@ def _check_breakdown(study: Study) -> None:
 
 
 def _check_program(study: Study) -> None:
-    """Refuse a placeholder of the program's command that has no value, and factors that change nothing."""
+    """Refuse placeholders without a value, and factors without an effect."""
     if not study.program:
         return
     placeholders, given = study.program.placeholders, {*study.fixed, *study.factors, *SCALE, *PROGRAM_MEASUREMENT}
@@ -118,7 +118,7 @@ def _check_program(study: Study) -> None:
 
 
 def _check_question(study: Study, question: str, key: str, is_given: bool, needed: str) -> None:
-    """Refuse a question without the key that it needs, and the key without its question."""
+    """Refuse a question without its key, and a key without its question."""
     is_requested = question in study.questions
     if is_requested and not is_given:
         raise study.error(f"{key} is missing, because questions has {question}; give {needed}")

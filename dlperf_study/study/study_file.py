@@ -33,7 +33,7 @@ KEYS = {
 
 
 def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
-    """Return a study by its name in ``params/studies`` or by the path of its file, in full or in quick mode.
+    """Return a study by its name or path, in full or quick mode.
 
     Parts beside the file are parts from then on.
     Raises StudyFileError for any error in the file, those of quick mode included.
@@ -54,7 +54,7 @@ def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
 
 
 def _check_name(path: Path) -> None:
-    """Refuse a name that can't be a folder's, and that of a study of this package: both would share a folder."""
+    """Refuse a name that is invalid or taken by this package."""
     name, file = path.stem, display_path(path)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise StudyFileError(f"{file}: a study's name is made of lower-case letters, digits and underscores")
@@ -84,7 +84,7 @@ def _study(name: str, source: str, content: dict[str, Any], folder: Path, quick:
 
 
 def _require_no_secret(file: StudyFile, settings: Sequence[str], source: str) -> None:
-    """Raise StudyFileError where a setting of the user's program has a secret: evidence has it, and every page."""
+    """Raise StudyFileError if a setting has a secret."""
     given: list[tuple[str, str, object]]
     given = [("factors", name, level) for name, levels in file.factors.items() for level in levels]
     given += [("fixed", name, level) for name, level in file.fixed.items()]

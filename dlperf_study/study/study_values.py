@@ -27,7 +27,7 @@ SMALLEST_PRECISION, LARGEST_PRECISION = 0.0001, 0.5
 
 
 def value_type(parameter: Parameter) -> Any:
-    """Return the type of one value: its levels or bounds, and its meaning as the description."""
+    """Return the type of a value, with levels, bounds and description."""
     unit = f" ({parameter.unit})" if parameter.unit else ""
     description = Field(description=f"{parameter.meaning}{unit}")
     if parameter.levels:
@@ -40,7 +40,7 @@ def value_type(parameter: Parameter) -> Any:
 
 
 def _limits(parameter: Parameter, bounds: tuple[float, float]) -> tuple[Any, ...]:
-    """Return the bounds of a number for pydantic; a default below them is the only valid value there."""
+    """Return the bounds of a number; a default may be below them."""
     smallest, largest = bounds
     if parameter.above_bound:
         return (Field(gt=smallest, le=largest),)
@@ -57,7 +57,7 @@ def _limits(parameter: Parameter, bounds: tuple[float, float]) -> tuple[Any, ...
 
 
 class _Keys:
-    """Make pydantic check a mapping that may have the keys of ``types``, and no others.
+    """Let pydantic check a mapping with the keys of ``types``.
 
     It may also have the settings of the user's program, which are the context of the validation; ``of_settings`` is the
     type of their values.
@@ -73,7 +73,7 @@ class _Keys:
         return core_schema.with_info_wrap_validator_function(self._validated, schema) if self._settings else schema
 
     def _validated(self, given: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, Any]:
-        """Return the mapping in its order, its parameters and its settings each by their types."""
+        """Return the validated parameters and settings, in their order."""
         names = (info.context or {}).get(SETTINGS, ()) if isinstance(given, dict) else ()
         parameters = given if not names else {name: value for name, value in given.items() if name not in names}
         validated: dict[str, Any] = handler(parameters)
@@ -84,7 +84,7 @@ class _Keys:
 
 
 def _types(parameters: Mapping[str, Parameter], form: Callable[[Any], Any] = lambda kind: kind) -> dict[str, Any]:
-    """Return the type of each parameter; ``form`` makes it from the type of one value."""
+    """Return the type of each parameter, in some ``form``."""
     return {name: form(value_type(parameter)) for name, parameter in parameters.items()}
 
 
@@ -122,7 +122,7 @@ Measurement = Annotated[dict[str, int], _Keys("Measurement", _types(parameters_i
 
 
 class DenominatorRule(Section):
-    """The denominator of the points that match ``where``: the same point with ``values`` put in."""
+    """What points that match ``where`` are compared with: the same with ``values``."""
 
     where: Choices = Field(default={}, description="which configurations; left out: all")
     values: Values = Field(description="put into a configuration, these make the one it is compared with")
@@ -140,7 +140,7 @@ Rules = Annotated[
 
 
 def valid_name(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValidator:
-    """Return a validator that refuses names that are not valid, and then lists the valid ones."""
+    """Return a validator that lists the valid names."""
 
     def check(name: str) -> str:
         if name not in valid_names():
@@ -151,7 +151,7 @@ def valid_name(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterVa
 
 
 def _share(given: object) -> object:
-    """Return a percentage, ``2 %``, as the share that it is; anything else as it was given."""
+    """Return a percentage as a share: ``2 %`` is 0.02."""
     if not isinstance(given, str):
         if isinstance(given, int | float) and given > LARGEST_PRECISION:
             raise ValueError(f"a number is a share, at most {LARGEST_PRECISION}; write per cent as in precision: 2 %")

@@ -52,7 +52,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Section(BaseModel):
-    """A mapping in which an unknown key and a wrong type are errors."""
+    """A mapping with strict types and no unknown keys."""
 
     # A command reads a few of the files that have a model: the others are not built.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
@@ -79,7 +79,7 @@ def validate(
 
 
 def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collection[str]] = NO_KEYS) -> str:
-    """Return what is wrong with a value of ``content``, by its key; ``error`` is one of pydantic's.
+    """Return one error of pydantic as a sentence with its key.
 
     Only where unknown keys are errors, ``keys`` must hold the valid ones, as in ``validate``.
     """
@@ -102,7 +102,7 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
 
 
 def _remedy(kind: str, given: Any) -> str:
-    """Return how to write a value that is of another type only because of how it is written; or nothing."""
+    """Return how to write a value of the wrong type, or nothing."""
     if kind == "string_type" and isinstance(given, (dict, list)):
         return f"; {NEEDS_QUOTES}"
     if len(str(given)) > MAX_CHARACTERS:
@@ -115,7 +115,7 @@ def _remedy(kind: str, given: Any) -> str:
 
 
 def _location_in_file(location: tuple[str | int, ...], content: Any) -> Location:
-    """Return pydantic's location without the steps that are not in the file, because it uses a shorter form."""
+    """Return pydantic's location without steps that the file lacks."""
     in_file: Location = []
     for part in location[:-1]:
         if (part in content) if isinstance(part, str) else isinstance(content, list):
@@ -147,7 +147,7 @@ PastTime = Annotated[str, AfterValidator(_check_past_time)]
 
 
 def read_text_file(path: Path) -> str:
-    """Return a file's text; raises EvidenceError when it is missing or can't be read."""
+    """Return a file's text; raises EvidenceError if it is unreadable."""
     try:
         require_end(path)
         return path.read_text(encoding="utf-8")
@@ -158,7 +158,7 @@ def read_text_file(path: Path) -> str:
 
 
 def parse_object(text: str, source: str) -> dict[str, Any]:
-    """Return the JSON object in a text; raises EvidenceError when it contains anything else."""
+    """Return the JSON object in a text; raises EvidenceError without one."""
     try:
         value = from_json(text)
     except ValueError as error:
@@ -171,7 +171,7 @@ def parse_object(text: str, source: str) -> dict[str, Any]:
 def lines_of_log(
     path: Path, first: Sequence[str], repeated: str, why_unended: Callable[[dict[str, Any]], str] = lambda last_line: ""
 ) -> list[dict[str, Any]]:
-    """Return the lines of a log that its writer ended: one object each, the last of the kind ``end``.
+    """Return the lines of a complete log, one object each.
 
     ``first``: the kinds of its first lines, in order; ``repeated``: the kind of all between them and the last;
     ``why_unended``: what the last line says of a log that was not ended, or nothing.
@@ -191,7 +191,7 @@ def lines_of_log(
 
 
 def _half_pair(text: str) -> str:
-    """Return which string in JSON is half a pair of surrogates, and so no text; or nothing."""
+    """Return which string in JSON has half a surrogate pair."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
