@@ -44,7 +44,7 @@ FurtherRound = Callable[[Plan], str]
 def run_study(
     plan: Plan, cluster: Cluster, say: Say, further_round: FurtherRound = lambda plan: "", watch: Watch = unwatched
 ) -> StudyResult:
-    """Measure every run of the plan that is not measured yet, in the plan's order.
+    """Measure every unmeasured run of the plan, in its order.
 
     A run that fails is recorded and reported, and the rest of the study runs. Then rounds are added as long as
     ``further_round`` has a reason, within the limits of the plan; and last the largest batches are searched.
@@ -75,7 +75,7 @@ def run_study(
 
 
 def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
-    """Make what was measured of a study an earlier measurement, with its tables and pages; return its paths.
+    """Make the runs of a study an earlier measurement; return its paths.
 
     What has no completed run is kept too, but is no measurement: nothing could be compared with it. None if nothing was
     measured. The evidence moves at once, after its plan was copied: whenever this is ended, the
@@ -112,7 +112,7 @@ def _measure(
     progress: Progress,
     say: Say,
 ) -> None:
-    """Measure what is pending, the rounds that are added, and the largest batches.
+    """Measure what is pending, added rounds, and the largest batches.
 
     Counts the runs in ``result``.
     """
@@ -142,7 +142,7 @@ def _measure(
 def _measure_all(
     executions: Sequence[PendingExecution], measurements: "Measurements", progress: Progress, result: StudyResult
 ) -> None:
-    """Measure the runs of these executions, and wait for the end of all."""
+    """Measure the runs of these executions to their end."""
     for execution in executions:
         configuration = execution.configuration
         while measurements.must_wait(configuration):
@@ -168,7 +168,7 @@ def _measure_all(
 def _added_rounds(
     plan: Plan, cluster: Cluster, pending: Pending, further_round: FurtherRound, progress: Progress, say: Say
 ) -> Iterator[list[PendingExecution]]:
-    """Yield further rounds of all configurations, until there is no reason for one or a limit is reached.
+    """Yield further rounds until precision or a limit is reached.
 
     At most ``repeats`` rounds more than the plan and its target precision allow: those that repeat disturbed ones.
     """
@@ -192,7 +192,7 @@ def _added_rounds(
 
 
 def _seconds_of_round(plan: Plan, executions: Sequence[PendingExecution], progress: Progress) -> float:
-    """Return how long a round will take, by the runs of this call or, before its first, by those of earlier calls.
+    """Return how long a round will take, by earlier runs.
 
     A configuration that has no recorded time may take all that it is allowed to.
     """
@@ -207,7 +207,7 @@ def _seconds_of_round(plan: Plan, executions: Sequence[PendingExecution], progre
 
 
 def _follow(measurements: "Measurements", progress: "Progress", result: StudyResult) -> None:
-    """Wait a moment for a measurement to end; print the news of all."""
+    """Wait a moment for a measurement to end; print the news."""
     running = list(measurements.running)
     done = measurements.finish_one(POLL_SECONDS)
     for measurement in running:
@@ -224,7 +224,7 @@ def _follow(measurements: "Measurements", progress: "Progress", result: StudyRes
 
 
 def _decode_images(plan: Plan, cluster: Cluster) -> None:
-    """Decode some images of every set that the plan reads, if they are on this machine.
+    """Decode some images of every set that the plan reads.
 
     Raises ImageSetError for the first that can't be decoded.
     """

@@ -52,7 +52,7 @@ def fingerprint(configuration: Configuration, parts: FingerprintParts) -> str:
 
 
 def fingerprint_parts(configuration: Configuration, cluster: Cluster) -> FingerprintParts:
-    """Return what numbers depend on besides the configuration and the machine, by content and not by place."""
+    """Return what numbers depend on besides configuration and machine."""
     python, packages = measuring_software(configuration, cluster)
     parts = FingerprintParts(
         code=code_name(measuring_code(configuration, cluster).roots),
@@ -72,7 +72,7 @@ def fingerprint_parts(configuration: Configuration, cluster: Cluster) -> Fingerp
 
 
 def differences(facts: Mapping[str, Any], run: RequestedRun) -> Iterator[str]:
-    """Yield what differs between a recorded run and the same run requested now, with both values."""
+    """Yield how a recorded run differs from the requested one."""
     then, now = facts.get("fingerprint_parts"), run.parts
     if not then:
         yield WITHOUT_PARTS
@@ -96,7 +96,7 @@ def differences(facts: Mapping[str, Any], run: RequestedRun) -> Iterator[str]:
 
 
 def measuring_code(configuration: Configuration, cluster: Cluster) -> MeasuringCode:
-    """Return the code that measures a configuration on a cluster; a folder of images is tried with every format."""
+    """Return the code that measures a configuration on a cluster."""
     launcher = f"{launchers.__name__}.{cluster.launcher}"
     if configuration.own_program:
         return _imported_code((*COMMAND_ROOTS, launcher), COMMAND_ROOTS)
@@ -119,7 +119,7 @@ def _imported_code(roots: tuple[str, ...], worker_roots: tuple[str, ...]) -> Mea
 
 
 def code_name(roots: Sequence[str]) -> str:
-    """Return the digest of the code that these modules import, or, if it measures alike, the one that it replaced."""
+    """Return the digest of measuring code, or its equivalent's."""
     earlier = _equivalent_code()
     digests = module_digests(roots)
     return earlier["code"] if digests.items() <= earlier["modules"].items() else code_digest(roots)

@@ -30,7 +30,7 @@ NOTEBOOK_SECONDS, RUN_SECONDS = 300.0, 180.0
 
 @dataclass(frozen=True)
 class MeasurementSummary:
-    """How the runs of an execution ended; ``completed`` counts the measured ones that completed.
+    """How the runs of an execution ended.
 
     ``out_of_memory``: why the configuration does not fit in memory; empty if it does, or is not known to.
     ``was_refused``: whether its nodes refused it before anything started.
@@ -44,7 +44,7 @@ class MeasurementSummary:
 
 
 class Measurement:
-    """The running notebook of a configuration, started to perform these missing runs of one turn.
+    """The running notebook of a configuration for one turn.
 
     Always call ``finish`` or ``abandon``: then none of its processes is left.
     """
@@ -88,7 +88,7 @@ class Measurement:
         return time.monotonic() > self._deadline
 
     def news(self) -> list[str]:
-        """Return how the states of its jobs changed since the last call, and which busy nodes its runs wait for."""
+        """Return new states of its jobs, and its busy nodes."""
         states = self._job_states()
         new_states = states[len(self._reported_states) :]
         self._reported_states = states
@@ -102,12 +102,12 @@ class Measurement:
 
     @property
     def waited_in_vain(self) -> bool:
-        """Whether the nodes of its last run that has a record were still busy after the wait for idle ones."""
+        """Whether nodes were still busy after the wait for idle ones."""
         cores = [facts["load"]["busy_cores_before"] for run in self._missing if (facts := self._record(run))]
         return bool(cores) and (cores[-1] or 0.0) > self._cluster.idle_max_busy_cores
 
     def finish(self) -> None:
-        """End the notebook; record the runs that it began and could not record because its kernel died."""
+        """End the notebook, and record the runs that its kernel left."""
         code = self.process.wait(0)
         if code is None:
             lateness = f"the notebook did not end within {self.allotted_seconds:.0f} s"
@@ -125,7 +125,7 @@ class Measurement:
                 write(record(run, result, repetitions.driver_facts(self._cluster, run.configuration)), run.paths)
 
     def abandon(self) -> None:
-        """End the notebook and every process that works for it, on any node.
+        """End the notebook and all its processes, on any node.
 
         Raises RunError when the queue that should cancel its jobs can't be reached.
         """
@@ -161,7 +161,7 @@ class Measurement:
         return MeasurementSummary(message, completed, is_failure=False)
 
     def _record(self, run: RequestedRun) -> dict[str, Any] | None:
-        """Return the record of a run; None where there is none, or still the one of an earlier execution."""
+        """Return the new record of a run, or None."""
         facts = read(run.paths)
         return facts if facts != self._earlier_records[run.paths.folder] else None
 
@@ -178,7 +178,7 @@ class Measurement:
 
 
 class Measurements:
-    """The running notebooks: one at a time, or as many as the cluster file allows in a queue.
+    """The running notebooks: one, or as many as the queue allows.
 
     As a context manager it leaves no process: on exit it abandons those that have not finished.
     """
@@ -220,7 +220,7 @@ class Measurements:
         self.running.append(Measurement(configuration, cluster, missing))
 
     def finish_one(self, seconds: float) -> Measurement | None:
-        """Finish a measurement that has ended or is late, and return it; None if none ends within ``seconds``."""
+        """Finish and return a measurement that ended or is late."""
         ended = first_done([measurement.process for measurement in self.running], seconds)
         for measurement in self.running:
             if measurement.process is ended or measurement.is_late:

@@ -27,7 +27,7 @@ Measure = Callable[["PendingExecution", int], None]
 
 @dataclass(frozen=True)
 class PendingExecution:
-    """One execution of the notebook that is still to be done: the missing runs of a configuration at one turn."""
+    """One execution to do: a configuration's missing runs at one turn."""
 
     configuration: Configuration
     runs: tuple[RequestedRun, ...]
@@ -45,7 +45,7 @@ class PendingExecution:
 
 @dataclass(frozen=True)
 class Pending:
-    """The executions that a plan still needs, and the last turn in rounds that was measured before.
+    """The executions that a plan still needs.
 
     ``out_of_memory``: why configurations do not fit in memory, by identity; they need no further execution.
     ``done``: how many of its planned runs each configuration that fits has completed, by identity.
@@ -58,7 +58,7 @@ class Pending:
 
 
 def unmeasured_runs(plan: Plan, cluster: Cluster) -> Counter[str]:
-    """Return how many runs a plan requests from which no number comes, by what they are for."""
+    """Return how many runs of a plan give no number."""
     purposes: Counter[str] = Counter()
     for entry in plan.runnable:
         purposes.update(repetitions.unmeasured_purposes(entry.configuration, cluster))
@@ -66,7 +66,7 @@ def unmeasured_runs(plan: Plan, cluster: Cluster) -> Counter[str]:
 
 
 def find_pending(plan: Plan, cluster: Cluster) -> Pending:
-    """Return the executions that have runs which this code has not completed yet, in the order of the plan.
+    """Return the executions with missing runs, in the plan's order.
 
     A run of an early round that is missing when later ones are completed is out of its round: it saw another state of
     the machine than the runs of its round, so it gets no round. So does one of the round that was measured last, if
@@ -101,7 +101,7 @@ def find_pending(plan: Plan, cluster: Cluster) -> Pending:
 
 
 def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
-    """Return every repetition that has a folder, those of added rounds included, by identity."""
+    """Return every repetition that has a folder, by identity."""
     begun: dict[str, list[int]] = {}
     for identity, begun_runs in StudyPaths.of(plan.study).begun_runs().items():
         begun[identity] = [paths.repetition for paths in begun_runs]
@@ -111,7 +111,7 @@ def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
 def _states(
     entries: Iterable[Entry], begun: Mapping[str, Collection[int]], cluster: Cluster
 ) -> Iterator[tuple[str, list[RunState]]]:
-    """Yield the identity of each configuration, and what the records of its requested and begun runs say."""
+    """Yield each identity with the states of its runs."""
     for entry in entries:
         identity = entry.configuration.identity
         requested = repetitions.requested_runs(entry.configuration, cluster, begun.get(identity, ()))
@@ -119,7 +119,7 @@ def _states(
 
 
 def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], dict[str, str]]:
-    """Return what ``find_pending`` returns as ``done`` and ``out_of_memory``, of the configurations that were begun."""
+    """Return completed runs and obstacles of begun configurations."""
     begun = _begun_repetitions(plan)
     entries = [entry for entry in plan.runnable if begun.get(entry.configuration.identity)]
     done: dict[str, int] = {}
@@ -133,7 +133,7 @@ def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], 
 
 
 def _done(plan: Plan, identity: str, states: Sequence[RunState]) -> int:
-    """Return how many planned runs of a configuration are completed; runs of added rounds are not planned."""
+    """Return how many planned runs of a configuration are completed."""
     repeats = plan.by_identity[identity].configuration.repeats
     completed = [state.run for state in states if state.run.is_measured and state.is_completed]
     return sum(run.repetition <= repeats for run in completed)
@@ -142,7 +142,7 @@ def _done(plan: Plan, identity: str, states: Sequence[RunState]) -> int:
 def added_round(
     plan: Plan, cluster: Cluster, round_number: int, last_measured: RoundPosition
 ) -> list[PendingExecution]:
-    """Return a further round of all configurations, in random order, without the runs of it that are completed.
+    """Return a further round of all configurations, without completed runs.
 
     A round that an earlier call began is continued after its last position, without those that were added to the study
     since.
@@ -164,14 +164,14 @@ def added_round(
 
 
 def _round_position(facts: Mapping[str, Any] | None) -> RoundPosition:
-    """Return where in the rounds a run with this record was measured; before all of them if it was in none."""
+    """Return the position of a record in the rounds."""
     if facts and facts["order"] == ROUNDS and facts["round"] is not None:
         return facts["round"], facts["position"]
     return NOTHING_MEASURED
 
 
 def _turn_now(planned: PlannedExecution, last_measured: RoundPosition) -> Turn:
-    """Return the turn of what is measured now: without a round if that round is over for it."""
+    """Return the turn of a run that is measured now."""
     turn, last_round = planned.turn, last_measured[0]
     if turn.round is None or turn.position is None or turn.round > last_round:
         return turn
@@ -180,7 +180,7 @@ def _turn_now(planned: PlannedExecution, last_measured: RoundPosition) -> Turn:
 
 
 def _is_added_after(configuration: Configuration, last_round: int) -> bool:
-    """Return whether a configuration was in none of the rounds before the last one: the study did not have it then.
+    """Return whether a configuration was added after the last round.
 
     In the first round nothing tells: those that come later in it were in no round either.
     """
@@ -189,7 +189,7 @@ def _is_added_after(configuration: Configuration, last_round: int) -> bool:
 
 
 def batch_searches(plan: Plan, cluster: Cluster) -> dict[str, BatchSearch]:
-    """Return what trials of this code have shown of each configuration that can run, by identity."""
+    """Return the searches for largest batches, by identity."""
     by_first_trial: dict[str, BatchSearch] = {}
     searches: dict[str, BatchSearch] = {}
     for identity, first_trial in searched(plan).items():
@@ -201,7 +201,7 @@ def batch_searches(plan: Plan, cluster: Cluster) -> dict[str, BatchSearch]:
 
 
 def measure_trials(plan: Plan, cluster: Cluster, measure: Measure, say: Callable[[str], None]) -> None:
-    """Measure trials until the largest batch of every configuration is known, or one of its trials fails."""
+    """Measure trials until all largest batches are known or fail."""
     searches = {each: _search(each, plan.largest_batch or 0, cluster) for each in searched(plan).values()}
     left = {first_trial: bounds.trials_left for first_trial, bounds in searches.items()}
     for first_trial, bounds in searches.items():

@@ -50,7 +50,7 @@ def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cl
 
 
 def _require_log_format(program: Program, source: str) -> None:
-    """Refuse a name of a log format that doesn't exist, and a declaration that is none."""
+    """Refuse an unknown log format, and an invalid declaration."""
     if program.log_format:
         read_own_format(program.log_format.encode(), program.steps)
         return
@@ -60,7 +60,7 @@ def _require_log_format(program: Program, source: str) -> None:
 
 
 def _other_unknown_names(study_name: str, message: str) -> list[str]:
-    """Return what is misspelt in a study file besides what a message names, if it can be read."""
+    """Return further unknown names in a study file."""
     try:
         path = find_file("study", study_name)
         content = read_mapping(path)
@@ -72,7 +72,7 @@ def _other_unknown_names(study_name: str, message: str) -> list[str]:
 
 
 def _unknown_names(content: Any, source: str, location: Location | None = None) -> Iterator[str]:
-    """Yield a message for each framework, model and data source of a study file that doesn't exist, by its key.
+    """Yield a message for each unknown part of a study file.
 
     ``content`` may have any other error too.
     """
@@ -91,7 +91,7 @@ def _unknown_names(content: Any, source: str, location: Location | None = None) 
 
 
 def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | None = None) -> Cluster:
-    """Return a cluster by its name in ``params/clusters`` or by the path of its file.
+    """Return a cluster by its name or path.
 
     ``framework_names`` are the frameworks that will train, on which the device ``auto`` depends; None: all.
     Raises StudyFileError for any error in the file.
@@ -101,7 +101,7 @@ def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | No
 
 
 def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
-    """Return the cluster on which these studies are measured; its device ``auto`` depends on their frameworks."""
+    """Return the cluster for these studies."""
     names: dict[str, None] = {}
     for study in studies:
         if study.program:
@@ -113,7 +113,7 @@ def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
 
 
 def plan_study(study: Study, cluster: Cluster) -> Plan:
-    """Return the plan of a study on a cluster; the files of its program are identified.
+    """Return the plan of a study on a cluster.
 
     Raises StudyFileError where these can't be read or are too large.
     """
@@ -132,7 +132,7 @@ def plan_study(study: Study, cluster: Cluster) -> Plan:
 
 
 def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Locate | None = None) -> str | None:
-    """Return every reason why this cluster's software can't run the configuration, in one line, or None.
+    """Return why the cluster's software can't run a configuration, or None.
 
     ``locate`` returns where a study file has a value; without it, messages name the study.
     Raises StudyFileError for a name that does not exist: it is misspelt, and not unsupported; and UnsupportedError
@@ -163,7 +163,7 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
 
 
 def _require_framework_keys(cluster: Cluster) -> None:
-    """Refuse a key of a cluster's ``python`` or ``images`` that is no framework."""
+    """Refuse unknown frameworks in ``python`` and ``images``."""
     launcher = launchers.load(cluster.launcher)
     images = launcher.images(cluster) if launcher.images else {}
     for key, section in (("python", cluster.python), (f"{cluster.launcher}.images", images)):
@@ -178,7 +178,7 @@ def require_support(configuration: Configuration, cluster: Cluster) -> None:
 
 
 def image_set_obstacle(configuration: Configuration, cluster: Cluster) -> str:
-    """Return why the cluster can't have the images of a configuration; empty if it has, or if only its nodes know.
+    """Return why a cluster lacks a configuration's images, or nothing.
 
     Raises ImageSetError if they are on this machine and damaged, or of other classes than the configuration: that is an
     error of the user, while a set that is nowhere may be on another cluster.

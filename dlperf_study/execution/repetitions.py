@@ -48,7 +48,7 @@ def configuration_paths(configuration: Configuration) -> ConfigurationPaths:
 
 
 def requested_runs(configuration: Configuration, cluster: Cluster, further: Collection[int] = ()) -> list[RequestedRun]:
-    """Return every repetition of a configuration, and before them the unmeasured run, if it has one.
+    """Return every run of a configuration, the unmeasured one first.
 
     In that run NCCL reports what connects the GPUs, which costs time.
     ``further``: repetitions beyond its ``repeats``, which a precision asked for.
@@ -68,7 +68,7 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
 
 
 def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[str]:
-    """Return what the unmeasured runs of a configuration are for: NCCL reports where GPUs average their gradients."""
+    """Return the purposes of the unmeasured runs of a configuration."""
     strategy = STRATEGIES.get(configuration.strategy)
     is_all_reduce = strategy is not None and strategy.exchange == ALL_REDUCE
     uses_nccl = cluster.device == "gpu" and configuration.world_size > 1 and is_all_reduce
@@ -81,17 +81,17 @@ def run_states(runs: Sequence[RequestedRun]) -> list[RunState]:
 
 
 def missing_repetitions(states: Sequence[RunState]) -> list[RequestedRun]:
-    """Return those of all runs of a configuration that are to be measured: none if it does not fit in memory."""
+    """Return the runs of a configuration that are to be measured."""
     return [] if out_of_memory_reason(states) else [state.run for state in states if not state.is_completed]
 
 
 def out_of_memory_reason(states: Sequence[RunState]) -> str:
-    """Return why a configuration with these runs does not fit in memory; empty if none of them showed that."""
+    """Return why a configuration does not fit in memory, or nothing."""
     return next(filter(None, (state.out_of_memory_reason for state in states)), "")
 
 
 def run_names(runs: Sequence[RequestedRun]) -> str:
-    """Return runs of one configuration as messages name them: ``run 2``, ``3 runs and the NCCL-reported one``."""
+    """Return runs for messages: ``run 2``, ``3 runs and the NCCL-reported one``."""
     repetitions, unmeasured = _repetitions_and_purposes(runs)
     if not repetitions:
         return " and ".join(f"the {purpose} run" for purpose in unmeasured)
@@ -100,7 +100,7 @@ def run_names(runs: Sequence[RequestedRun]) -> str:
 
 
 def driver_request(runs: Sequence[RequestedRun], cluster: Cluster) -> str:
-    """Return the request of a driver that these runs of one turn, and no others, are performed now on this cluster.
+    """Return a driver's request to perform these runs.
 
     Its device and its wait for idle nodes may be others than a kernel would read from its file.
     """
@@ -110,7 +110,7 @@ def driver_request(runs: Sequence[RequestedRun], cluster: Cluster) -> str:
 
 
 def _repetitions_and_purposes(runs: Sequence[RequestedRun]) -> tuple[list[int], list[str]]:
-    """Return which repetitions are among runs, and what the unmeasured ones are for."""
+    """Return the repetitions and the purposes among runs."""
     repetitions, purposes = [], []
     for run in runs:
         if run.is_measured:
@@ -121,7 +121,7 @@ def _repetitions_and_purposes(runs: Sequence[RequestedRun]) -> tuple[list[int], 
 
 
 class ConfigurationRuns:
-    """The runs of one configuration on its cluster, as its notebook performs them.
+    """The runs of one configuration, as its notebook performs them.
 
     Under a driver, only the runs that it requests are performed; by hand, all. The cluster file is read once, when this
     is made.
@@ -152,18 +152,18 @@ class ConfigurationRuns:
 
     @property
     def are_last(self) -> bool:
-        """Whether no run that is planned comes after those that are performed now."""
+        """Whether no planned run comes after these."""
         return self._now[-1].paths == self._requested[-1].paths
 
     def submission_text(self) -> str:
-        """Return what would be started for the first repetition, for people: scripts and manifests, then commands."""
+        """Return what would be started for the first run."""
         first = next(run for run in self._requested if run.is_measured)
         submission = _render(first, self._cluster)
         files = [text for name, text in submission.files.items() if name != first.paths.configuration_file.name]
         return "\n".join([*files, submission.as_json()])
 
     def perform(self) -> list[dict[str, Any]]:
-        """Perform the runs that are not completed yet; return the records of these and of those before, in order.
+        """Perform the missing runs; return all records in order.
 
         A run that fails is recorded and does not keep the next from being tried. After one that finds too little memory
         none is tried, and those have no record. If nothing is missing, nothing is locked.
@@ -187,7 +187,7 @@ class ConfigurationRuns:
 
 
 def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
-    """Raise RunError, with the last lines of the logs, unless every run completed or found too little memory."""
+    """Raise RunError, with the ends of logs, if a run failed."""
     lines: list[str] = []
     for facts in records:
         if facts["outcome"] in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
@@ -201,7 +201,7 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
 
 
 def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> DriverFacts:
-    """Return what the record of a run says of its cluster, without how to reach it, the checkout, program and model."""
+    """Return the driver's facts for the record of a run."""
     variables = passed_variables()
     cluster_facts = cast(ClusterFacts, {name: getattr(cluster, name) for name in ClusterFacts.__annotations__})
     command = CommandRun.of(configuration) if configuration and configuration.own_program else None
@@ -214,7 +214,7 @@ def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -
 
 
 def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:
-    """Perform these runs, and record each as it ends; a run that never began leaves nothing.
+    """Perform these runs, and record each as it ends.
 
     One that finds too little memory is the last.
     """
@@ -243,7 +243,7 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
 
 
 def _render(run: RequestedRun, cluster: Cluster) -> Submission:
-    """Return what the launcher starts for a run; its processes get the identity of the measuring code."""
+    """Return the submission of a run."""
     configuration = run.configuration
     travels = code_identity.imports_parts_of_folders(run.code.roots)
     if configuration.own_program:

@@ -37,7 +37,7 @@ _PROGRAMS = ("unshare", "ip", "tc")
 
 @dataclass
 class MeasuredStudies:
-    """The names of the studies that a self-test measured, and why it could not measure some, by name.
+    """The measured studies of a self-test, and its obstacles.
 
     ``others``: by what is known of them: ``steps``, ``straggler`` and ``link``.
     """
@@ -48,7 +48,7 @@ class MeasuredStudies:
 
 
 def measure_studies(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredStudies:
-    """Measure the studies of the self-test on this machine, as any other study; continue what was interrupted.
+    """Measure the studies of the self-test, or continue them.
 
     What an earlier self-test measured is kept aside. Nothing of it is touched when an error is raised before the first
     run: BusyError where another self-test or another study measures on this machine, and UnsupportedError where not
@@ -64,7 +64,7 @@ def end_measurement() -> None:
 
 
 def pair_studies(pairs: int, quick: bool) -> list[Study]:
-    """Return the study of pairs as many times, each with a name and an order of its own, and with one slowdown."""
+    """Return the studies of pairs, each with its own order."""
     study = _study("pairs", quick)
     slowdowns = [value for value in study.factors["planted_slowdown"] if value]
     studies = []
@@ -112,12 +112,12 @@ def _study(name: str, quick: bool) -> Study:
 
 
 def study_file(name: str) -> str:
-    """Return the path of one of its study files: ``pairs``, ``steps``, ``straggler`` or ``link``."""
+    """Return the path of a study file of the self-test."""
     return str(PARAMS / SELFTEST / f"{SELFTEST}_{name}.yaml")
 
 
 def _begin(pairs: int, quick: bool) -> None:
-    """Put the evidence of the last self-test aside, unless it was interrupted and measured the same."""
+    """Put the last self-test aside, unless it was interrupted."""
     paths, form = StudyPaths.of(SELFTEST), json.dumps({"pairs": pairs, "quick": quick})
     unfinished = paths.selftest_unfinished
     if unfinished.exists() and unfinished.read_text(encoding="utf-8") == form:
@@ -135,7 +135,7 @@ def _obstacle(plan: Plan) -> str:
 
 
 class _Parts:
-    """Prints which study of the self-test begins, and the time left, estimated from the runs done so far."""
+    """Prints which study begins, and the time left."""
 
     def __init__(self, plans: Mapping[str, Plan], say: Say) -> None:
         self._runs = {}
@@ -167,7 +167,7 @@ def link_obstacle() -> str:
 
 
 def run_on_shaped_link(study_file: str, cluster: str, quick: bool) -> None:
-    """Measure a study by the command line, in a namespace with a shaped link.
+    """Measure a study in a namespace with a shaped link.
 
     Runs that fail are in its evidence. Raises RunError when the command could not measure anything.
     """
@@ -179,7 +179,7 @@ def run_on_shaped_link(study_file: str, cluster: str, quick: bool) -> None:
 
 
 def _in_namespace(*command: str) -> list[str]:
-    """Return the argv that runs a command in a new network namespace with a shaped loopback interface.
+    """Return the argv of a command in a shaped namespace.
 
     Libraries meet at the address of the host's name, which only this machine's own interfaces have outside.
     """

@@ -50,7 +50,7 @@ class NodeAccess:
 def nodes_check(
     nodes: Callable[[Cluster], Sequence[Node]], access: NodeAccess
 ) -> Callable[[Cluster, ProgramFacts], Iterator[CheckResult]]:
-    """Return the check of a launcher whose nodes can be reached at any time."""
+    """Return the check of a launcher with reachable nodes."""
 
     def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
         yield (result := check_commands(access))
@@ -72,7 +72,7 @@ def check_commands(access: NodeAccess) -> CheckResult:
 def check_nodes(
     cluster: Cluster, programs: ProgramFacts, available: Sequence[Node], access: NodeAccess
 ) -> Iterator[CheckResult]:
-    """Yield the results of as many of these nodes as the cluster file has, and of the network between them."""
+    """Yield the results of the nodes and their network."""
     nodes = available[: cluster.nodes]
     if len(nodes) < cluster.nodes:
         detail = f"{len(nodes)} of the {cluster.nodes} in the cluster file"
@@ -99,7 +99,7 @@ def check_nodes(
 
 @contextmanager
 def _facts_request(cluster: Cluster, programs: ProgramFacts) -> Iterator[dict[str, Any]]:
-    """Provide the request; if the cluster shares files, it names one in ``outputs/`` that every node must see."""
+    """Provide the request for the facts of nodes."""
     request = {
         "work_folder": cluster.work_folder,
         "network_interface": cluster.network_interface,
@@ -163,7 +163,7 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
 def check_together(
     cluster: Cluster, programs: ProgramFacts, facts: Mapping[str, Facts], clock_offsets: Mapping[str, float]
 ) -> Iterator[CheckResult]:
-    """Yield whether all nodes would run the same; facts and clock offsets (seconds) are by name of node."""
+    """Yield whether all nodes would run the same."""
     first, *_ = facts
     code = facts[first]["code"]
     if different := [name for name in facts if facts[name]["code"] != code]:
@@ -221,7 +221,7 @@ def _enough(subject: str, label: str, available_bytes: float, min_bytes: float) 
 
 
 def _folder(cluster: Cluster, name: str, facts: Facts) -> CheckResult:
-    """Return whether a node can write to its folder, or sees what this machine writes to ``outputs/``."""
+    """Return whether a node can use its folder."""
     if not cluster.is_this_machine and cluster.shared_files:
         if facts["sees_shared_file"]:
             return ok(f"{name}: outputs/", "is shared with this machine")
@@ -248,7 +248,7 @@ MAX_SSH_AT_ONCE = 4
 
 
 def check_ports(probes: Probes, facts: Mapping[str, Message]) -> CheckResult:
-    """Return whether every node reaches every other node, at the address and on such ports as a run uses."""
+    """Return whether every node reaches every other node."""
     if len(facts) < 2:
         return untested(_PORTS, "fewer than two nodes were reached")
     if without := [name for name, of_node in facts.items() if "address" not in of_node["address"]]:
@@ -270,7 +270,7 @@ def check_ports(probes: Probes, facts: Mapping[str, Message]) -> CheckResult:
 
 
 def check_ssh_between(nodes: Sequence[Node], facts: Mapping[str, Message]) -> Iterator[CheckResult]:
-    """Yield whether the first node reaches each other node by ssh, as horovodrun does."""
+    """Yield whether the first node reaches each other by ssh."""
     first, *peers = nodes
     if first.name not in facts:
         yield untested(f"ssh from {first.name}", f"{first.name} was not reached")

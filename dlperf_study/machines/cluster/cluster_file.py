@@ -52,7 +52,7 @@ CpuReason = Callable[[Cluster, Sequence[str]], str]
 def read_cluster(
     name_or_path: str | Path, launchers: Launchers, made_image_sets: Mapping[str, str], cpu_reason: CpuReason
 ) -> Cluster:
-    """Return a cluster by its name in ``params/clusters`` or by the path of its file, every ``auto`` detected.
+    """Return a cluster by its name or path.
 
     ``made_image_sets`` are the folders of images that this project makes itself, by name. The device ``auto`` of a
     machine with GPUs is what ``cpu_reason`` says.
@@ -103,7 +103,7 @@ def launcher_sections(launchers: Launchers) -> dict[str, type[Section]]:
 
 
 def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
-    """Yield where keys contradict each other, or another key needs one that is missing.
+    """Yield where keys contradict each other or are missing.
 
     An unknown launcher is the only one: the others depend on it.
     """
@@ -160,7 +160,7 @@ def _hosts(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
 
 
 def _detected(cluster: Cluster, source: str, cpu_reason: CpuReason) -> Cluster:
-    """Return the cluster with the devices of this machine, its one node, where the file says ``auto``."""
+    """Return the cluster with the devices of this machine."""
     allowed = cluster.environment.get(VISIBLE_DEVICES, os.environ.get(VISIBLE_DEVICES))
     devices = usable_gpus(allowed) if cluster.device != "cpu" else []
     gpus = [gpu.name for gpu in devices]
@@ -182,7 +182,7 @@ def _detected(cluster: Cluster, source: str, cpu_reason: CpuReason) -> Cluster:
 
 
 def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | None:
-    """Return the section of the file's launcher with absolute paths; its defaults where the file has none."""
+    """Return the section of the launcher with absolute paths."""
     if not facts.settings:
         return None
     section: Section = getattr(file, file.launcher) or facts.settings()

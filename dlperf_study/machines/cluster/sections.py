@@ -22,7 +22,7 @@ FILE = "a file"
 
 
 def matching(pattern: str, requirement: str) -> AfterValidator:
-    """Return a validator: the string must match ``pattern``; messages say that "it must be ``requirement``"."""
+    """Return a validator of strings by a pattern."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -67,7 +67,7 @@ class IdleSection(Section):
 
 
 class StartUpSection(Section):
-    """How long the start of a run and an exchange may take before the run fails."""
+    """The time limits of the start and of an exchange."""
 
     ready_seconds: float = Field(
         default=180.0, gt=0, le=DAY_SECONDS, description="a node to prepare: to list its packages and free ports"
@@ -116,13 +116,13 @@ class ClusterFile(Section):
 
 
 def cluster_file_model(settings: Mapping[str, type[Section]]) -> type[ClusterFile]:
-    """Return the model of a cluster file with the sections of these launchers, by launcher."""
+    """Return the model of a cluster file with launchers' sections."""
     sections: dict[str, Any] = {name: (section | None, None) for name, section in settings.items()}
     return create_model("ClusterFile", __base__=ClusterFile, __doc__=ClusterFile.__doc__, **sections)
 
 
 def keys(settings: Mapping[str, type[Section]]) -> dict[str, tuple[str, ...]]:
-    """Return the keys of each section by its name, those of the file itself under ""."""
+    """Return the keys of each section by its name."""
     sections: dict[str, type[Section]] = {
         "": cluster_file_model(settings),
         "idle": IdleSection,

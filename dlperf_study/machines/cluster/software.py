@@ -36,7 +36,7 @@ COMMON_PACKAGES = (
 
 
 def software(packages: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the versions of Python, the system and what takes part in every run; of ``packages`` too."""
+    """Return the versions of Python, system and packages."""
     versions: dict[str, str] = {
         "implementation": platform.python_implementation(),
         "python": platform.python_version(),
@@ -50,7 +50,7 @@ def software(packages: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def installed(packages: Sequence[str] = (), code_roots: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what this Python has: ``code``, a digest of what these modules import, and ``software``, versions.
+    """Return the code digest and the versions of this Python.
 
     ``packages`` are those of which the version is asked besides the common ones.
     """
@@ -63,7 +63,7 @@ def query(packages: Sequence[str] = (), code_roots: Sequence[str] = ()) -> list[
 
 
 def library_versions(libraries: Mapping[str, Sequence[str]], versions: Mapping[str, str]) -> dict[str, str]:
-    """Return the versions of libraries without their build, given the packages of each and the versions of packages."""
+    """Return the versions of libraries without their build."""
     found = {}
     for library, packages in libraries.items():
         installed_versions = [versions[package] for package in packages if package in versions]
@@ -73,7 +73,7 @@ def library_versions(libraries: Mapping[str, Sequence[str]], versions: Mapping[s
 
 
 def git() -> dict[str, Any]:
-    """Return the commit of the checkout, and whether it has files that are changed or new; empty for a copy of one.
+    """Return the commit of the checkout, and its changes.
 
     New files count, for they may be the study and the cluster; files that git ignores do not. Of an installed package
     its version is ``installed``: the repository in which it may have been installed is that of something else.
@@ -89,7 +89,7 @@ def git() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the installed packages of this Python, also those named by the arguments."""
+    """Print the installed packages of this Python."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--code", default="")
     parser.add_argument("packages", nargs="*")
@@ -106,7 +106,7 @@ IMPORT_SECONDS = 300.0
 
 
 def library_answer(command: Sequence[str], environment: Mapping[str, str]) -> Any:
-    """Return the JSON in the last line that a command prints; it is started once for each environment.
+    """Return the JSON in the last line of a command.
 
     Raises RunError when it does not run, fails, or prints something else.
     """
@@ -114,7 +114,7 @@ def library_answer(command: Sequence[str], environment: Mapping[str, str]) -> An
 
 
 def gpu_answer(python: Sequence[str], question: GpuQuestion, environment: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the ``GpuSupport`` of a library in a Python, given by its argv, as JSON has it.
+    """Return the ``GpuSupport`` of a Python, as JSON.
 
     None: it is not installed, or never asked. ``environment`` is that of the run: its ``CUDA_VISIBLE_DEVICES`` decides
     which GPUs there are. Raises RunError when the Python does not run, or the library can't be imported.

@@ -34,7 +34,7 @@ CANDIDATES = 64
 
 @dataclass
 class ConductedRun:
-    """The state of a run; ``ready`` has the report of each prepared node, by node index."""
+    """The state of a run, with the reports of its nodes."""
 
     submission: Submission
     nodes: tuple[Node, ...]
@@ -56,7 +56,7 @@ class ConductedRun:
 
 
 def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[str, Any]:
-    """Return the request to prepare, the same for all nodes; raises RunFailed where a variable was not passed on."""
+    """Return the request to prepare; raises RunFailed without a variable."""
     given = submission.cluster.environment
     inherited = submission.job.variables.travelling(os.environ, submission.pass_environment)
     # The value of a variable of the cluster file that a record withholds is in the environment of this process.
@@ -73,7 +73,7 @@ def _candidates(submission: Submission) -> int:
 
 
 def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
-    """Return the request to start for each node index; raises RunFailed where too few ports are free on all nodes."""
+    """Return the request to start, by node index."""
     job, ssh_commands = run.submission.job, {}
     # The first node starts the ranks of the others, which it reaches by address.
     if job.starts_other_nodes and job.nodes > 1:
@@ -104,7 +104,7 @@ def _values(run: ConductedRun) -> dict[str, str]:
 
 
 def node_facts(run: ConductedRun, node_index: int, final_report: Message | None) -> dict[str, Any]:
-    """Return the facts of a node for the run record: its first report, and the load by others during the run."""
+    """Return the facts of a node for the run record."""
     report = run.ready[node_index]
     during = {"busy_cores_during": final_report["busy_cores"] if final_report else None}
     facts = {name: report[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
@@ -120,7 +120,7 @@ ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
 def coordinate(
     submission: Submission, nodes: Sequence[Node], timeout_seconds: float, unrecorded: Sequence[str] = ()
 ) -> JobResult:
-    """Run a submission on the first of these nodes to its end; no process of it is left on any node.
+    """Run a submission on these nodes to its end.
 
     This creates the folder of the run, which has all evidence but the run record when this returns. An interrupt ends
     the run; the result says so, and the caller raises once it is on disk. ``unrecorded`` are variables that only the
@@ -151,7 +151,7 @@ def coordinate(
 
 
 def in_turn(nodes: Callable[[Cluster], Sequence[Node]]) -> Execute:
-    """Return an ``execute`` that runs submissions one after another on the nodes of a cluster."""
+    """Return an ``execute`` that runs submissions one after another."""
 
     def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
         for submission in submissions:
@@ -162,7 +162,7 @@ def in_turn(nodes: Callable[[Cluster], Sequence[Node]]) -> Execute:
 
 @dataclass(frozen=True)
 class _Conclusion:
-    """Why the run is over: the outcome, its reason, and the node and the task with which a failure began."""
+    """Why the run is over, and where it failed."""
 
     outcome: Outcome
     reason: str = ""
@@ -172,7 +172,7 @@ class _Conclusion:
 
 
 def _conduct(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Conclusion:
-    """Prepare all nodes, start the commands, and wait until the trainers are done."""
+    """Prepare all nodes, start the commands, and wait."""
     try:
         _prepare(run, guards)
         requests = start_requests(run)
@@ -192,7 +192,7 @@ def _conduct(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Conc
 
 
 def _prepare(run: ConductedRun, guards: Guards) -> None:
-    """Let every node prepare, and check that all nodes will run the same."""
+    """Let every node prepare, and compare the nodes."""
     submission = run.submission
     if len(run.nodes) < submission.job.nodes:
         raise RunFailed(Outcome.FAILED, f"needs {submission.job.nodes} nodes, but there are only {len(run.nodes)}")

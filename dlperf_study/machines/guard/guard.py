@@ -95,7 +95,7 @@ class _Guard:
         self._telemetry: Telemetry | None = None
 
     def prepare(self, request: Message) -> None:
-        """Wait until this node is idle, and report what it has; raises RunError if it lacks something."""
+        """Wait until this node is idle, and report its facts."""
         submission = restored(Submission, request["submission"])
         job, cluster, variables = submission.job, submission.cluster, submission.job.variables
         for question in job.requirements:
@@ -135,7 +135,7 @@ class _Guard:
         )
 
     def _gpu_support(self, submission: Submission, devices: str) -> Message | None:
-        """Return what the library that will train on these GPUs can do with them; None if none will train there."""
+        """Return the GPU support of the library that trains."""
         if not submission.job.gpus_per_node or not submission.job.gpu_question:
             return None
         environment = self._environment | {VISIBLE_DEVICES: devices}
@@ -188,7 +188,7 @@ class _Guard:
                 raise RunError(f"a command could not be started: {error}") from error
 
     def watch(self) -> None:
-        """Report when the trainers of this node are done or a process failed, until the run is stopped."""
+        """Report the end of trainers, or a failure."""
         last_state = None
         while True:
             self._coordinator.receive(POLL_SECONDS)
@@ -201,7 +201,7 @@ class _Guard:
                 last_state = state
 
     def _state(self) -> tuple[str, Message] | None:
-        """Return ``failed`` when a process failed, ``done`` when the trainers of this node are done, else None."""
+        """Return ``failed`` or ``done`` with its facts, or None."""
         for log in self._logs:
             if log.stat().st_size > MOST_LOG_BYTES:
                 reason = f"printed more than {MOST_LOG_BYTES >> 20} MiB"
@@ -216,7 +216,7 @@ class _Guard:
         return ("done", {}) if trainer_codes and all(code == 0 for code in trainer_codes) else None
 
     def end(self) -> None:
-        """End all that is left of the run on this node, and report how its processes ended."""
+        """End all that is left here, and report the exits."""
         codes = {started.command.name: started.process.poll() for started in self._started}
         end_children()
         end_marked(RUN_MARK, self._coordinator.mark)
@@ -232,7 +232,7 @@ class _Guard:
         self._coordinator.send("report", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
 
     def _files_of_run(self, submission: Submission, node: int) -> str:
-        """Close what this node wrote of a run that began here; return its files where nodes don't share them."""
+        """Close the files of this node; return those not shared."""
         folder = Path(submission.folder_there)
         # Without telemetry the run counts, and the report says so.
         if self._telemetry:
@@ -252,7 +252,7 @@ class _Guard:
 
 
 def _create_node_folder(folder: Path) -> None:
-    """Create the node's own work folder, for this user only. Nodes that share one would remove each other's files."""
+    """Create the node's own work folder, for this user only."""
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError as error:

@@ -43,14 +43,14 @@ CONNECT_SECONDS = 3.0
 
 
 class Probes:
-    """The nodes that can be reached, by name; ``lost`` is why the others can't, by name."""
+    """The reachable nodes by name, and why others are lost."""
 
     def __init__(self, channels: Mapping[str, Channel], lost: Mapping[str, str]) -> None:
         self._channels = dict(channels)
         self.lost = dict(lost)
 
     def ask(self, kind: str, within_seconds: float = ANSWER_SECONDS, **values: Any) -> dict[str, Message]:
-        """Send the same request to all nodes; return their answers. A node without an answer is lost from now on."""
+        """Send a request to all nodes; return their answers."""
         for channel in self._channels.values():
             channel.send(kind, **values)
         deadline = time.monotonic() + within_seconds
@@ -65,7 +65,7 @@ class Probes:
         return answers
 
     def clock_offsets(self) -> dict[str, float]:
-        """Return how many seconds the clock of each node is ahead of ours, to half the time an answer takes."""
+        """Return how many seconds each node's clock is ahead."""
         offsets = {}
         for name, channel in self._channels.items():
             sent = time.time()
@@ -94,7 +94,7 @@ def start_probes(nodes: Sequence[Node]) -> Iterator[Probes]:
 
 
 def _receive(channel: Channel, deadline: float) -> Message | None:
-    """Return the next answer of a node, or None when it is gone or silent."""
+    """Return the next answer of a node, or None."""
     while not channel.inbox.closed and (remaining := deadline - time.monotonic()) > 0:
         if messages := channel.inbox.receive(remaining):
             return messages[0]
@@ -119,7 +119,7 @@ def main() -> None:
 
 
 def _listen_as_a_run() -> socket.socket:
-    """Return a socket that listens on one of the ports that a run chooses from."""
+    """Return a socket that listens on a run's port."""
     for port in random.sample(PORTS, CANDIDATES):
         with suppress(OSError):
             return socket.create_server(("", port))
@@ -159,7 +159,7 @@ def facts(request: Message) -> dict[str, Any]:
 
 
 def _gpu_supports(request: Message) -> dict[str, dict[str, Any] | None]:
-    """Return what the library of each framework can do with the GPUs here; None if it is not installed."""
+    """Return the GPU support of each framework here."""
     environment = restored(PassedVariables, request["variables"]).passed() | request["environment"]
     supports = {}
     for framework, python in request["pythons"].items():
@@ -169,7 +169,7 @@ def _gpu_supports(request: Message) -> dict[str, dict[str, Any] | None]:
 
 
 def _class_counts(request: Message) -> dict[str, dict[str, Any] | None]:
-    """Return the ``classes`` of each image set, or why there are none, as ``error``."""
+    """Return the ``classes`` of each image set, or ``error``."""
     counts = {}
     for name, folder in request["image_sets"].items():
         argv = (sys.executable, *request["classes_question"], folder)
@@ -178,7 +178,7 @@ def _class_counts(request: Message) -> dict[str, dict[str, Any] | None]:
 
 
 def _or_error(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return the answer to a question, or why there is none, as ``error``."""
+    """Return the answer to a question, or ``error``."""
     try:
         return ask()
     except RunError as error:
@@ -186,7 +186,7 @@ def _or_error(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None
 
 
 def unreachable(endpoints: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return the names of the endpoints, host and port each, that don't accept a connection from here."""
+    """Return the endpoints that refuse a connection."""
     names = []
     for name, (host, port) in endpoints.items():
         try:

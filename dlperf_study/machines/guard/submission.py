@@ -18,7 +18,7 @@ from dlperf_study.study.job import Job, JobResult
 
 @dataclass(frozen=True)
 class Command:
-    """One process to start on one node; its log is a file in the run's folder there."""
+    """One process to start on one node, and its log."""
 
     name: str
     role: str
@@ -61,12 +61,12 @@ class Submission:
 
     @property
     def pass_environment(self) -> tuple[str, ...]:
-        """The names of the variables that reach its commands besides those of its job's libraries."""
+        """The names of further variables that reach its commands."""
         return (*self.cluster.pass_environment, *self.job.pass_environment)
 
     @property
     def preparing_seconds(self) -> float:
-        """How long a node may take until it is ready: idle, its packages listed, a library for GPUs imported."""
+        """How long a node may take until it is ready."""
         import_seconds = IMPORT_SECONDS if self.job.gpus_per_node else 0.0
         return self.cluster.ready_seconds + self.cluster.idle_wait_seconds + import_seconds
 
@@ -77,7 +77,7 @@ class Submission:
 
     @property
     def folder_there(self) -> str:
-        """The run's folder on its nodes; the same name as here, because the logs of ranks contain it."""
+        """The run's folder on its nodes; its name is the same."""
         return f"{self.node_folder}/{Path(self.folder).name}" if self.node_folder else self.folder
 
     def filled(self, values: Mapping[str, str]) -> "Submission":
@@ -96,11 +96,11 @@ class Submission:
         return replace(self, cluster=replace(self.cluster, **changes))
 
     def message(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return it as JSON has it, with these variables in place of those of the cluster file."""
+        """Return it for JSON, with these variables of the cluster."""
         return asdict(self.changed_cluster(environment=dict(environment)))
 
     def as_json(self) -> str:
-        """Return the text that is kept as evidence and shown in the notebook; ``files`` are next to it.
+        """Return the text that is kept as evidence, without ``files``.
 
         Values that may be secret are not in it: the process that executes it must have these variables itself.
         """
@@ -116,7 +116,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Node:
-    """A machine of a cluster: ``reach`` is the command prefix that runs a command there, empty for this machine.
+    """A machine of a cluster; ``reach`` is the command prefix there.
 
     ``shell``: a shell at the other end splits the command again. ``address`` is the one that other nodes use; left
     empty, the node reports it.

@@ -52,7 +52,7 @@ class RunRequest:
     archive: str = ""
 
     def as_json(self) -> str:
-        """Return the request as text: without the values of variables that may be secret."""
+        """Return the request as text, without possible secrets."""
         submission = {"submission": self.submission.as_json(), "files": dict(self.submission.files)}
         return json.dumps(vars(self) | submission)
 
@@ -66,7 +66,7 @@ class RunRequest:
 
 
 def coordinate_pods(request: RunRequest, address: str) -> JobResult:
-    """Run what is requested on the pods; ``address`` is that of this one."""
+    """Run a request on the pods; ``address`` is this one's."""
     try:
         _check_image(request)
         other_pods = request.pods if request.separate_coordinator else request.pods[1:]
@@ -79,7 +79,7 @@ def coordinate_pods(request: RunRequest, address: str) -> JobResult:
 
 
 def _check_image(request: RunRequest) -> None:
-    """Raise RunError when this image does not match what the study was planned with.
+    """Raise RunError if this image differs from the plan.
 
     A library that only one of the two has is no contradiction: each image has its own.
     """
@@ -113,7 +113,7 @@ def _wait_for_pods(pods: Sequence[str], seconds: float) -> list[Node]:
 
 
 def write_archive(archive: str, folder: Path) -> str:
-    """Write packed files, in base64, to a file of this pod, and return its path; empty if there are none."""
+    """Write packed files to a file of this pod; return its path."""
     file = folder / "archive.tar.gz"
     if archive:
         file.write_bytes(base64.b64decode(archive))

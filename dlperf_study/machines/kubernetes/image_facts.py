@@ -23,7 +23,7 @@ MODULE = "dlperf_study.machines.kubernetes.image_facts"
 
 
 def facts_request(programs: ProgramFacts, device: str, launcher: str) -> str:
-    """Return the request for a pod, which this launcher starts, whose tasks train on this device."""
+    """Return the request for a pod on this device."""
     questions = {name: asdict(question) for name, question in programs.gpu_questions.items()}
     return json.dumps(
         {
@@ -35,7 +35,7 @@ def facts_request(programs: ProgramFacts, device: str, launcher: str) -> str:
 
 
 def main() -> None:
-    """Print the installed packages of this Python and, for GPUs, what its libraries can do with them."""
+    """Print the packages and the GPU support of this Python."""
     request = json.loads(sys.argv[1])
     facts = software.installed(request["packages"], request["code_roots"])
     if request["gpu_questions"]:
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def gpu_answers(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the answers for this Python by framework, of those that are installed; with ``error`` where one fails."""
+    """Return the GPU answers by framework, or ``error``."""
     answers: dict[str, dict[str, Any]] = {}
     for name, question in questions.items():
         try:

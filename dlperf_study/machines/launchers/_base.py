@@ -14,7 +14,7 @@ from dlperf_study.study.job import Job, ProgramFacts
 
 @dataclass(frozen=True)
 class Queue:
-    """How long what is submitted may wait for its start, and how many configurations may be in the queue at once."""
+    """The limits of a queue: waiting time and configurations."""
 
     start_within_seconds: float
     jobs_in_queue: int = 1

@@ -42,7 +42,7 @@ _OF_PODS = (("list", "Pod", ""), ("delete", "Pod", ""), ("get", "Pod", "log"))
 
 
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
-    """Return the commands of a job, numbered by pod, and the manifests of these pods.
+    """Return the commands of a job and the manifests.
 
     Raises StudyFileError when the cluster file names no image for the framework.
     """
@@ -62,7 +62,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 
 
 def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
-    """Run one after another to its end, within ``timeout_seconds`` each; leaves no object behind.
+    """Run submissions one after another; leave no object behind.
 
     A run that an earlier driver started and did not see the end of is followed.
     """
@@ -85,7 +85,7 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
 
 
 def _archive(submission: Submission) -> str:
-    """Return the packed files of a submission in base64; raises RunError if they are too large for a Secret."""
+    """Return packed files in base64; raises RunError if too large."""
     file = submission.job.archive
     archive = encoded(Path(file)) if file else ""
     if len(archive) > MOST_ARCHIVE_CHARACTERS:
@@ -102,7 +102,7 @@ def nodes(cluster: Cluster) -> tuple[Node, ...]:
 
 
 def queue(cluster: Cluster) -> Queue:
-    """Return the limits of the queue: a pod may wait for a node and its image."""
+    """Return the limits of the queue."""
     settings: KubernetesSettings = cluster.settings
     return Queue(settings.start_within_seconds)
 
@@ -114,7 +114,7 @@ def images(cluster: Cluster) -> Mapping[str, str]:
 
 
 def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
-    """Return why a pod doesn't have the limit of its rank: Kubernetes limits a pod, and with it all ranks in it."""
+    """Return why a rank can't have its limit in a pod."""
     limit, given = configuration.cpu_limit, cluster.settings.resources.get("cpu", "")
     if configuration.devices_per_node > 1:
         return f"cpu_limit {limit:g}: a pod has one limit for all its ranks; it needs devices_per_node of 1"
@@ -125,13 +125,13 @@ def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
 
 
 def cancel(folder: Path, cluster: Cluster) -> None:
-    """Delete what a driver that was killed left running for the configuration of this folder."""
+    """Delete what a killed driver left of a configuration."""
     label = manifests.configuration_label(str(folder))
     delete_objects(Api(cluster.settings), f"{manifests.CONFIGURATION_LABEL}={label}")
 
 
 def _assign_to_pods(job: Job, pods: Sequence[manifests.Pod]) -> Job:
-    """Return a job whose nodes are pods: servers have pods of their own, also where trainers share their node."""
+    """Return a job whose nodes are pods."""
     indices = {(pod.role.value, pod.node): index for index, pod in enumerate(pods)}
     values = {}
     for index, pod in enumerate(pods):
@@ -148,7 +148,7 @@ def _assign_to_pods(job: Job, pods: Sequence[manifests.Pod]) -> Job:
 
 
 def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
-    """Yield the results; every image is started once, on a node that could run a trainer."""
+    """Yield the results; every image is started once."""
     try:
         api = Api(cluster.settings)
         yield ok("API", f"Kubernetes {api.version()}")
@@ -203,7 +203,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
 
 
 def _gpu_obstacles(cluster: Cluster, programs: ProgramFacts, answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return why none of the frameworks of an image can train on the GPUs of a pod; nothing if one can."""
+    """Return why no framework can train on a pod's GPUs."""
     obstacles = []
     for name, answer in answers.items():
         if "error" in answer:
@@ -218,7 +218,7 @@ def _gpu_obstacles(cluster: Cluster, programs: ProgramFacts, answers: Mapping[st
 
 
 def _printed(api: Api, job: manifests.Manifest, name: str, seconds: float) -> str:
-    """Return the last line that the pod of a job prints within so long, and leave nothing of the job."""
+    """Return the last line of a job's pod; delete the job."""
     selector = f"{manifests.RUN_LABEL}={name}"
     try:
         api.create(job)
@@ -228,7 +228,7 @@ def _printed(api: Api, job: manifests.Manifest, name: str, seconds: float) -> st
 
 
 def _pod_log(api: Api, selector: str, seconds: float) -> str:
-    """Return what the pod printed; raises KubernetesError when it does not start or fails."""
+    """Return the log of a pod; raises KubernetesError if it fails."""
     deadline = time.monotonic() + seconds
     pods: list[manifests.Manifest] = []
     while time.monotonic() < deadline:

@@ -23,7 +23,7 @@ def nodes(cluster: Cluster) -> tuple[Node, ...]:
 
 
 def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
-    """Return why this machine can't limit the cores of a process; empty if it can."""
+    """Return why this machine can't limit cores, or nothing."""
     return cpu_group.obstacle(configuration.cpu_limit)
 
 

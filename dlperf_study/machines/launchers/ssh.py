@@ -51,7 +51,7 @@ def first_host(cluster: Cluster) -> Node:
 
 
 def by_hand(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
-    """Return how a person runs a command on a host, without the options that only a program needs."""
+    """Return how a person runs a command on a host."""
     return (*_ssh(cluster), node.name, shlex.join(argv))
 
 

@@ -27,7 +27,7 @@ INTERRUPTED = 128 + signal.SIGTERM
 
 
 def main(folder: Path) -> int:
-    """Do the runs of the job in this folder; return the exit code: 0 when each has a result."""
+    """Do the runs of the job; return its exit code."""
     interrupt_once()
     try:
         job, nodes = read_job(JobPaths(folder)), allocated_nodes()
@@ -50,7 +50,7 @@ def main(folder: Path) -> int:
 
 
 def allocated_nodes(python: str = sys.executable, environment: Mapping[str, str] = os.environ) -> tuple[Node, ...]:
-    """Return the nodes of the job that this process belongs to, in Slurm's order; raises RunError outside a job."""
+    """Return the nodes of this job; raises RunError outside one."""
     try:
         job_id, names = environment["SLURM_JOB_ID"], environment["SLURM_JOB_NODELIST"]
     except KeyError as error:
@@ -59,7 +59,7 @@ def allocated_nodes(python: str = sys.executable, environment: Mapping[str, str]
 
 
 def srun(job_id: str, node: str) -> tuple[str, ...]:
-    """Return the command prefix that runs a command on a node of a job.
+    """Return the command prefix for a node of a job.
 
     One task that has the whole node, next to other such tasks. The job is named: training processes, of which one
     may start others by this, know nothing of the job they are in.

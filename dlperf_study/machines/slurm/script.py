@@ -85,7 +85,7 @@ def script(name: str, nodes: int, cluster: Cluster) -> str:
 
 
 def devices_and_account(cluster: Cluster) -> tuple[str, ...]:
-    """Return the options for the devices of a job, its partition and its account."""
+    """Return the options for devices, partition and account."""
     settings: SlurmSettings = cluster.settings
     return (
         *([f"--gres=gpu:{cluster.devices_per_node}"] if cluster.device == "gpu" else []),
@@ -100,12 +100,12 @@ def filled(text: str, job: str, seconds: float) -> str:
 
 
 def allotted_seconds(submissions: Sequence[Submission], timeout_seconds: float) -> float:
-    """Return how long a job may last: the timeout of every repetition, and what comes before and after it."""
+    """Return how long a job may last."""
     runs = (timeout_seconds + submission.preparing_seconds + RUN_SECONDS for submission in submissions)
     return JOB_SECONDS + sum(runs)
 
 
 def slurm_time(seconds: float) -> str:
-    """Return a time limit in sbatch's format; Slurm counts whole minutes, so it is rounded up."""
+    """Return a time limit for sbatch, in whole minutes."""
     hours, minutes = divmod(-int(-seconds // 60), 60)
     return f"{hours}:{minutes:02d}:00"
