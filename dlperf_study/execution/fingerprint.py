@@ -122,7 +122,9 @@ def code_name(roots: Sequence[str]) -> str:
     """Return the digest of measuring code, or its equivalent's."""
     earlier = _equivalent_code()
     digests = module_digests(roots)
-    return earlier["code"] if digests.items() <= earlier["modules"].items() else code_digest(roots)
+    if digests.items() <= earlier["modules"].items():
+        return str(earlier["code"])
+    return code_digest(roots)
 
 
 @cache

@@ -240,4 +240,6 @@ def _ending(facts: dict[str, Any]) -> str:
 
 
 def _lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8", errors="replace").strip().splitlines() if file.exists() else []
+    if file.exists():
+        return file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return []

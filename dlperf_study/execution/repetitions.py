@@ -82,7 +82,9 @@ def run_states(runs: Sequence[RequestedRun]) -> list[RunState]:
 
 def missing_repetitions(states: Sequence[RunState]) -> list[RequestedRun]:
     """Return the runs of a configuration that are to be measured."""
-    return [] if out_of_memory_reason(states) else [state.run for state in states if not state.is_completed]
+    if out_of_memory_reason(states):
+        return []
+    return [state.run for state in states if not state.is_completed]
 
 
 def out_of_memory_reason(states: Sequence[RunState]) -> str:

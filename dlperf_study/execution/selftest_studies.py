@@ -163,7 +163,9 @@ def link_obstacle() -> str:
     if missing:
         return f"{', '.join(missing)} can't be found; install iproute2 and util-linux"
     trial = subprocess.run(_in_namespace("true"), capture_output=True, text=True)
-    return f"no link can be shaped here: {trial.stderr.strip()}" if trial.returncode else ""
+    if trial.returncode:
+        return f"no link can be shaped here: {trial.stderr.strip()}"
+    return ""
 
 
 def run_on_shaped_link(study_file: str, cluster: str, quick: bool) -> None:

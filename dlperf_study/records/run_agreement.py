@@ -209,7 +209,9 @@ def _position(window: Window) -> tuple[int, float]:
 def _end_ns(window: Window) -> float:
     """Return when a window ended at the earliest."""
     seconds = window.seconds * (1 - CLOCK_TOLERANCE)
-    return float("-inf") if window.begin_ns is None else window.begin_ns + seconds / NANO
+    if window.begin_ns is None:
+        return float("-inf")
+    return window.begin_ns + seconds / NANO
 
 
 def contradictory_parameters(logs: Sequence[RankLog], layout: Layout) -> Iterator[str]:

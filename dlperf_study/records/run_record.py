@@ -80,7 +80,9 @@ class RunState:
     @property
     def out_of_memory_reason(self) -> str:
         """Why the run found too little memory; empty where it did not."""
-        return self.facts["reason"] if self.facts and self.facts["outcome"] is Outcome.OUT_OF_MEMORY else ""
+        if self.facts and self.facts["outcome"] is Outcome.OUT_OF_MEMORY:
+            return self.facts["reason"]
+        return ""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,9 @@ class BatchSearch:
         """The batch to try next, the largest first; None at the end."""
         if self.too_large is None:
             return None if self.fitting else self._sizes * self.micro_batches
-        return self.fitting + self._sizes // 2 * self.micro_batches if self._sizes > 1 else None
+        if self._sizes > 1:
+            return self.fitting + self._sizes // 2 * self.micro_batches
+        return None
 
     @property
     def trials_left(self) -> int:
@@ -69,7 +71,9 @@ class BatchSearch:
             return f"{at_least}{below}at most {counted(self.trials_left, 'short run')} left"
         if not self.fitting:
             return f"none, {self.micro_batches} does not fit"
-        in_parts = f" in {self.micro_batches} micro-batches" if self.micro_batches > 1 else ""
+        in_parts = ""
+        if self.micro_batches > 1:
+            in_parts = f" in {self.micro_batches} micro-batches"
         beyond = f"{self.too_large} does not fit" if self.too_large else "none larger is tried"
         return f"{self.fitting}{in_parts}, {beyond}"
 

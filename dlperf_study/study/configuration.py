@@ -252,7 +252,9 @@ class Configuration(ParallelParameters, TrainingParameters):
 
         Only for its steps: the identity of a run is that of its configuration.
         """
-        return self if self.is_broken_down(repetition) else replace(self, **_TRAINING_ALONE)
+        if self.is_broken_down(repetition):
+            return self
+        return replace(self, **_TRAINING_ALONE)
 
     def computation_halves(self, measured_steps: int) -> tuple[int, int]:
         """Return the steps without exchange before and after the measured window."""
@@ -309,7 +311,8 @@ class Configuration(ParallelParameters, TrainingParameters):
 
     def parameter_value(self, name: str) -> Scalar:
         """Return the value of a parameter or setting."""
-        return self.own_settings[name] if name in self.own_settings else getattr(self, name)
+        values: dict[str, Scalar] = {**vars(self), **self.own_settings}
+        return values[name]
 
     def displayed_values(self) -> dict[str, Scalar | None]:
         """Return parameters and settings as pages show them.

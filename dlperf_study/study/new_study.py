@@ -81,7 +81,9 @@ class NewStudy:
 
 
 def _commented(line: str, comment: str) -> str:
-    return f"{line:{COMMENT_COLUMN}}# {comment}" if len(line) < COMMENT_COLUMN else f"{line}  # {comment}"
+    if len(line) < COMMENT_COLUMN:
+        return f"{line:{COMMENT_COLUMN}}# {comment}"
+    return f"{line}  # {comment}"
 
 
 def _scalar(value: object) -> str:

@@ -190,7 +190,9 @@ def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | Non
     identity = entry.denominator(kind)
     if identity == entry.configuration.identity:
         return "itself"
-    return f"#{row_numbers[identity]}" if identity in row_numbers else f"can't run here: no {_COMPARED[kind]}"
+    if identity in row_numbers:
+        return f"#{row_numbers[identity]}"
+    return f"can't run here: no {_COMPARED[kind]}"
 
 
 def _unsupported(plan: Plan, complete: bool) -> str:
@@ -215,7 +217,9 @@ def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], comple
     rows = [(str(row_numbers[identity]), reason) for identity, reason in reasons.items()]
     shown = rows if complete else rows[:LONGEST_LIST]
     table = text_table(("#", heading), shown)
-    return table if len(shown) == len(rows) else f"{table}\nplan with --all lists the {len(rows)} configurations."
+    if len(shown) == len(rows):
+        return table
+    return f"{table}\nplan with --all lists the {len(rows)} configurations."
 
 
 def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
@@ -234,7 +238,9 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
     most = sum(each.timeout_seconds * each.repeats for each in configurations)
     limits = {each.timeout_seconds for each in configurations}
     each_limit = f" of {duration(max(limits))} each" if len(limits) == 1 else ""
-    bounds = f"at least {duration(least)} for their measured steps, " if least else ""
+    bounds = ""
+    if least:
+        bounds = f"at least {duration(least)} for their measured steps, "
     bounds += f"at most {duration(most)} by their timeouts{each_limit}"
     return (
         f"How long the runs take is unknown, because none was measured here before: {bounds}. "

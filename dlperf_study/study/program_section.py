@@ -21,7 +21,9 @@ _SECRET_REMEDY = "name a variable that has it in pass_environment, and let the p
 def secret_problem(arguments: Sequence[str]) -> str:
     """Return what is wrong with arguments if one has a secret."""
     secrets = secrets_in(arguments)
-    return f"has {secrets[0]}, which evidence shows; {_SECRET_REMEDY}" if secrets else ""
+    if secrets:
+        return f"has {secrets[0]}, which evidence shows; {_SECRET_REMEDY}"
+    return ""
 
 
 def _require_no_secret(arguments: Sequence[str]) -> None:

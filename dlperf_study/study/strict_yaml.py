@@ -98,7 +98,9 @@ def _line_without_colon(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> st
     else:
         return ""
     line = lines[index].strip() if 0 <= index < len(lines) else ""
-    return f"line {index + 1}: {line} has no colon" if re.fullmatch(r"\w+( .*)?", line) and ":" not in line else ""
+    if re.fullmatch(r"\w+( .*)?", line) and ":" not in line:
+        return f"line {index + 1}: {line} has no colon"
+    return ""
 
 
 def find_file(kind: str, name_or_path: str | Path) -> Path:

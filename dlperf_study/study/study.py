@@ -248,7 +248,9 @@ class Study(StudyFile):
     def parameters(self) -> dict[str, Parameter]:
         """The parameters of its points, by name."""
         parameters = study_parameters()
-        return {name: parameters[name] for name in SCALE if name != "batch_per_device"} if self.program else parameters
+        if self.program:
+            return {name: parameters[name] for name in SCALE if name != "batch_per_device"}
+        return parameters
 
     def rules(self, kind: grid.Denominator) -> Rules:
         """Return the rules that declare baselines or references."""

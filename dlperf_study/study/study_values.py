@@ -70,7 +70,9 @@ class _Keys:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler.generate_schema(self._shape)
-        return core_schema.with_info_wrap_validator_function(self._validated, schema) if self._settings else schema
+        if self._settings:
+            return core_schema.with_info_wrap_validator_function(self._validated, schema)
+        return schema
 
     def _validated(self, given: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, Any]:
         """Return the validated parameters and settings, in their order."""
@@ -159,7 +161,9 @@ def _share(given: object) -> object:
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
     if not percentage:
         is_format = given in COMPUTED_IN or bool(closest(given, COMPUTED_IN))
-        remedy = "; the number format is a parameter, precision below fixed or factors" if is_format else ""
+        remedy = ""
+        if is_format:
+            remedy = "; the number format is a parameter, precision below fixed or factors"
         raise ValueError(f"write a percentage, as in precision: 2 %{remedy}")
     share = float(percentage[1]) / 100
     if not SMALLEST_PRECISION <= share <= LARGEST_PRECISION:

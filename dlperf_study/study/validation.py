@@ -226,5 +226,7 @@ def validate_record(kind: TypeAdapter[T], content: Mapping[str, Any], source: st
         errors = validation_error.errors()
     # A file of a different format has different keys, so that nothing else is worth a word.
     errors = [error for error in errors if error["loc"] == ("format",)] or errors
-    further = f"; {len(errors) - 1} more of its values are wrong" if len(errors) > 1 else ""
+    further = ""
+    if len(errors) > 1:
+        further = f"; {len(errors) - 1} more of its values are wrong"
     raise EvidenceError(f"{source}: {error_line(errors[0], content)}{further}")

@@ -81,7 +81,9 @@ def check_nodes(
     else:
         yield ok("nodes", ", ".join(node.name for node in nodes if node.name) or "this machine")
     with start_probes(nodes) as probes, _facts_request(cluster, programs) as request:
-        imports_seconds = len(programs.frameworks) * IMPORT_SECONDS if cluster.device == "gpu" else 0.0
+        imports_seconds = 0.0
+        if cluster.device == "gpu":
+            imports_seconds = len(programs.frameworks) * IMPORT_SECONDS
         facts = probes.ask("facts", ANSWER_SECONDS + imports_seconds, **request)
         for node in nodes:
             if node.title in facts:

@@ -39,7 +39,9 @@ def check_framework(
     packages = (*declared.packages, *declared.further_packages)
     versions = [f"{package} {reference[package]}" for package in packages if package in reference]
     everywhere = f"{', '.join(versions)} everywhere"
-    return _check_gpus(cluster, question, facts, everywhere) if cluster.device == "gpu" else ok(framework, everywhere)
+    if cluster.device == "gpu":
+        return _check_gpus(cluster, question, facts, everywhere)
+    return ok(framework, everywhere)
 
 
 def _installation_obstacle(

@@ -28,7 +28,9 @@ def usable_cpus(quota: Path = CPU_QUOTA) -> int:
     """Return how many logical CPUs this process may use."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit, period = quota.read_text().split() if quota.is_file() else ("max", "")
-    return allowed if limit == "max" else max(1, min(allowed, int(limit) // int(period)))
+    if limit == "max":
+        return allowed
+    return max(1, min(allowed, int(limit) // int(period)))
 
 
 def cpu_name(information: Path = CPU_INFO) -> str:
@@ -143,7 +145,9 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*G(?:b|bit|bps)(?:/s|/sec|ps)?\b")
 def named_link(links: Sequence[str]) -> str:
     """Return the link between GPUs: ``NVLink (NV12)``."""
     kinds = sorted({NVLINK if link.startswith("NV") else "PCIe" for link in links})
-    return f"{' and '.join(kinds)} ({', '.join(sorted(set(links)))})" if links else ""
+    if links:
+        return f"{' and '.join(kinds)} ({', '.join(sorted(set(links)))})"
+    return ""
 
 
 def network(classes: Path = SYSTEM_CLASSES) -> str:

@@ -213,7 +213,9 @@ class _Guard:
                 return "failed", {"outcome": Outcome.FAILED, "task": started.command.name, "reason": ending_words(code)}
             if started.command.role == TaskRole.TRAINER:
                 trainer_codes.append(code)
-        return ("done", {}) if trainer_codes and all(code == 0 for code in trainer_codes) else None
+        if trainer_codes and all(code == 0 for code in trainer_codes):
+            return ("done", {})
+        return None
 
     def end(self) -> None:
         """End all that is left here, and report the exits."""

@@ -78,7 +78,9 @@ class Submission:
     @property
     def folder_there(self) -> str:
         """The run's folder on its nodes; its name is the same."""
-        return f"{self.node_folder}/{Path(self.folder).name}" if self.node_folder else self.folder
+        if self.node_folder:
+            return f"{self.node_folder}/{Path(self.folder).name}"
+        return self.folder
 
     def filled(self, values: Mapping[str, str]) -> "Submission":
         """Return it with the placeholders of these values replaced."""

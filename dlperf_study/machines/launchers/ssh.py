@@ -57,7 +57,9 @@ def by_hand(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
 
 def _ssh(cluster: Cluster) -> tuple[str, ...]:
     settings: SshSettings = cluster.settings
-    return ("ssh", "-F", settings.config_file) if settings.config_file else ("ssh",)
+    if settings.config_file:
+        return ("ssh", "-F", settings.config_file)
+    return ("ssh",)
 
 
 ACCESS = NodeAccess(

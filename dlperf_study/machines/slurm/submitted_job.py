@@ -78,7 +78,9 @@ class SubmittedJob:
         """
         if not self.paths.job_id.exists() and (job_id := queue.find(str(self.paths.folder))):
             write_atomically(self.paths.job_id, f"{job_id}\n")
-        return self.paths.job_id.read_text().strip() if self.paths.job_id.exists() else ""
+        if self.paths.job_id.exists():
+            return self.paths.job_id.read_text().strip()
+        return ""
 
     def open_index(self, submission: Submission) -> int | None:
         """Return which unfinished run of the job this is.
