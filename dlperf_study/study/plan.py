@@ -219,6 +219,9 @@ class Plan(StudyFacts):
         try:
             content = parse_object(read_text_file(path), str(path))
             plan = validate_record(_PLAN, content, str(path))
+            for name in _ALWAYS_WRITTEN:
+                if name not in content:
+                    raise EvidenceError(f"{path}: {name} is missing")
             for index, (entry, record) in enumerate(zip(plan.entries, content["entries"], strict=True)):
                 if "reference_identity" not in record:
                     raise EvidenceError(f"{path}: entries[{index}].reference_identity is missing")
@@ -233,6 +236,8 @@ class Plan(StudyFacts):
 
 
 _PLAN = TypeAdapter(Plan)
+#: Keys that have defaults in memory, and are in the file of every version.
+_ALWAYS_WRITTEN = ("format", "about", "published", "order", "order_seed", "precision", "max_repeats", "ingested_from")
 
 
 def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Configuration], str | None]) -> Plan:
