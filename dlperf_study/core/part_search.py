@@ -10,11 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
-from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.metadata import entry_points
-from importlib.util import find_spec, spec_from_file_location
+from importlib import abc, import_module, machinery, metadata, util
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
@@ -95,9 +91,10 @@ def locations(package: str, kind: str, error: type[DlperfStudyError]) -> Mapping
 def _locations(
     package: str, kind: str, error: type[DlperfStudyError], folder: Path | None
 ) -> Mapping[str, PartLocation]:
-    for entry in sorted(folder.iterdir()) if folder and folder.is_dir() else ():
-        if entry.is_dir() and entry.name not in (*ROOMS, "__pycache__") and not entry.name.startswith("."):
-            raise error(unknown_name(f"{folder} has a folder", entry.name, "folders of parts", ROOMS))
+    if folder and folder.is_dir():
+        for entry in sorted(folder.iterdir()):
+            if entry.is_dir() and entry.name not in (*ROOMS, "__pycache__") and not entry.name.startswith("."):
+                raise error(unknown_name(f"{folder} has a folder", entry.name, "folders of parts", ROOMS))
     by_name: dict[str, PartLocation] = {}
     for name, location in _all_locations(package, folder):
         if name in by_name:
@@ -117,7 +114,7 @@ def _all_locations(package: str, folder: Path | None) -> Iterator[tuple[str, Par
             source = str(folder / room / f"{name}.py")
             yield name, PartLocation(f"{package}.{name}", source, is_built_in=False)
     if room:
-        for point in entry_points(group=f"dlperf_study.{room}"):
+        for point in metadata.entry_points(group=f"dlperf_study.{room}"):
             yield point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)
 
 
@@ -132,19 +129,23 @@ def import_part(location: PartLocation, error: type[DlperfStudyError]) -> Module
         raise error(f"{location.source}: importing it raises {type(reason).__name__}: {reason}") from reason
 
 
-class _PartFinder(MetaPathFinder):
+class _PartFinder(abc.MetaPathFinder):
     """Lets Python import the files of the user's folder as modules of the packages of their rooms."""
 
     def __init__(self) -> None:
         self._files: dict[str, Path] = {}
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> machinery.ModuleSpec | None:
         """Return where a module is that this package does not have; None if the user has none of this name either."""
-        file = file_of_user(name, parts_folder()) if name.startswith("dlperf_study.") else None
+        if not name.startswith("dlperf_study."):
+            return None
+        file = file_of_user(name, parts_folder())
         if file is None:
             return None
         self._files[name] = file
-        return spec_from_file_location(name, file)
+        return util.spec_from_file_location(name, file)
 
     def forget_other_folders(self) -> None:
         """Forget the modules that were imported from another folder than that of now."""
@@ -165,9 +166,10 @@ def file_of_user(module: str, folder: Path | None) -> Path | None:
     Nothing but the top of an installed package is looked up, and nothing is imported.
     """
     package, _, name = module.rpartition(".")
+    candidates: list[Path] = []
     if package.startswith("dlperf_study."):
-        room = _room(package)
-        candidates = [folder / room / name] if folder and room else []
+        if folder and _room(package):
+            candidates.append(folder / _room(package) / name)
     else:
         candidates = [path.joinpath(*module.split(".")[1:]) for path in _folders_of_package(module.partition(".")[0])]
     for path in candidates:
@@ -185,7 +187,7 @@ def _room(package: str) -> str:
 
 @cache
 def _folders_of_package(name: str) -> tuple[Path, ...]:
-    spec = find_spec(name)
+    spec = util.find_spec(name)
     if spec and spec.submodule_search_locations:
         return tuple(map(Path, spec.submodule_search_locations))
     return (Path(spec.origin).with_suffix(""),) if spec and spec.origin else ()

@@ -8,22 +8,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dlperf_study.core.code_identity import DRIVER_CODE_VARIABLE, driver_code_of
+from dlperf_study.core import code_identity, part_search, resources, wording
 from dlperf_study.core.errors import DlperfStudyError
-from dlperf_study.core.part_search import PARTS_VARIABLE, parts_value
-from dlperf_study.core.resources import NOTEBOOKS
-from dlperf_study.core.wording import last_line
 from dlperf_study.execution import repetitions
 from dlperf_study.machines import launchers
-from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.cluster.software import IMPORT_SECONDS
+from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
 from dlperf_study.machines.supervision.processes import end_survivors
 from dlperf_study.records.run_record import RequestedRun, is_completed, read, record, write
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
 
-NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
+NOTEBOOK = resources.NOTEBOOKS / "run_configuration.ipynb"
 #: How long a notebook may take beyond its runs, and beyond the deadline of each: kernel start, tables, nodes that end.
 NOTEBOOK_SECONDS, RUN_SECONDS = 300.0, 180.0
 
@@ -63,9 +59,13 @@ class Measurement:
             run.paths.waiting.unlink(missing_ok=True)
         self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
-        code = driver_code_of(missing[0].code.roots)
+        code = code_identity.driver_code_of(missing[0].code.roots)
         request = repetitions.driver_request(missing, cluster)
-        environment = {DRIVER_CODE_VARIABLE: code, repetitions.REQUEST_VARIABLE: request, PARTS_VARIABLE: parts_value()}
+        environment = {
+            code_identity.DRIVER_CODE_VARIABLE: code,
+            repetitions.REQUEST_VARIABLE: request,
+            part_search.PARTS_VARIABLE: part_search.parts_value(),
+        }
         parameters = configuration.as_dict()
         self.process = NotebookProcess(
             Execution(NOTEBOOK, self._paths.notebook, parameters, self._paths.failure, environment)
@@ -76,7 +76,7 @@ class Measurement:
         """How long the notebook may take."""
         preparing_seconds = self._cluster.idle_wait_seconds + self._cluster.ready_seconds
         if self._cluster.device == "gpu":
-            preparing_seconds += IMPORT_SECONDS
+            preparing_seconds += software.IMPORT_SECONDS
         run_seconds = self.configuration.timeout_seconds + preparing_seconds + RUN_SECONDS
         queue = launchers.load(self._cluster.launcher).queue(self._cluster)
         queue_seconds = queue.start_within_seconds if queue else 0.0
@@ -113,7 +113,7 @@ class Measurement:
             lateness = f"the notebook did not end within {self.allotted_seconds:.0f} s"
             reason = "; ".join([lateness, *self.process.stopped()])
         else:
-            reason = last_line(self.process.errors()) or f"the notebook ended with code {code}"
+            reason = wording.last_line(self.process.errors()) or f"the notebook ended with code {code}"
         self.abandon()
         if code == 0:
             self._paths.failure.unlink()

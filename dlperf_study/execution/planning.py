@@ -5,15 +5,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.core import user_commands, wording
 from dlperf_study.core.errors import ImageSetError, StudyFileError, UnsupportedError
-from dlperf_study.core.user_commands import make_command
-from dlperf_study.core.wording import all_reasons, unknown_name
 from dlperf_study.execution import libraries
 from dlperf_study.logs import formats
 from dlperf_study.logs.own_format import read_own_format
 from dlperf_study.machines import launchers
-from dlperf_study.machines.cluster import DEFAULT, Cluster
-from dlperf_study.machines.cluster.cluster_file import read_cluster
+from dlperf_study.machines.cluster import DEFAULT, Cluster, cluster_file
 from dlperf_study.machines.guard.installed_packages import UnusablePython
 from dlperf_study.programs.command import command_obstacles, missing_command, untold_processes
 from dlperf_study.programs.program_files import identified, require_packed_size
@@ -56,7 +54,7 @@ def _require_log_format(program: Program, source: str) -> None:
         return
     choices = (RECORDER, LOG, *formats.names())
     if program.steps not in choices:
-        raise StudyFileError(unknown_name(f"{source}: program.steps is", program.steps, "choices", choices))
+        raise StudyFileError(wording.unknown_name(f"{source}: program.steps is", program.steps, "choices", choices))
 
 
 def _other_unknown_names(study_name: str, message: str) -> list[str]:
@@ -87,7 +85,9 @@ def _unknown_names(content: Any, source: str, location: Location | None = None) 
         ("data_source", data_sources.names()),
     ):
         if parameter in location and isinstance(content, str) and content not in names:
-            yield unknown_name(f"{source}: {key_path(location)} is", content, f"{parameter.replace('_', ' ')}s", names)
+            yield wording.unknown_name(
+                f"{source}: {key_path(location)} is", content, f"{parameter.replace('_', ' ')}s", names
+            )
 
 
 def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | None = None) -> Cluster:
@@ -97,7 +97,7 @@ def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | No
     Raises StudyFileError for any error in the file.
     """
     reason = partial(libraries.cpu_reason, framework_names=framework_names)
-    return read_cluster(name_or_path, launchers.by_name(), made_image_sets(), reason)
+    return cluster_file.read_cluster(name_or_path, launchers.by_name(), made_image_sets(), reason)
 
 
 def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
@@ -125,7 +125,7 @@ def plan_study(study: Study, cluster: Cluster) -> Plan:
     def unsupported(configuration: Configuration) -> str | None:
         counts_devices = not is_seen or cluster.device == "gpu"
         untold = untold_processes(study.program, configuration) if study.program and not counts_devices else ""
-        return all_reasons((missing, untold, unsupported_here(configuration, cluster, study.locate))) or None
+        return wording.all_reasons((missing, untold, unsupported_here(configuration, cluster, study.locate))) or None
 
     _require_framework_keys(cluster)
     return build_plan(study, cluster, unsupported)
@@ -159,7 +159,7 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
         reasons.append(data_sources.load(configuration.data_source).obstacle_here(configuration))
     if version and cluster.is_this_machine:
         reasons.append(libraries.compiler_obstacle_here(configuration, cluster))
-    return all_reasons(reasons) or None
+    return wording.all_reasons(reasons) or None
 
 
 def _require_framework_keys(cluster: Cluster) -> None:
@@ -173,7 +173,7 @@ def _require_framework_keys(cluster: Cluster) -> None:
 def require_support(configuration: Configuration, cluster: Cluster) -> None:
     """Raise UnsupportedError with the reason when the configuration can't run here."""
     _require_framework_keys(cluster)
-    if reasons := all_reasons((*cluster.obstacles(configuration), unsupported_here(configuration, cluster))):
+    if reasons := wording.all_reasons((*cluster.obstacles(configuration), unsupported_here(configuration, cluster))):
         raise UnsupportedError(f"{configuration.identity}: {reasons}")
 
 
@@ -193,7 +193,7 @@ def image_set_obstacle(configuration: Configuration, cluster: Cluster) -> str:
     if not cluster.is_this_machine:
         return ""
     if folder == made_image_sets().get(name) and not Path(folder).exists():
-        return f"image_set {name} is not made yet; `{make_command('data')}` makes it"
+        return f"image_set {name} is not made yet; `{user_commands.make_command('data')}` makes it"
     try:
         require_classes(Path(folder), number_of_classes(folder), configuration.classes)
     except ImageSetError as error:

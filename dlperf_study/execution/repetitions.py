@@ -7,24 +7,19 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any, cast
 
-from dlperf_study.core import code_identity
+from dlperf_study.core import code_identity, wording
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import ConfigurationPaths, StudyPaths
-from dlperf_study.core.wording import counted
 from dlperf_study.execution.fingerprint import fingerprint, fingerprint_parts, measuring_code
 from dlperf_study.execution.planning import load_cluster, require_support
 from dlperf_study.execution.program_log import read_printed_steps
 from dlperf_study.machines import launchers
-from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.cluster.software import git
+from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.supervision.locks import study_lock
 from dlperf_study.programs.command import CommandRun
 from dlperf_study.programs.program_files import file_not_copied, kept_program, module_not_there
-from dlperf_study.records import nccl_report
-from dlperf_study.records.failure_reason import disk_shortage
-from dlperf_study.records.run_file import ClusterFacts, GitFacts
-from dlperf_study.records.run_record import DriverFacts, RequestedRun, RunState, read, record, write
+from dlperf_study.records import failure_reason, nccl_report, run_file, run_record
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE, STRATEGIES
 from dlperf_study.study.job import Outcome, Turn
@@ -47,7 +42,9 @@ def configuration_paths(configuration: Configuration) -> ConfigurationPaths:
     return StudyPaths.of(configuration.study).configuration(configuration.identity)
 
 
-def requested_runs(configuration: Configuration, cluster: Cluster, further: Collection[int] = ()) -> list[RequestedRun]:
+def requested_runs(
+    configuration: Configuration, cluster: Cluster, further: Collection[int] = ()
+) -> list[run_record.RequestedRun]:
     """Return every run of a configuration, the unmeasured one first.
 
     In that run NCCL reports what connects the GPUs, which costs time.
@@ -57,13 +54,13 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
     digest, code = fingerprint(configuration, parts), measuring_code(configuration, cluster)
 
     repetitions = sorted({*range(1, configuration.repeats + 1), *further})
-    runs = [RequestedRun(configuration, each, digest, paths.run(each), code) for each in repetitions]
+    runs = [run_record.RequestedRun(configuration, each, digest, paths.run(each), code) for each in repetitions]
     purposes = unmeasured_purposes(configuration, cluster)
     if NCCL_REPORT in purposes:
         reported = configuration.reported
         digest, home = fingerprint(reported, parts), paths.nccl_report(reported.identity)
         variables = nccl_report.VARIABLES
-        runs.insert(0, RequestedRun(reported, 1, digest, home, code, variables, NCCL_REPORT))
+        runs.insert(0, run_record.RequestedRun(reported, 1, digest, home, code, variables, NCCL_REPORT))
     return [replace(run, parts=parts) for run in runs]
 
 
@@ -75,33 +72,33 @@ def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[
     return [NCCL_REPORT] if uses_nccl else []
 
 
-def run_states(runs: Sequence[RequestedRun]) -> list[RunState]:
+def run_states(runs: Sequence[run_record.RequestedRun]) -> list[run_record.RunState]:
     """Return what the records of runs say now; each is read once."""
     return [run.state() for run in runs]
 
 
-def missing_repetitions(states: Sequence[RunState]) -> list[RequestedRun]:
+def missing_repetitions(states: Sequence[run_record.RunState]) -> list[run_record.RequestedRun]:
     """Return the runs of a configuration that are to be measured."""
     if out_of_memory_reason(states):
         return []
     return [state.run for state in states if not state.is_completed]
 
 
-def out_of_memory_reason(states: Sequence[RunState]) -> str:
+def out_of_memory_reason(states: Sequence[run_record.RunState]) -> str:
     """Return why a configuration does not fit in memory, or nothing."""
     return next(filter(None, (state.out_of_memory_reason for state in states)), "")
 
 
-def run_names(runs: Sequence[RequestedRun]) -> str:
+def run_names(runs: Sequence[run_record.RequestedRun]) -> str:
     """Return runs for messages: ``run 2``, ``3 runs and the NCCL-reported one``."""
     repetitions, unmeasured = _repetitions_and_purposes(runs)
     if not repetitions:
         return " and ".join(f"the {purpose} run" for purpose in unmeasured)
-    names = f"run {repetitions[0]}" if len(repetitions) == 1 else counted(len(repetitions), "run")
+    names = f"run {repetitions[0]}" if len(repetitions) == 1 else wording.counted(len(repetitions), "run")
     return " and ".join([names, *(f"the {purpose} one" for purpose in unmeasured)])
 
 
-def driver_request(runs: Sequence[RequestedRun], cluster: Cluster) -> str:
+def driver_request(runs: Sequence[run_record.RequestedRun], cluster: Cluster) -> str:
     """Return a driver's request to perform these runs.
 
     Its device and its wait for idle nodes may be others than a kernel would read from its file.
@@ -111,7 +108,7 @@ def driver_request(runs: Sequence[RequestedRun], cluster: Cluster) -> str:
     return json.dumps(request | {"device": cluster.device, "idle_wait_seconds": cluster.idle_wait_seconds})
 
 
-def _repetitions_and_purposes(runs: Sequence[RequestedRun]) -> tuple[list[int], list[str]]:
+def _repetitions_and_purposes(runs: Sequence[run_record.RequestedRun]) -> tuple[list[int], list[str]]:
     """Return the repetitions and the purposes among runs."""
     repetitions, purposes = [], []
     for run in runs:
@@ -184,7 +181,7 @@ class ConfigurationRuns:
                 continue
             # An earlier execution may have been stopped before it began a run.
             never_begun = {"outcome": Outcome.FAILED, "reason": "it was never begun", "tail": {}}
-            records.append(read(run.paths) or {"repetition": run.repetition, **never_begun})
+            records.append(run_record.read(run.paths) or {"repetition": run.repetition, **never_begun})
         return records
 
 
@@ -202,34 +199,38 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
         raise RunError("\n".join(lines))
 
 
-def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> DriverFacts:
+def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> run_record.DriverFacts:
     """Return the driver's facts for the record of a run."""
     variables = passed_variables()
-    cluster_facts = cast(ClusterFacts, {name: getattr(cluster, name) for name in ClusterFacts.__annotations__})
+    cluster_facts = cast(
+        run_file.ClusterFacts, {name: getattr(cluster, name) for name in run_file.ClusterFacts.__annotations__}
+    )
     command = CommandRun.of(configuration) if configuration and configuration.own_program else None
     names = (*cluster.pass_environment, *(command.program.pass_environment if command else ()))
     passed = variables.passed(further=names) | dict(cluster.environment)
     has_model = configuration and not configuration.own_program
     flops = models.load(configuration.model).flops(configuration) if configuration and has_model else None
     program = command.record() if command else None
-    return DriverFacts(cluster_facts, cast(GitFacts, git()), passed, variables, program, flops)
+    return run_record.DriverFacts(
+        cluster_facts, cast(run_file.GitFacts, software.git()), passed, variables, program, flops
+    )
 
 
-def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:
+def _perform(missing: Sequence[run_record.RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:
     """Perform these runs, and record each as it ends.
 
     One that finds too little memory is the last.
     """
     folder = missing[0].paths.home.folder
     folder.mkdir(parents=True, exist_ok=True)
-    if shortage := disk_shortage(folder):
+    if shortage := failure_reason.disk_shortage(folder):
         raise RunError(shortage)
     submissions = [_render(run, cluster) for run in missing]
     with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as results:
         for run, result in zip(missing, results, strict=True):
             if run.configuration.own_program:
                 result = read_printed_steps(run, result, cluster.device)
-            facts = record(run, result, driver_facts(cluster, run.configuration))
+            facts = run_record.record(run, result, driver_facts(cluster, run.configuration))
             if run.configuration.own_program and facts["outcome"] is not Outcome.COMPLETED:
                 # It may have had not a file of its folder, or a module.
                 reason = facts["reason"]
@@ -237,14 +238,14 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
                 not_copied = file_not_copied(program, reason)
                 not_there = module_not_there(program, cluster.python_for(OWN_PROGRAM), reason)
                 facts["reason"] = "; ".join(filter(None, (reason, not_copied, not_there)))
-            write(facts, run.paths)
+            run_record.write(facts, run.paths)
             if result.interrupted:
                 raise KeyboardInterrupt
             if facts["outcome"] is Outcome.OUT_OF_MEMORY:
                 return
 
 
-def _render(run: RequestedRun, cluster: Cluster) -> Submission:
+def _render(run: run_record.RequestedRun, cluster: Cluster) -> Submission:
     """Return the submission of a run."""
     configuration = run.configuration
     travels = code_identity.imports_parts_of_folders(run.code.roots)

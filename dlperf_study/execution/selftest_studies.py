@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from dlperf_study.core import resources, writing
 from dlperf_study.core.errors import RunError, UnsupportedError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
-from dlperf_study.core.resources import PARAMS
-from dlperf_study.core.writing import write_atomically
 from dlperf_study.execution.driver import Say, run_study
 from dlperf_study.execution.planning import cluster_for, plan_study
 from dlperf_study.machines.supervision.locks import lock, machine_lock
@@ -113,7 +112,7 @@ def _study(name: str, quick: bool) -> Study:
 
 def study_file(name: str) -> str:
     """Return the path of a study file of the self-test."""
-    return str(PARAMS / SELFTEST / f"{SELFTEST}_{name}.yaml")
+    return str(resources.PARAMS / SELFTEST / f"{SELFTEST}_{name}.yaml")
 
 
 def _begin(pairs: int, quick: bool) -> None:
@@ -126,7 +125,7 @@ def _begin(pairs: int, quick: bool) -> None:
     for folder in sorted(paths.folder.glob(f"{SELFTEST}_*")):
         earlier.mkdir(parents=True, exist_ok=True)
         folder.rename(earlier / folder.name)
-    write_atomically(unfinished, form)
+    writing.write_atomically(unfinished, form)
 
 
 def _obstacle(plan: Plan) -> str:

@@ -63,8 +63,12 @@ def nccl_report(logs: Iterable[str]) -> NcclReport:
     """Return what NCCL says in the files of the ranks."""
     lines = [line for log in logs for line in _MESSAGE.findall(log)]
     network = _first(_NETWORK, lines)
-    rings = [match for match in map(_RING.fullmatch, lines) if match]
-    orders = dict.fromkeys(" ".join(match[2].split()) for match in rings)
+    channels = 0
+    orders: dict[str, None] = {}
+    for match in map(_RING.fullmatch, lines):
+        if match:
+            channels = max(channels, int(match[1]))
+            orders[" ".join(match[2].split())] = None
     paths = {match[1] for match in map(_RING_PATTERN.fullmatch, lines) if match and match[1] in PATHS}
     # Each card once: mlx5_0:1/IB; of sockets the interface without its address.
     cards: dict[str, None] = {}
@@ -81,7 +85,7 @@ def nccl_report(logs: Iterable[str]) -> NcclReport:
         version=_first(_VERSION, lines),
         network=network,
         cards=tuple(cards),
-        channels=max((int(match[1]) for match in rings), default=0),
+        channels=channels,
         rings=tuple(orders),
         trees=len(trees),
         connections=_connections(lines),

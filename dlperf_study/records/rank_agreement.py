@@ -10,9 +10,8 @@ import numpy as np
 from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.records import run_agreement
+from dlperf_study.records import rank_log, run_agreement
 from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING, WARMUP
-from dlperf_study.records.rank_log import RankLog, read_rank_log
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ELEMENT_BYTES, NO_EXCHANGE, STRATEGIES, UNKNOWN_EXCHANGE
 from dlperf_study.study.layout import Layout
@@ -33,13 +32,13 @@ PROGRAM = "program"
 INFINITE_LOSS_CAUSE = "batch normalisation over few values does that; more images or larger ones help"
 
 
-def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[RankLog], str]:
+def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[rank_log.RankLog], str]:
     """Return the complete rank logs, and why another is incomplete."""
-    logs: list[RankLog] = []
+    logs: list[rank_log.RankLog] = []
     problem = ""
     for rank in range(world_size):
         try:
-            logs.append(read_rank_log(paths.rank_log(rank)))
+            logs.append(rank_log.read_rank_log(paths.rank_log(rank)))
         except EvidenceError as error:
             problem = problem or str(error)
             continue
@@ -49,7 +48,7 @@ def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[RankLog], str]
 
 
 def contradiction(
-    logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
+    logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
 ) -> str:
     """Return why a completed run does not count, or nothing.
 
@@ -77,7 +76,7 @@ def contradiction(
     return next((f"{paths.folder}: {message}" for message in chain.from_iterable(contradictions)), "")
 
 
-def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Configuration) -> None:
+def _check_rank_logs(logs: Sequence[rank_log.RankLog], paths: RunPaths, configuration: Configuration) -> None:
     """Check the logs against the configuration of their run."""
     run = f"{configuration.identity}/{paths.folder.name}"
     for rank, log in enumerate(logs):
@@ -100,7 +99,7 @@ def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Co
         raise EvidenceError(f"{paths.folder}: {names} belongs to no rank; the run has {configuration.world_size}")
 
 
-def _check_windows(logs: Sequence[RankLog], source: str) -> None:
+def _check_windows(logs: Sequence[rank_log.RankLog], source: str) -> None:
     """Check that all ranks measured the same windows and steps."""
     if len({tuple(log.windows) for log in logs}) > 1:
         raise EvidenceError(f"{source}: the ranks measured different windows")
@@ -118,7 +117,7 @@ def _check_windows(logs: Sequence[RankLog], source: str) -> None:
                 )
 
 
-def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:
+def _check_steps(log: rank_log.RankLog, configuration: Configuration, source: str) -> None:
     """Check that each window has at least the requested steps."""
     by_time = {WARMUP: configuration.max_warmup_seconds > 0, TRAINING: configuration.measured_seconds > 0}
     before, after = configuration.computation_halves(log.windows[TRAINING].steps)
@@ -138,7 +137,7 @@ def _check_steps(log: RankLog, configuration: Configuration, source: str) -> Non
 
 
 def _different_devices_or_facts(
-    logs: Sequence[RankLog], configuration: Configuration, device: str, driver_code: str
+    logs: Sequence[rank_log.RankLog], configuration: Configuration, device: str, driver_code: str
 ) -> Iterator[str]:
     """Yield facts that must be equal on all ranks and are not."""
     # What a program printed does not say on which device it trained, and earlier versions wrote that it was a CPU.
@@ -161,7 +160,7 @@ def _different_devices_or_facts(
         yield "the ranks ran other measuring code than the driver of the study"
 
 
-def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+def _contradictory_number_formats(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:
     """Yield how logs contradict the precision and the loss scaling.
 
     Logs of earlier versions do not say in which number format their rank computed.
@@ -188,7 +187,7 @@ def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Config
             yield f"the ranks skipped different numbers of steps of window {name} ({counts})"
 
 
-def _contradictory_tuning(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+def _contradictory_tuning(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:
     """Yield how the tuning of ranks differs from the request or each other."""
     levels_of_ranks: list[dict[str, Any]] = [{**log.facts.get("tuning", {})} for log in logs]
     for log, levels in zip(logs, levels_of_ranks, strict=True):
@@ -222,7 +221,7 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
         yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {most}"
 
 
-def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
+def program_diagnostics(logs: Sequence[rank_log.RankLog]) -> Iterator[Diagnostic]:
     """Yield what may be wrong with a run of a user's program."""
     if not logs or not logs[0].is_of_program:
         return
@@ -242,7 +241,7 @@ def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
             yield Diagnostic("computation_seconds", f"no step without exchange was measured: {obstacle}", Severity.NOTE)
 
 
-def _infinite_losses(logs: Sequence[RankLog]) -> Iterator[str]:
+def _infinite_losses(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
     """Yield the first loss that is not finite."""
     for log in logs:
         for window in log.windows.values():

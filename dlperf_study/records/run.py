@@ -8,10 +8,8 @@ from typing import Any
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, EvidenceError
 from dlperf_study.core.paths import RunPaths
+from dlperf_study.records import rank_agreement, rank_log, run_file
 from dlperf_study.records.lines import TRAINING
-from dlperf_study.records.rank_agreement import complete_logs, contradiction, program_diagnostics
-from dlperf_study.records.rank_log import RankLog, Window
-from dlperf_study.records.run_file import RUN_RECORD, RunRecord, changed_files, check_digest
 from dlperf_study.records.telemetry import NodeTelemetry, read_telemetry
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import ROUNDS, Outcome
@@ -33,8 +31,8 @@ class Run:
     repetition: int
     outcome: Outcome
     reason: str
-    facts: RunRecord
-    ranks: tuple[RankLog, ...]
+    facts: run_file.RunRecord
+    ranks: tuple[rank_log.RankLog, ...]
     diagnostics: tuple[Diagnostic, ...]
     telemetry: tuple[NodeTelemetry, ...] = ()
 
@@ -48,7 +46,7 @@ class Run:
         """Its configuration with the steps of this run."""
         return self.configuration.for_run(self.repetition)
 
-    def windows(self, name: str) -> list[Window]:
+    def windows(self, name: str) -> list[rank_log.Window]:
         """Return the window of that name of every rank, in order."""
         return [log.windows[name] for log in self.ranks if name in log.windows]
 
@@ -56,7 +54,7 @@ class Run:
         """Return the seconds of the steps of these windows."""
         return [window.step_seconds for window in self.windows(name)]
 
-    def slowest(self, name: str) -> Window | None:
+    def slowest(self, name: str) -> rank_log.Window | None:
         """Return the longest window of that name, or None."""
         return max(self.windows(name), key=lambda window: window.seconds, default=None)
 
@@ -82,28 +80,29 @@ def read_run(paths: RunPaths) -> Run:
     return replace(run, telemetry=tuple(telemetry), diagnostics=tuple(diagnostics))
 
 
-def assemble_run(facts: RunRecord, paths: RunPaths) -> Run:
+def assemble_run(facts: run_file.RunRecord, paths: RunPaths) -> Run:
     """Return the repetition that has this record; the rest as ``read_run``."""
     configuration = _configuration(facts, paths)
     outcome, reason = facts["outcome"], facts["reason"]
-    ranks: list[RankLog] = []
+    ranks: list[rank_log.RankLog] = []
     if outcome is Outcome.COMPLETED:
-        ranks, problem = complete_logs(paths, configuration.world_size)
-        reason = "; ".join(changed_files(facts, paths))
+        ranks, problem = rank_agreement.complete_logs(paths, configuration.world_size)
+        reason = "; ".join(run_file.changed_files(facts, paths))
         reason = f"{paths.folder}: {reason}" if reason else problem
-        reason = reason or contradiction(ranks, facts, configuration, paths)
+        reason = reason or rank_agreement.contradiction(ranks, facts, configuration, paths)
         if reason:
             outcome, ranks = Outcome.FAILED, []
     identity, repetition = facts["configuration_identity"], facts["repetition"]
     recorded = [Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"]]
     # What the nodes of the record tell may be recorded too.
     messages = (*_other_first_node(facts), *different_nodes(facts["nodes"]))
-    of_nodes = (Diagnostic("nodes", message) for message in messages)
-    diagnostics = tuple(dict.fromkeys((*recorded, *of_nodes, *program_diagnostics(ranks))))
+    for message in messages:
+        recorded.append(Diagnostic("nodes", message))
+    diagnostics = tuple(dict.fromkeys((*recorded, *rank_agreement.program_diagnostics(ranks))))
     return Run(configuration, identity, repetition, outcome, reason, facts, tuple(ranks), diagnostics)
 
 
-def _other_first_node(facts: RunRecord) -> Iterator[str]:
+def _other_first_node(facts: run_file.RunRecord) -> Iterator[str]:
     """Yield where environment and first node have different hardware."""
     for node in facts["nodes"][:1]:
         for name in SPEED_FACTS:
@@ -123,7 +122,7 @@ def different_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     return messages
 
 
-def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
+def _configuration(facts: run_file.RunRecord, paths: RunPaths) -> Configuration:
     """Return the configuration, which must be the one whose folder this is."""
     configuration = Configuration.from_record(facts["configuration"], f"{paths.run_file}: configuration")
     identity, repetition = facts["configuration_identity"], str(facts["repetition"])
@@ -136,12 +135,12 @@ def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
     return configuration
 
 
-def run_facts(path: Path) -> RunRecord:
+def run_facts(path: Path) -> run_file.RunRecord:
     """Return the record of a run; raises EvidenceError if invalid."""
     source = str(path)
     content = parse_object(read_text_file(path), source)
-    facts = validate_record(RUN_RECORD, content, source)
-    check_digest(content, source)
+    facts = validate_record(run_file.RUN_RECORD, content, source)
+    run_file.check_digest(content, source)
     order, round_number, position = facts["order"], facts["round"], facts["position"]
     is_in_round, has_position = round_number is not None, position is not None
     if is_in_round != has_position or (is_in_round and order != ROUNDS):

@@ -17,9 +17,7 @@ import numpy as np
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.records import lines
-from dlperf_study.records.rank_log import CLOCK_TOLERANCE, NANO, RankLog, Window
-from dlperf_study.records.run_file import DIGEST
+from dlperf_study.records import lines, rank_log, run_file
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import COLLECTIVES
 from dlperf_study.study.job import PRODUCER, TaskRole
@@ -45,7 +43,7 @@ LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
 
 
 def check_record(
-    logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
+    logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
 ) -> None:
     """Raise EvidenceError if the record contradicts itself or its files.
 
@@ -64,7 +62,9 @@ def check_record(
         raise EvidenceError(f"{paths.folder}: {message}")
 
 
-def _contradictory_outcome(logs: Sequence[RankLog], facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
+def _contradictory_outcome(
+    logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], paths: RunPaths
+) -> Iterator[str]:
     """Yield how the outcome contradicts the record."""
     if facts["reason"]:
         yield f"outcome is completed in run.json, but reason is {facts['reason']!r}"
@@ -113,7 +113,11 @@ def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterato
     """
     file, recorded = paths.configuration_file, facts["configuration"]
     requested = parse_object(read_text_file(file), str(file)) if file.exists() else {}
-    names = recorded.keys() | requested.keys() if DIGEST in facts and requested else recorded.keys() & requested.keys()
+    names = (
+        recorded.keys() | requested.keys()
+        if run_file.DIGEST in facts and requested
+        else recorded.keys() & requested.keys()
+    )
     for name in sorted(names):
         if name not in requested or name not in recorded:
             yield f"{name} is missing in {file.name if name in recorded else 'run.json'}"
@@ -122,7 +126,7 @@ def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterato
             yield f"{name} is {values}"
 
 
-def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
+def _contradictory_nodes(logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield the ranks whose host or library their node did not report."""
     reports = dict(enumerate(facts["nodes"]))
     for log in logs:
@@ -144,7 +148,7 @@ def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> I
             yield f"rank {log.rank} trained with {library} {version}, but run.json says {', '.join(versions)}"
 
 
-def _contradictory_work(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
+def _contradictory_work(logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield that logs and model differ in the FLOPs of a sample."""
     expected = facts.get("flops_per_sample")
     for log in logs:
@@ -154,7 +158,9 @@ def _contradictory_work(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> It
             yield f"{work}, but {expected:.4g} by the formula of its model, in run.json"
 
 
-def _impossible_work(logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
+def _impossible_work(
+    logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], configuration: Configuration
+) -> Iterator[str]:
     """Yield that a rank was faster than any processor."""
     device, cores = facts["cluster"]["device"], facts["environment"]["hardware"].get("cores")
     units = 1 if device == "gpu" else cores
@@ -166,7 +172,7 @@ def _impossible_work(logs: Sequence[RankLog], facts: Mapping[str, Any], configur
                 yield f"rank {log.rank} would compute {rate:.3g} FLOP/s: its flops_per_sample can't be right"
 
 
-def contradictory_times(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:
+def contradictory_times(logs: Sequence[rank_log.RankLog], seconds: float | None) -> Iterator[str]:
     """Yield which windows can't have been measured when their logs say it.
 
     ``seconds``: the life of the processes of the run; None: unknown.
@@ -181,23 +187,23 @@ def contradictory_times(logs: Sequence[RankLog], seconds: float | None) -> Itera
         yield from _outside(log, windows, seconds)
 
 
-def _outside(log: RankLog, windows: Sequence[Window], seconds: float | None) -> Iterator[str]:
+def _outside(log: rank_log.RankLog, windows: Sequence[rank_log.Window], seconds: float | None) -> Iterator[str]:
     """Yield that windows lie outside of their run or process."""
     measured = sum(window.seconds for window in windows)
-    if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
+    if seconds is not None and measured > seconds * (1 + rank_log.CLOCK_TOLERANCE):
         yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"
     rank, anchor = f"rank {log.rank}", log.facts["wall_anchor"]["clock_ns"]
     for window in windows:
         if window.begin_ns is None:
             continue
-        before, after = (anchor - window.begin_ns) * NANO, (_end_ns(window) - anchor) * NANO
+        before, after = (anchor - window.begin_ns) * rank_log.NANO, (_end_ns(window) - anchor) * rank_log.NANO
         if before > 0:
             yield f"window {window.name} of {rank} begins {before:.4g} s before {rank} had begun"
-        if seconds is not None and after > seconds * (1 + CLOCK_TOLERANCE):
+        if seconds is not None and after > seconds * (1 + rank_log.CLOCK_TOLERANCE):
             yield f"window {window.name} ends {after:.4g} s after {rank} had begun, of the run's {seconds:.4g} s"
 
 
-def _position(window: Window) -> tuple[int, float]:
+def _position(window: rank_log.Window) -> tuple[int, float]:
     """Return the position of a window in the order of all."""
     if window.name.startswith(lines.EXCHANGE):
         # Ranks that have different collectives agree on one order of their kinds and groups.
@@ -206,15 +212,15 @@ def _position(window: Window) -> tuple[int, float]:
     return (ORDER.index(window.name) if window.name in ORDER else len(ORDER)), 0
 
 
-def _end_ns(window: Window) -> float:
+def _end_ns(window: rank_log.Window) -> float:
     """Return when a window ended at the earliest."""
-    seconds = window.seconds * (1 - CLOCK_TOLERANCE)
+    seconds = window.seconds * (1 - rank_log.CLOCK_TOLERANCE)
     if window.begin_ns is None:
         return float("-inf")
-    return window.begin_ns + seconds / NANO
+    return window.begin_ns + seconds / rank_log.NANO
 
 
-def contradictory_parameters(logs: Sequence[RankLog], layout: Layout) -> Iterator[str]:
+def contradictory_parameters(logs: Sequence[rank_log.RankLog], layout: Layout) -> Iterator[str]:
     """Yield what is wrong with the parameters before and after training.
 
     In the end, those that have the same part of the model must have the same parameters. ``logs``: in order of rank.
@@ -226,7 +232,7 @@ def contradictory_parameters(logs: Sequence[RankLog], layout: Layout) -> Iterato
         yield TRAINED_APART
 
 
-def different_beginnings(logs: Sequence[RankLog]) -> Iterator[str]:
+def different_beginnings(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
     """Yield that ranks built different models before they divided one."""
     if logs[0].facts["exchange"] != COLLECTIVES:
         return
@@ -234,7 +240,7 @@ def different_beginnings(logs: Sequence[RankLog]) -> Iterator[str]:
         yield "the ranks built models with different parameters, and divided a patchwork of them"
 
 
-def different_losses(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+def different_losses(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:
     """Yield the first step with different losses of the same samples."""
     layout, is_exact = configuration.layout, configuration.precision == "fp32"
     tolerance = LOSS_TOLERANCE if is_exact else LOSS_TOLERANCE_OF_16_BITS

@@ -16,13 +16,12 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.large_files import require_end
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.records.lines import Cores, Flops, Format
-from dlperf_study.study.device_peaks import PeakFlops, number_or
+from dlperf_study.study import device_peaks, validation
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.record_types import Count, Integer, PositiveCount, Rule, Seconds, TypedDict, record_type
-from dlperf_study.study.validation import PastTime
 
 #: As in the cluster file; numbers by a format that this program does not know are read by none.
-PeaksOfRecord = Annotated[PeakFlops, number_or(dict[str, PeakFlops])]
+PeaksOfRecord = Annotated[device_peaks.PeakFlops, device_peaks.number_or(dict[str, device_peaks.PeakFlops])]
 #: The keys of ``run.json``: the digests of the other files of the run, by name, and that of the record itself.
 FILES, DIGEST = "files", "digest"
 
@@ -170,7 +169,7 @@ class RunRecord(TypedDict):
     flops_per_sample: NotRequired[Flops]
     outcome: Annotated[Outcome, Rule(strict=False)]
     reason: str
-    started: PastTime | None
+    started: validation.PastTime | None
     seconds: Seconds | None
     exit_codes: dict[str, Integer | None]
     ranks_expected: PositiveCount

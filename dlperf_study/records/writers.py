@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from dlperf_study.core.code_identity import code_of_driver
-from dlperf_study.core.writing import write_atomically
+from dlperf_study.core import code_identity, writing
 from dlperf_study.records import lines
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import Drain
@@ -47,7 +46,7 @@ class RankLogWriter:
             "kind": "rank",
             "format": lines.FORMAT,
             "run": f"{configuration.identity}/{self._path.parent.name}",
-            "code": code_of_driver(),
+            "code": code_identity.code_of_driver(),
             **{"rank": rank.rank, "world_size": rank.world_size, "node": node, "local_rank": local_rank},
             **{"host": socket.gethostname(), "pid": os.getpid(), "exchange": rank.exchange_kind},
             "interpreter": sys.version,
@@ -102,7 +101,7 @@ class RankLogWriter:
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""
-        write_atomically(self._path, "".join(json.dumps(line) + "\n" for line in self._lines))
+        writing.write_atomically(self._path, "".join(json.dumps(line) + "\n" for line in self._lines))
 
 
 class TelemetryWriter:
@@ -131,7 +130,7 @@ class TelemetryWriter:
             "node": node,
         }
         last: lines.LastLine = {"kind": "end", "samples": len(self._samples), "not_reported": not_reported}
-        write_atomically(path, "".join(json.dumps(line) + "\n" for line in (first, *self._samples, last)))
+        writing.write_atomically(path, "".join(json.dumps(line) + "\n" for line in (first, *self._samples, last)))
 
 
 def wall_anchor() -> lines.WallAnchor:

@@ -10,8 +10,8 @@ from typing import Any
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.paths import is_selftest
+from dlperf_study.study import parallel_parameters, training_parameters
 from dlperf_study.study.layout import Layout
-from dlperf_study.study.parallel_parameters import ParallelParameters, parallel_layout
 from dlperf_study.study.parameter import (
     IMAGES,
     SEQUENCES,
@@ -24,7 +24,6 @@ from dlperf_study.study.parameter import (
     typed,
 )
 from dlperf_study.study.program import OWN_PROGRAM, program_values
-from dlperf_study.study.training_parameters import TrainingParameters
 
 PLAN, SELFTEST = Scope.PLAN, Scope.SELFTEST
 #: The parameters of which the default is part of an identity as well; of all others, which were added later, only
@@ -59,7 +58,7 @@ FORMER_PARAMETERS = {"trace_steps": "leave it out: the timeline of Horovod is no
 
 
 @dataclass(frozen=True)
-class Configuration(ParallelParameters, TrainingParameters):
+class Configuration(parallel_parameters.ParallelParameters, training_parameters.TrainingParameters):
     """What one run trains, on what, and how it is measured.
 
     All values are flat scalars, by the same names in a study's YAML, in the ``parameters`` cell of the notebook, in
@@ -212,7 +211,7 @@ class Configuration(ParallelParameters, TrainingParameters):
     @cached_property
     def layout(self) -> Layout:
         """Which ranks have samples of their own, and which share a model."""
-        return parallel_layout(vars(self))
+        return parallel_parameters.parallel_layout(vars(self))
 
     @property
     def global_batch(self) -> int:

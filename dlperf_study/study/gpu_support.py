@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dlperf_study.core.restoring import restored
-from dlperf_study.core.wording import counted
+from dlperf_study.core import restoring, wording
 
 #: Words that drivers say of a device or leave out, by their version.
 MAKER_WORDS = frozenset(("nvidia", "tesla"))
@@ -29,7 +28,7 @@ class GpuSupport:
     @classmethod
     def of(cls, answer: Mapping[str, Any] | None) -> Self | None:
         """Return the support in an answer; None without the library."""
-        return restored(cls, answer) if answer else None
+        return restoring.restored(cls, answer) if answer else None
 
     @property
     def build(self) -> str:
@@ -65,7 +64,7 @@ class GpuQuestion:
             return f"{self.library} is built without CUDA ({remedy})"
         if len(support.gpus) < wanted:
             reason = f": {support.obstacle}" if support.obstacle else ""
-            seen = counted(len(support.gpus), "GPU")
+            seen = wording.counted(len(support.gpus), "GPU")
             return f"{self.library} ({support.build}) sees {seen}, but the run needs {wanted}{reason}"
         return ""
 

@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from dlperf_study.core.restoring import restored
-from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
-from dlperf_study.study.gpu_support import GpuQuestion
+from dlperf_study.study import environment_variables, gpu_support
 
 
 class Outcome(StrEnum):
@@ -82,8 +81,8 @@ class Job:
     gpus_per_node: int = 0
     starts_other_nodes: bool = False
     framework: str = ""
-    gpu_question: GpuQuestion | None = None
-    variables: PassedVariables = COMMON_VARIABLES
+    gpu_question: gpu_support.GpuQuestion | None = None
+    variables: environment_variables.PassedVariables = environment_variables.COMMON_VARIABLES
     libraries: Mapping[str, Sequence[str]] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     requirements: tuple[tuple[str, ...], ...] = ()
@@ -135,8 +134,8 @@ class ProgramFacts:
     """
 
     frameworks: Sequence[FrameworkFacts] = ()
-    gpu_questions: Mapping[str, GpuQuestion] = field(default_factory=dict)
-    variables: PassedVariables = COMMON_VARIABLES
+    gpu_questions: Mapping[str, gpu_support.GpuQuestion] = field(default_factory=dict)
+    variables: environment_variables.PassedVariables = environment_variables.COMMON_VARIABLES
     libraries: Mapping[str, Sequence[str]] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     made_image_sets: Mapping[str, str] = field(default_factory=dict)

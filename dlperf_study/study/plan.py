@@ -17,20 +17,15 @@ from pydantic import (
     computed_field,
 )
 
+from dlperf_study.core import user_commands, wording, writing
 from dlperf_study.core.errors import EvidenceError, StudyFileError
-from dlperf_study.core.user_commands import command_of_study
-from dlperf_study.core.wording import all_reasons, counted
-from dlperf_study.core.writing import write_atomically
+from dlperf_study.study import grid, parallel_parameters, study_values, validation
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
-from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
-from dlperf_study.study.parallel_parameters import layout_obstacles
 from dlperf_study.study.parameter import TOKENS, Scalar
 from dlperf_study.study.program import Program
 from dlperf_study.study.record_types import FormatNumber
 from dlperf_study.study.rounds import Rounds
 from dlperf_study.study.study import FORMER_QUESTIONS, Question, Study, StudyFacts
-from dlperf_study.study.study_values import valid_name
-from dlperf_study.study.validation import Section, parse_object, read_text_file, validate_record
 
 FORMAT = 4
 
@@ -54,7 +49,7 @@ class PlannedCluster(Protocol):
         """Yield each reason why a configuration needs more than there is."""
 
 
-ParameterName = Annotated[str, valid_name("parameters", lambda: FIELD_NAMES)]
+ParameterName = Annotated[str, study_values.valid_name("parameters", lambda: FIELD_NAMES)]
 
 
 def _recorded_configuration(values: Any, info: ValidationInfo) -> Any:
@@ -63,7 +58,7 @@ def _recorded_configuration(values: Any, info: ValidationInfo) -> Any:
     return values
 
 
-class Entry(Section):
+class Entry(validation.Section):
     """One configuration of a plan, with its baseline and its obstacle.
 
     Every entry has a baseline, and a reference where the study declares references (else None). A baseline is an
@@ -105,7 +100,7 @@ class Entry(Section):
         """Whether this configuration is its own reference."""
         return self.configuration.identity == self.reference_identity
 
-    def denominator(self, kind: Denominator) -> str | None:
+    def denominator(self, kind: grid.Denominator) -> str | None:
         """Return the identity of the declared baseline or reference."""
         return {"baseline": self.baseline_identity, "reference": self.reference_identity}[kind]
 
@@ -165,7 +160,9 @@ class Plan(StudyFacts):
 
         It is not make's for a user's program: make is called in the checkout, and its study is elsewhere.
         """
-        return command_of_study("study", self.study, self.cluster, again=True, by_make=not self.is_program)
+        return user_commands.command_of_study(
+            "study", self.study, self.cluster, again=True, by_make=not self.is_program
+        )
 
     @property
     def runnable(self) -> tuple[Entry, ...]:
@@ -202,23 +199,23 @@ class Plan(StudyFacts):
             "samples_per_step, tokens_per_step or batch_per_device states it"
         )
 
-    def declares(self, kind: Denominator) -> bool:
+    def declares(self, kind: grid.Denominator) -> bool:
         """Return whether the study declares baselines, or references."""
         return any(entry.denominator(kind) for entry in self.entries)
 
     def write(self, path: Path) -> None:
         """Write the plan as JSON, all of it or nothing."""
-        write_atomically(path, json.dumps(self.model_dump(), indent=2, ensure_ascii=False) + "\n")
+        writing.write_atomically(path, json.dumps(self.model_dump(), indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
         """Read a plan; raises EvidenceError when it is missing or damaged."""
-        command = command_of_study("run", path.parent.name)
+        command = user_commands.command_of_study("run", path.parent.name)
         if not path.exists():
             raise EvidenceError(f"{path}: there is no plan yet; `{command}` writes one")
         try:
-            content = parse_object(read_text_file(path), str(path))
-            plan = validate_record(_PLAN, content, str(path))
+            content = validation.parse_object(validation.read_text_file(path), str(path))
+            plan = validation.validate_record(_PLAN, content, str(path))
             for name in _ALWAYS_WRITTEN:
                 if name not in content:
                     raise EvidenceError(f"{path}: {name} is missing")
@@ -257,7 +254,7 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
     references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
     entries = []
     for point, configuration, baseline, reference in zip(points, configurations, baselines, references, strict=True):
-        misfits = list(layout_obstacles(vars(configuration)))
+        misfits = list(parallel_parameters.layout_obstacles(vars(configuration)))
         obstacles = [*misfits, *cluster.obstacles(configuration), unsupported(configuration)]
         if not configuration.batch_per_device and not configuration.own_program and not misfits:
             obstacles.insert(0, f"global_batch {point['global_batch']} {_not_shared(configuration)}")
@@ -265,7 +262,7 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
             Entry(
                 configuration=configuration,
                 baseline_identity=baseline,
-                unsupported=all_reasons(obstacles) or None,
+                unsupported=wording.all_reasons(obstacles) or None,
                 reference_identity=reference,
                 unstated=configuration.unstated,
                 is_extra=study.is_extra(point),
@@ -280,8 +277,8 @@ def _not_shared(configuration: Configuration) -> str:
     layout = configuration.layout
     if layout.devices_per_replica == 1:
         return f"can't be shared equally by {layout.replicas} devices"
-    groups = counted(layout.replicas, "group")
-    return f"can't be shared equally by {groups} of {counted(layout.devices_per_replica, 'device')}"
+    groups = wording.counted(layout.replicas, "group")
+    return f"can't be shared equally by {groups} of {wording.counted(layout.devices_per_replica, 'device')}"
 
 
 def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Plan:
@@ -306,7 +303,9 @@ def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Pl
     )
 
 
-def _denominators(kind: Denominator, study: Study, points: Sequence[Point], identities: Sequence[str]) -> list[str]:
+def _denominators(
+    kind: grid.Denominator, study: Study, points: Sequence[grid.Point], identities: Sequence[str]
+) -> list[str]:
     """Return the identity of each point's baseline or reference."""
     # A point has fifty values, of which a study varies a few: by these the declared one is found.
     names = study.varied
@@ -320,9 +319,9 @@ def _denominators(kind: Denominator, study: Study, points: Sequence[Point], iden
     return denominators
 
 
-def _check_all_different(study: Study, points: Sequence[Point], configurations: Sequence[Configuration]) -> None:
+def _check_all_different(study: Study, points: Sequence[grid.Point], configurations: Sequence[Configuration]) -> None:
     """Refuse points that become one configuration."""
-    points_by_identity: dict[str, Point] = {}
+    points_by_identity: dict[str, grid.Point] = {}
     for point, configuration in zip(points, configurations, strict=True):
         first = points_by_identity.setdefault(configuration.identity, point)
         if first is not point:
@@ -333,7 +332,7 @@ def _check_all_different(study: Study, points: Sequence[Point], configurations: 
             )
 
 
-def _check_searched_batches(study: Study, points: Sequence[Point]) -> None:
+def _check_searched_batches(study: Study, points: Sequence[grid.Point]) -> None:
     """Refuse a search below one sample for each micro-batch."""
     parts = max((int(point.get("micro_batches", 1)) for point in points if study.is_searched(point)), default=1)
     if study.largest_batch and study.largest_batch.at_most < parts:
@@ -380,7 +379,7 @@ def _check_denominators(entries: Sequence[Entry], path: Path) -> None:
     if len(identities) < len(entries):
         raise EvidenceError(f"{path}: two of its {len(entries)} entries are the same configuration")
     for entry in entries:
-        for kind in DENOMINATORS:
+        for kind in grid.DENOMINATORS:
             denominator = entry.denominator(kind)
             if denominator is not None and denominator not in identities:
                 owner = entry.configuration.identity

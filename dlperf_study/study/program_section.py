@@ -10,17 +10,16 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.study import environment_variables, validation
 from dlperf_study.study.configuration import study_parameters
-from dlperf_study.study.environment_variables import secrets_in
 from dlperf_study.study.program import AMOUNTS, RECORDER, Program
-from dlperf_study.study.validation import Section, read_text_file
 
 _SECRET_REMEDY = "name a variable that has it in pass_environment, and let the program read that"
 
 
 def secret_problem(arguments: Sequence[str]) -> str:
     """Return what is wrong with arguments if one has a secret."""
-    secrets = secrets_in(arguments)
+    secrets = environment_variables.secrets_in(arguments)
     if secrets:
         return f"has {secrets[0]}, which evidence shows; {_SECRET_REMEDY}"
     return ""
@@ -64,7 +63,7 @@ def _check_name(name: str) -> str:
 Expression = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[int, Field(ge=1)]
 
 
-class ProgramSection(Section):
+class ProgramSection(validation.Section):
     """A training program of the user, and how a run starts it."""
 
     name: Annotated[str, AfterValidator(_check_name)] = Field(description="what pages call it")
@@ -109,7 +108,7 @@ class ProgramSection(Section):
         """Return the program for the folder of the study file."""
         log_format = ""
         if self.steps.endswith((".yaml", ".yml")):
-            log_format = read_text_file(folder / self.steps)
+            log_format = validation.read_text_file(folder / self.steps)
         declared = dict(self)
         for name in AMOUNTS:
             declared[name] = str(declared[name] or "")

@@ -13,11 +13,9 @@ from typing import Any
 
 import yaml
 
+from dlperf_study.core import large_files, resources, wording
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.core.large_files import require_end
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.resources import FOLDERS, folders_of, named_files, workspace
-from dlperf_study.core.wording import as_yaml, closest
 
 #: How deep lists and mappings may be nested, and how many values a file may have, repeated ones included.
 MAX_DEPTH, MAX_VALUES = 20, 100_000
@@ -54,7 +52,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     Raises StudyFileError for a syntax error, a tab, a duplicate key, a number that YAML 1.1 and 1.2 read differently,
     too many bytes, too many or too deeply nested values, or anything but a mapping.
     """
-    require_end(path)
+    large_files.require_end(path)
     with path.open("rb") as stream:
         return parse_mapping(stream.read(MAX_BYTES + 1), display_path(path))
 
@@ -81,7 +79,7 @@ def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
         raise StudyFileError(f"{file}: not UTF-8: {error}") from None
     if not isinstance(content, dict):
         kinds = {list: "a list", str: "a string", type(None): "nothing"}
-        kind = kinds.get(type(content), as_yaml(content))
+        kind = kinds.get(type(content), wording.as_yaml(content))
         raise StudyFileError(f"{file}: holds {kind}; it must be a mapping of keys to values")
     return content
 
@@ -112,7 +110,7 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
     if is_path:
         path = Path(name_or_path)
     else:
-        candidates = [folder / f"{name_or_path}.yaml" for folder in folders_of(kind)]
+        candidates = [folder / f"{name_or_path}.yaml" for folder in resources.folders_of(kind)]
         path = next((candidate for candidate in candidates if candidate.exists()), candidates[-1])
     if path.is_file():
         return path
@@ -126,10 +124,14 @@ def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
         return f"{path} is {kind_of_path}, not a {kind} file; give the path of a file, or a name in {_shown(kind)}"
     if not name_of_file:
         files = map(str, path.parent.glob("*.y*ml")) if path.parent.is_dir() else ()
-        return f"there is no file {path}; {closest(str(path), files)}give a path, or a name in {_shown(kind)}"
-    names = sorted(named_files(kind))
-    [other_kind] = FOLDERS.keys() - {kind}
-    suggestion = f"it is a {other_kind}; " if name_of_file in named_files(other_kind) else closest(name_of_file, names)
+        return f"there is no file {path}; {wording.closest(str(path), files)}give a path, or a name in {_shown(kind)}"
+    names = sorted(resources.named_files(kind))
+    [other_kind] = resources.FOLDERS.keys() - {kind}
+    suggestion = (
+        f"it is a {other_kind}; "
+        if name_of_file in resources.named_files(other_kind)
+        else wording.closest(name_of_file, names)
+    )
     if kind == "study" and StudyPaths.of(name_of_file).plan_file.exists():
         folder = display_path(StudyPaths.of(name_of_file).folder)
         suggestion = f"{folder} is of a study file in a different folder, or of logs: give the path of the file; "
@@ -144,7 +146,9 @@ def _shown(kind: str) -> str:
 
 def _folders(kind: str) -> list[Path]:
     """Return the folders that hold files of a kind only."""
-    return [folder for folder in folders_of(kind) if folder.name == FOLDERS[kind] and folder.is_dir()]
+    return [
+        folder for folder in resources.folders_of(kind) if folder.name == resources.FOLDERS[kind] and folder.is_dir()
+    ]
 
 
 def key_path(location: Location) -> str:
@@ -154,7 +158,7 @@ def key_path(location: Location) -> str:
 
 def display_path(path: Path) -> str:
     """Return a path for messages: relative to the workspace if inside."""
-    path_in_full, top = path.resolve(), workspace().resolve()
+    path_in_full, top = path.resolve(), resources.workspace().resolve()
     return str(path_in_full.relative_to(top) if path_in_full.is_relative_to(top) else path)
 
 

@@ -7,18 +7,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field
 
+from dlperf_study.core import resources, wording
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.core.resources import PACKAGE_FOLDER
-from dlperf_study.core.wording import counted
-from dlperf_study.study import grid
+from dlperf_study.study import grid, parallel_parameters, program_section, study_values, training_parameters, validation
 from dlperf_study.study.configuration import GLOBAL_BATCH, SCALE, Configuration, shared_batch, study_parameters
-from dlperf_study.study.parallel_parameters import parallel_layout
 from dlperf_study.study.parameter import Parameter, Scalar
 from dlperf_study.study.program import AMOUNTS, program_values
-from dlperf_study.study.program_section import DeclaredProgram
-from dlperf_study.study.study_values import Choices, Factors, Measurement, Precision, Rules, Values, valid_name
-from dlperf_study.study.training_parameters import MAX_BATCH
-from dlperf_study.study.validation import Section
 
 #: What a report may be asked, in the order of its pages: each is a notebook of this name.
 QUESTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality", "resources", "prediction")
@@ -29,7 +23,7 @@ FORMER_QUESTIONS = {
 }
 #: The question that needs a declared reference, the one that needs published sources, and the one on further sizes.
 COMPARISON, PUBLISHED, PREDICTION = "comparison", "published", "prediction"
-SOURCES_FOLDER = PACKAGE_FOLDER / "audit" / "published" / "sources"
+SOURCES_FOLDER = resources.PACKAGE_FOLDER / "audit" / "published" / "sources"
 
 #: Rounds that a study with a precision may have where it does not say.
 DEFAULT_MAX_REPEATS = 12
@@ -56,14 +50,14 @@ def _no_former_question(name: str) -> str:
 Question = Annotated[
     str,
     AfterValidator(_no_former_question),
-    valid_name("questions", lambda: QUESTIONS),
+    study_values.valid_name("questions", lambda: QUESTIONS),
     Field(json_schema_extra=lambda schema: schema.update(enum=list(QUESTIONS))),
 ]
-SourceName = Annotated[str, valid_name("published sources", source_names)]
-Conditions = Annotated[tuple[Choices, ...], Field(strict=False)]
+SourceName = Annotated[str, study_values.valid_name("published sources", source_names)]
+Conditions = Annotated[tuple[study_values.Choices, ...], Field(strict=False)]
 
 
-class StudyFacts(Section):
+class StudyFacts(validation.Section):
     """The keys that a plan has as well."""
 
     title: str = Field(min_length=1, description="one line")
@@ -80,7 +74,7 @@ class StudyFacts(Section):
         default="samples", description="what speedups and other ratios count: samples/s, or tokens/s of sequences"
     )
     order_seed: int = Field(default=0, ge=0, lt=2**32, description="shuffles the rounds")
-    precision: Precision | None = Field(
+    precision: study_values.Precision | None = Field(
         default=None, description="target half-width of the interval of every throughput and ratio: 2 %"
     )
     max_repeats: int | None = Field(default=None, ge=1, le=1000, description="most rounds that precision may ask for")
@@ -94,23 +88,25 @@ class StudyFacts(Section):
         return self.model_construct(**{**dict(self), **changes})
 
 
-class LargestBatchSection(Section):
+class LargestBatchSection(validation.Section):
     """The search for the largest batch per device that fits in memory."""
 
-    at_most: int = Field(ge=1, le=MAX_BATCH, description="the largest batch per device that is tried")
-    where: Choices = Field(default={}, description="of which configurations; left out: of all")
+    at_most: int = Field(
+        ge=1, le=training_parameters.MAX_BATCH, description="the largest batch per device that is tried"
+    )
+    where: study_values.Choices = Field(default={}, description="of which configurations; left out: of all")
 
 
-class QuickSection(Section):
+class QuickSection(validation.Section):
     """What quick mode changes: mappings key by key, lists as a whole."""
 
-    fixed: Values = Field(default={})
-    factors: Factors = Field(default={})
+    fixed: study_values.Values = Field(default={})
+    factors: study_values.Factors = Field(default={})
     include: Conditions = Field(default=())
     exclude: Conditions = Field(default=())
-    baseline: Rules | None = None
-    reference: Rules | None = None
-    measurement: Measurement = Field(default={})
+    baseline: study_values.Rules | None = None
+    reference: study_values.Rules | None = None
+    measurement: study_values.Measurement = Field(default={})
     largest_batch: LargestBatchSection | None = None
 
 
@@ -118,20 +114,20 @@ class StudyFile(StudyFacts):
     """The keys of a study file."""
 
     questions: tuple[Question, ...] = Field(min_length=1, strict=False, description="what its report answers")
-    fixed: Values = Field(default={}, description="the same in every configuration")
-    factors: Factors = Field(min_length=1, description="levels by parameter; their product is the grid")
+    fixed: study_values.Values = Field(default={}, description="the same in every configuration")
+    factors: study_values.Factors = Field(min_length=1, description="levels by parameter; their product is the grid")
     include: Conditions = Field(default=(), description="further points, with a value of every factor")
     exclude: Conditions = Field(default=(), description="points that match all keys are dropped")
-    baseline: Rules = Field(
+    baseline: study_values.Rules = Field(
         description="values that make a configuration its baseline, or rules, the first match counts"
     )
-    reference: Rules | None = Field(
+    reference: study_values.Rules | None = Field(
         default=None, description="the same for the configuration it is compared with; for the question comparison"
     )
     extras: Conditions = Field(
         default=(), description="configurations that match all keys are not in the published tables; in quick, none is"
     )
-    measurement: Measurement = Field(default={}, description="how each configuration is measured")
+    measurement: study_values.Measurement = Field(default={}, description="how each configuration is measured")
     order: Literal["rounds", "blocks"] = Field(
         default="rounds",
         description="rounds: each configuration once a round, shuffled; blocks: all runs of one, then of the next",
@@ -143,7 +139,7 @@ class StudyFile(StudyFacts):
         default=None, description="find the largest batch per device that fits in memory, by short runs"
     )
     quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
-    program: DeclaredProgram | None = Field(
+    program: program_section.DeclaredProgram | None = Field(
         default=None,
         description="a training program of your own, which is measured in place of a network of this package",
     )
@@ -206,7 +202,7 @@ class Study(StudyFile):
         batch can't be shared equally; a plan lists those as unsupported.
         """
         values = {"study": self.name, "cluster": cluster, "quick": self.is_quick, **point, **self.measurement}
-        replicas = parallel_layout(point).replicas
+        replicas = parallel_parameters.parallel_layout(point).replicas
         if self.scaling == "strong" and GLOBAL_BATCH.name in point:
             values["batch_per_device"] = shared_batch(int(values.pop(GLOBAL_BATCH.name)), replicas)
         if not self.program:
@@ -238,9 +234,10 @@ class Study(StudyFile):
         if samples != int(samples):
             raise self.error(f"program.samples_per_step is {samples:g} for {self._format(values)}; it must be a count")
         if batch is not None and int(batch) * replicas != samples:
+            devices = wording.counted(replicas, "device")
             raise self.error(
                 f"program.samples_per_step is {samples:g} for {self._format(values)}, but batch_per_device is {batch} "
-                f"on {counted(replicas, 'device')}; give the batch of a part of a step another name, as micro_batch"
+                f"on {devices}; give the batch of a part of a step another name, as micro_batch"
             )
         return shared_batch(int(samples), replicas)
 
@@ -252,7 +249,7 @@ class Study(StudyFile):
             return {name: parameters[name] for name in SCALE if name != "batch_per_device"}
         return parameters
 
-    def rules(self, kind: grid.Denominator) -> Rules:
+    def rules(self, kind: grid.Denominator) -> study_values.Rules:
         """Return the rules that declare baselines or references."""
         return self.baseline if kind == "baseline" else self.reference or ()
 

@@ -14,9 +14,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from dlperf_study.core import large_files, wording
 from dlperf_study.core.errors import EvidenceError, StudyFileError
-from dlperf_study.core.large_files import require_end
-from dlperf_study.core.wording import as_yaml, closest, first_of, level
 from dlperf_study.study.configuration import FORMER_PARAMETERS
 from dlperf_study.study.strict_yaml import NEEDS_QUOTES, Location, key_path
 
@@ -88,16 +87,16 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
         if former := FORMER_PARAMETERS.get(str(location[-1])):
             return f"unknown key {key_path(location)}; {former}"
         section = next((part for part in reversed(error["loc"][:-1]) if part in keys), "")
-        suggestion = closest(str(location[-1]), keys[section])
+        suggestion = wording.closest(str(location[-1]), keys[section])
         return f"unknown key {key_path(location)}; {suggestion}the keys are {', '.join(keys[section])}"
-    value = as_yaml(error["input"])
+    value = wording.as_yaml(error["input"])
     if len(value) > MAX_CHARACTERS:
         value = f"{value[:MAX_CHARACTERS]}…"
     message = MESSAGES.get(error["type"], "is {value}; pydantic says: {message}")
     details = {"value": value, "message": error["msg"], **error.get("ctx", {})}
     # Records are written by programs, which do not misspell.
     choices = re.findall("'([^']*)'", str(details.get("expected", ""))) if keys else []
-    details["suggestion"] = closest(str(error["input"]), choices)
+    details["suggestion"] = wording.closest(str(error["input"]), choices)
     return f"{key_path(location)} {message.format(**details)}{_remedy(error['type'], error['input'])}"
 
 
@@ -108,7 +107,7 @@ def _remedy(kind: str, given: Any) -> str:
     if len(str(given)) > MAX_CHARACTERS:
         return ""
     if kind in ("list_type", "tuple_type") and isinstance(given, (str, int, float)):
-        return f"; write [{level(given)}]"
+        return f"; write [{wording.level(given)}]"
     if kind in _UNQUOTED and isinstance(given, str) and re.fullmatch(_UNQUOTED[kind], given):
         return f"; write {given} without quotes"
     return ""
@@ -149,7 +148,7 @@ PastTime = Annotated[str, AfterValidator(_check_past_time)]
 def read_text_file(path: Path) -> str:
     """Return a file's text; raises EvidenceError if it is unreadable."""
     try:
-        require_end(path)
+        large_files.require_end(path)
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise EvidenceError(f"{path}: is missing") from error
@@ -186,7 +185,7 @@ def lines_of_log(
     kinds = [str(line.get("kind")) for line in lines]
     if kinds[: len(first)] != [*first] or set(kinds[len(first) : -1]) - {repeated}:
         expected = ", ".join((*first, repeated))
-        raise EvidenceError(f"{path}: its lines are {first_of(kinds)}, not {expected}, …, end")
+        raise EvidenceError(f"{path}: its lines are {wording.first_of(kinds)}, not {expected}, …, end")
     return lines
 
 

@@ -10,18 +10,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dlperf_study.core.code_identity import check_roots
+from dlperf_study.core import code_identity, user_commands, wording
 from dlperf_study.core.paths import outputs_folder
-from dlperf_study.core.user_commands import SAME_PACKAGE, install_command
-from dlperf_study.core.wording import last_line
 from dlperf_study.machines.check import CheckResult, CheckStatus, missing, note, ok, untested
 from dlperf_study.machines.check.software import Facts, check_framework, check_images
 from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.machines.cluster.hardware import link_contradictions
 from dlperf_study.machines.cluster.software import IMPORT_SECONDS
+from dlperf_study.machines.guard import messages, probe
 from dlperf_study.machines.guard.coordinator import PORTS
-from dlperf_study.machines.guard.messages import Message
-from dlperf_study.machines.guard.probe import ANSWER_SECONDS, Probes, start_probes
 from dlperf_study.machines.guard.submission import Node
 from dlperf_study.study.gpu_support import is_named
 from dlperf_study.study.job import ProgramFacts
@@ -80,11 +77,11 @@ def check_nodes(
         yield missing("nodes", detail, remedy)
     else:
         yield ok("nodes", ", ".join(node.name for node in nodes if node.name) or "this machine")
-    with start_probes(nodes) as probes, _facts_request(cluster, programs) as request:
+    with probe.start_probes(nodes) as probes, _facts_request(cluster, programs) as request:
         imports_seconds = 0.0
         if cluster.device == "gpu":
             imports_seconds = len(programs.frameworks) * IMPORT_SECONDS
-        facts = probes.ask("facts", ANSWER_SECONDS + imports_seconds, **request)
+        facts = probes.ask("facts", probe.ANSWER_SECONDS + imports_seconds, **request)
         for node in nodes:
             if node.title in facts:
                 yield from check_node(cluster, node.title, facts[node.title])
@@ -108,7 +105,7 @@ def _facts_request(cluster: Cluster, programs: ProgramFacts) -> Iterator[dict[st
         "environment": dict(cluster.environment),
         "device": cluster.device,
         "shared_file": "",
-        "code_roots": check_roots(cluster.launcher),
+        "code_roots": code_identity.check_roots(cluster.launcher),
         "image_sets": dict(cluster.image_sets),
         "pythons": {each.name: [*cluster.container, cluster.python_for(each.name)] for each in programs.frameworks},
         "gpu_questions": {name: asdict(question) for name, question in programs.gpu_questions.items()},
@@ -170,7 +167,7 @@ def check_together(
     code = facts[first]["code"]
     if different := [name for name in facts if facts[name]["code"] != code]:
         detail = f"different on {', '.join(different)} than on {first}"
-        yield missing("measuring code", detail, SAME_PACKAGE)
+        yield missing("measuring code", detail, user_commands.SAME_PACKAGE)
     else:
         yield ok("measuring code", f"the same everywhere ({code[:12]})")
     results = []
@@ -182,7 +179,7 @@ def check_together(
         yield missing(
             "a framework",
             "none can train",
-            f"`{install_command('paddle')}` installs one, on every node: docs/clusters.md",
+            f"`{user_commands.install_command('paddle')}` installs one, on every node: docs/clusters.md",
         )
     if cluster.is_this_machine:
         return
@@ -249,7 +246,7 @@ SSH_SECONDS = 30
 MAX_SSH_AT_ONCE = 4
 
 
-def check_ports(probes: Probes, facts: Mapping[str, Message]) -> CheckResult:
+def check_ports(probes: probe.Probes, facts: Mapping[str, messages.Message]) -> CheckResult:
     """Return whether every node reaches every other node."""
     if len(facts) < 2:
         return untested(_PORTS, "fewer than two nodes were reached")
@@ -271,7 +268,7 @@ def check_ports(probes: Probes, facts: Mapping[str, Message]) -> CheckResult:
     return ok(_PORTS, f"every node reaches every other over {', '.join(interfaces)}")
 
 
-def check_ssh_between(nodes: Sequence[Node], facts: Mapping[str, Message]) -> Iterator[CheckResult]:
+def check_ssh_between(nodes: Sequence[Node], facts: Mapping[str, messages.Message]) -> Iterator[CheckResult]:
     """Yield whether the first node reaches each other by ssh."""
     first, *peers = nodes
     if first.name not in facts:
@@ -293,5 +290,5 @@ def _check_ssh(first: Node, second: Node) -> CheckResult:
     except (OSError, subprocess.TimeoutExpired) as error:
         return note(subject, str(error), _ONLY_HOROVOD)
     if done.returncode:
-        return note(subject, last_line(done.stderr) or f"exit code {done.returncode}", _ONLY_HOROVOD)
+        return note(subject, wording.last_line(done.stderr) or f"exit code {done.returncode}", _ONLY_HOROVOD)
     return ok(subject, "as Horovod needs it")

@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study import __version__
-from dlperf_study.core.code_identity import code_digest
+from dlperf_study.core import code_identity, wording
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.resources import CHECKOUT
-from dlperf_study.core.wording import last_line
 from dlperf_study.machines.cluster.hardware import command_output
-from dlperf_study.study.environment_variables import DEVICE_ORDER, PCI_BUS_ORDER
-from dlperf_study.study.gpu_support import GpuQuestion
+from dlperf_study.study import environment_variables, gpu_support
 
 #: The module that prints them.
 MODULE = "dlperf_study.machines.cluster.software"
@@ -54,7 +52,7 @@ def installed(packages: Sequence[str] = (), code_roots: Sequence[str] = ()) -> d
 
     ``packages`` are those of which the version is asked besides the common ones.
     """
-    return {"code": code_digest(code_roots), "software": software(packages)}
+    return {"code": code_identity.code_digest(code_roots), "software": software(packages)}
 
 
 def query(packages: Sequence[str] = (), code_roots: Sequence[str] = ()) -> list[str]:
@@ -113,7 +111,9 @@ def library_answer(command: Sequence[str], environment: Mapping[str, str]) -> An
     return _printed_answer(tuple(command), tuple(sorted(environment.items())))
 
 
-def gpu_answer(python: Sequence[str], question: GpuQuestion, environment: Mapping[str, str]) -> dict[str, Any] | None:
+def gpu_answer(
+    python: Sequence[str], question: gpu_support.GpuQuestion, environment: Mapping[str, str]
+) -> dict[str, Any] | None:
     """Return the ``GpuSupport`` of a Python, as JSON.
 
     None: it is not installed, or never asked. ``environment`` is that of the run: its ``CUDA_VISIBLE_DEVICES`` decides
@@ -121,7 +121,7 @@ def gpu_answer(python: Sequence[str], question: GpuQuestion, environment: Mappin
     """
     if not question.arguments:
         return None
-    ordered = dict(environment) | {DEVICE_ORDER: PCI_BUS_ORDER}
+    ordered = dict(environment) | {environment_variables.DEVICE_ORDER: environment_variables.PCI_BUS_ORDER}
     answer: dict[str, Any] | None = library_answer((*python, *question.arguments), ordered)
     return answer
 
@@ -137,8 +137,10 @@ def _printed_answer(command: tuple[str, ...], environment: tuple[tuple[str, str]
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RunError(f"{program} does not run: {error}") from error
     if done.returncode:
-        raise RunError(f"{program} exited with code {done.returncode}: {last_line(done.stderr) or 'no message'}")
+        raise RunError(
+            f"{program} exited with code {done.returncode}: {wording.last_line(done.stderr) or 'no message'}"
+        )
     try:
-        return json.loads(last_line(done.stdout))
+        return json.loads(wording.last_line(done.stdout))
     except ValueError:
-        raise RunError(f"{program} prints {last_line(done.stdout)!r} instead of an answer") from None
+        raise RunError(f"{program} prints {wording.last_line(done.stdout)!r} instead of an answer") from None

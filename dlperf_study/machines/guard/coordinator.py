@@ -14,16 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.cluster.hardware import link_contradictions
+from dlperf_study.machines.cluster import Cluster, hardware
+from dlperf_study.machines.guard import installed_packages, messages, run_folder
 from dlperf_study.machines.guard.guards import Guards, NodeTimeout, RunFailed
-from dlperf_study.machines.guard.installed_packages import version_mismatch
-from dlperf_study.machines.guard.messages import Message
-from dlperf_study.machines.guard.run_folder import begin, encoded, keep_rank_output, unpack, write_waiting
 from dlperf_study.machines.guard.submission import Execute, Node, Submission
 from dlperf_study.machines.supervision.processes import new_mark
-from dlperf_study.study.environment_variables import WITHHELD
-from dlperf_study.study.gpu_support import GpuSupport
+from dlperf_study.study import environment_variables, gpu_support
 from dlperf_study.study.job import JobResult, Outcome, TaskRole
 
 #: Below the ports that systems use for outgoing connections.
@@ -40,7 +36,7 @@ class ConductedRun:
     nodes: tuple[Node, ...]
     mark: str
     unrecorded: tuple[str, ...] = ()
-    ready: dict[int, Message] = field(default_factory=dict)
+    ready: dict[int, messages.Message] = field(default_factory=dict)
     started_nodes: set[int] = field(default_factory=set)
     start_time: float = field(default_factory=time.monotonic)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -60,7 +56,7 @@ def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[s
     given = submission.cluster.environment
     inherited = submission.job.variables.travelling(os.environ, submission.pass_environment)
     # The value of a variable of the cluster file that a record withholds is in the environment of this process.
-    withheld = {name for name, value in given.items() if value == WITHHELD}
+    withheld = {name for name, value in given.items() if value == environment_variables.WITHHELD}
     if missing := sorted(withheld - os.environ.keys()):
         raise RunFailed(Outcome.FAILED, f"{', '.join(missing)}: given in the cluster file, but not passed on to here")
     environment = inherited | dict(given) | {name: os.environ[name] for name in withheld}
@@ -78,7 +74,7 @@ def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
     # The first node starts the ranks of the others, which it reaches by address.
     if job.starts_other_nodes and job.nodes > 1:
         ssh_commands = {address: list(run.nodes[index].shell_argv()) for index, address in run.addresses.items()}
-    archive = encoded(Path(job.archive)) if job.archive else ""
+    archive = run_folder.encoded(Path(job.archive)) if job.archive else ""
     common = {"values": _values(run), "ssh_commands": ssh_commands, "archive": archive}
     return {index: common | {"node": index} for index in run.ready}
 
@@ -103,7 +99,7 @@ def _values(run: ConductedRun) -> dict[str, str]:
     return values
 
 
-def node_facts(run: ConductedRun, node_index: int, final_report: Message | None) -> dict[str, Any]:
+def node_facts(run: ConductedRun, node_index: int, final_report: messages.Message | None) -> dict[str, Any]:
     """Return the facts of a node for the run record."""
     report = run.ready[node_index]
     during = {"busy_cores_during": final_report["busy_cores"] if final_report else None}
@@ -126,12 +122,14 @@ def coordinate(
     the run; the result says so, and the caller raises once it is on disk. ``unrecorded`` are variables that only the
     launcher's commands need: no record of a node has them.
     """
-    begin(submission)
+    run_folder.begin(submission)
     run = ConductedRun(submission, tuple(nodes[: submission.job.nodes]), new_mark(), tuple(unrecorded))
 
     def note_waiting(node: str, busy_processes: str) -> None:
         limit = f"at most {submission.cluster.idle_wait_seconds:.0f} s"
-        write_waiting(submission, f"waits until {node or 'this machine'} is quiet, {limit}; busy: {busy_processes}")
+        run_folder.write_waiting(
+            submission, f"waits until {node or 'this machine'} is quiet, {limit}; busy: {busy_processes}"
+        )
 
     with Guards(run.mark, note_waiting) as guards:
         conclusion = _conduct(run, guards, timeout_seconds)
@@ -143,10 +141,10 @@ def coordinate(
             guards.open(index, run.nodes[index])
         guards.end(GIVING_UP_SECONDS)
     folder = Path(submission.folder)
-    keep_rank_output(folder, submission.job.rank_output)
+    run_folder.keep_rank_output(folder, submission.job.rank_output)
     for report in reports.values():
         if report["files"]:
-            unpack(report["files"], folder)
+            run_folder.unpack(report["files"], folder)
     return _result(run, conclusion, reports, lost)
 
 
@@ -207,20 +205,25 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
         titles = run.node_titles(timeout.node_indices)
         raise RunFailed(Outcome.FAILED, f"{titles}: not ready within {seconds:g} s{READY_REMEDY}") from timeout
     reports = [run.ready[index] for index in sorted(run.ready)]
-    if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission):
+    if mismatch := installed_packages.version_mismatch(reports, [node.name for node in run.nodes], submission):
         raise RunFailed(Outcome.FAILED, mismatch)
     for index, report in run.ready.items():
-        for contradiction in link_contradictions(submission.cluster.link, submission.job.nodes, report["hardware"]):
+        for contradiction in hardware.link_contradictions(
+            submission.cluster.link, submission.job.nodes, report["hardware"]
+        ):
             raise RunFailed(Outcome.FAILED, f"{run.nodes[index].title}: {contradiction}")
     job, device_name = submission.job, submission.cluster.device_name
     if job.gpus_per_node and job.gpu_question:
-        supports = {run.nodes[index].title: GpuSupport.of(report["gpu_support"]) for index, report in run.ready.items()}
+        supports = {
+            run.nodes[index].title: gpu_support.GpuSupport.of(report["gpu_support"])
+            for index, report in run.ready.items()
+        }
         for contradiction in job.gpu_question.contradictions(supports, job.gpus_per_node, device_name):
             raise RunFailed(Outcome.FAILED, contradiction)
 
 
 def _result(
-    run: ConductedRun, conclusion: _Conclusion, reports: Mapping[int, Message], lost: Sequence[int]
+    run: ConductedRun, conclusion: _Conclusion, reports: Mapping[int, messages.Message], lost: Sequence[int]
 ) -> JobResult:
     exit_codes: dict[str, int | None] = {}
     if run.started_nodes:

@@ -17,20 +17,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 
+from dlperf_study.core import restoring, signals
 from dlperf_study.core.cpu_group import GROUP_VARIABLE, remove_abandoned_groups, remove_groups
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.core.restoring import restored
-from dlperf_study.core.signals import adopt_orphans, die_with_parent
-from dlperf_study.machines.cluster.hardware import usable_gpus
-from dlperf_study.machines.cluster.software import gpu_answer, library_answer
-from dlperf_study.machines.guard import run_folder
+from dlperf_study.machines.cluster import hardware, software
+from dlperf_study.machines.guard import messages, node_hardware, node_load, run_folder, telemetry
 from dlperf_study.machines.guard.installed_packages import installed_packages
-from dlperf_study.machines.guard.messages import CoordinatorConnection, Message, RunStopped
-from dlperf_study.machines.guard.node_hardware import allowed_gpus, first_devices, free_ports, hardware, own_address
-from dlperf_study.machines.guard.node_load import LoadMeter, wait_until_idle
 from dlperf_study.machines.guard.submission import Command, Submission
-from dlperf_study.machines.guard.telemetry import Telemetry
 from dlperf_study.machines.supervision.processes import RUN_MARK, end_children, end_marked, ending_words
 from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.job import PROGRAM_FOLDER, Outcome, TaskRole
@@ -49,10 +43,10 @@ def main() -> None:
     """Prepare the node, start the commands, watch them, end them, and report."""
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    adopt_orphans()
-    coordinator = CoordinatorConnection(sys.argv[1])
+    signals.adopt_orphans()
+    coordinator = messages.CoordinatorConnection(sys.argv[1])
     guard = _Guard(coordinator)
-    with suppress(RunStopped):
+    with suppress(messages.RunStopped):
         try:
             guard.prepare(coordinator.wait_for("prepare"))
             guard.start(coordinator.wait_for("start"))
@@ -83,7 +77,7 @@ class _Terminated(Exception):
 class _Guard:
     """What runs on this node for one run."""
 
-    def __init__(self, coordinator: CoordinatorConnection) -> None:
+    def __init__(self, coordinator: messages.CoordinatorConnection) -> None:
         self._coordinator = coordinator
         self._environment: dict[str, str] = {}
         self._submission: Submission | None = None
@@ -91,21 +85,21 @@ class _Guard:
         self._started: list[_Started] = []
         self._ssh_folder: Path | None = None
         self._logs: list[Path] = []
-        self._meter: LoadMeter | None = None
-        self._telemetry: Telemetry | None = None
+        self._meter: node_load.LoadMeter | None = None
+        self._telemetry: telemetry.Telemetry | None = None
 
-    def prepare(self, request: Message) -> None:
+    def prepare(self, request: messages.Message) -> None:
         """Wait until this node is idle, and report its facts."""
-        submission = restored(Submission, request["submission"])
+        submission = restoring.restored(Submission, request["submission"])
         job, cluster, variables = submission.job, submission.cluster, submission.job.variables
         for question in job.requirements:
-            answer = library_answer((sys.executable, *question), os.environ)
+            answer = software.library_answer((sys.executable, *question), os.environ)
             if "error" in answer:
                 raise RunError(answer["error"])
         if missing := [path for path in job.data if not os.path.exists(path)]:
             raise RunError(f"program.data: {', '.join(missing)} is not on {socket.gethostname()}")
         remove_abandoned_groups()
-        load = wait_until_idle(
+        load = node_load.wait_until_idle(
             cluster.idle_max_busy_cores,
             cluster.idle_wait_seconds,
             check=self._coordinator.check,
@@ -114,11 +108,11 @@ class _Guard:
         self._submission = submission
         passed = variables.passed(os.environ, submission.pass_environment)
         self._environment = passed | dict(cluster.environment)
-        gpus = allowed_gpus(cluster.environment)
-        devices = first_devices(gpus, job.gpus_per_node)
-        uuids = [gpu.uuid for gpu in usable_gpus(devices)] if job.gpus_per_node else []
-        self._telemetry = Telemetry(uuids, self._coordinator.mark)
-        address, interface = own_address(cluster.network_interface) if job.nodes > 1 else (LOOPBACK, "lo")
+        gpus = node_hardware.allowed_gpus(cluster.environment)
+        devices = node_hardware.first_devices(gpus, job.gpus_per_node)
+        uuids = [gpu.uuid for gpu in hardware.usable_gpus(devices)] if job.gpus_per_node else []
+        self._telemetry = telemetry.Telemetry(uuids, self._coordinator.mark)
+        address, interface = node_hardware.own_address(cluster.network_interface) if job.nodes > 1 else (LOOPBACK, "lo")
         private = (*PRIVATE, *request["unrecorded"])
         public = {name: value for name, value in self._environment.items() if name not in private}
         self._coordinator.send(
@@ -126,22 +120,22 @@ class _Guard:
             load=asdict(load),
             address=address,
             interface=interface,
-            ports=free_ports(request["ports"]),
+            ports=node_hardware.free_ports(request["ports"]),
             devices=devices,
             gpu_support=self._gpu_support(submission, devices),
-            hardware=hardware(gpus),
+            hardware=node_hardware.hardware(gpus),
             variables=variables.recorded(public),
             **installed_packages(submission.python, job.packages, code_roots=submission.code_roots),
         )
 
-    def _gpu_support(self, submission: Submission, devices: str) -> Message | None:
+    def _gpu_support(self, submission: Submission, devices: str) -> messages.Message | None:
         """Return the GPU support of the library that trains."""
         if not submission.job.gpus_per_node or not submission.job.gpu_question:
             return None
         environment = self._environment | {VISIBLE_DEVICES: devices}
-        return gpu_answer(submission.python, submission.job.gpu_question, environment)
+        return software.gpu_answer(submission.python, submission.job.gpu_question, environment)
 
-    def start(self, request: Message) -> None:
+    def start(self, request: messages.Message) -> None:
         """Start the commands of this node."""
         assert self._submission, "a run is prepared before it is started"
         submission = self._submission.filled(request["values"])
@@ -161,7 +155,7 @@ class _Guard:
             for path, link in job.data.items():
                 if link:
                     run_folder.link_data(Path(path), scratch / PROGRAM_FOLDER / link)
-        self._meter = LoadMeter()
+        self._meter = node_load.LoadMeter()
         for command in submission.commands:
             if command.node == self._node:
                 self._started.append(_Started(command, self._start_process(command, scratch)))
@@ -182,7 +176,7 @@ class _Guard:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    preexec_fn=die_with_parent,  # safe: the guard has one thread
+                    preexec_fn=signals.die_with_parent,  # safe: the guard has one thread
                 )
             except OSError as error:
                 raise RunError(f"a command could not be started: {error}") from error
@@ -200,7 +194,7 @@ class _Guard:
                 self._coordinator.send(kind, **values)
                 last_state = state
 
-    def _state(self) -> tuple[str, Message] | None:
+    def _state(self) -> tuple[str, messages.Message] | None:
         """Return ``failed`` or ``done`` with its facts, or None."""
         for log in self._logs:
             if log.stat().st_size > MOST_LOG_BYTES:

@@ -19,22 +19,17 @@ from typing import Any
 
 import psutil
 
-from dlperf_study.core.code_identity import code_digest
+from dlperf_study.core import code_identity, restoring, writing
 from dlperf_study.core.errors import RunError
-from dlperf_study.core.restoring import restored
-from dlperf_study.core.writing import existing_folder
 from dlperf_study.machines.cluster.hardware import gpu_processes, usable_gpus
 from dlperf_study.machines.cluster.software import gpu_answer, library_answer
+from dlperf_study.machines.guard import guards, node_hardware, node_load
 from dlperf_study.machines.guard.coordinator import CANDIDATES, PORTS
-from dlperf_study.machines.guard.guards import Channel
 from dlperf_study.machines.guard.installed_packages import installed_packages
 from dlperf_study.machines.guard.messages import Inbox, Message, line
-from dlperf_study.machines.guard.node_hardware import allowed_gpus, hardware, own_address
-from dlperf_study.machines.guard.node_load import cores_busy
 from dlperf_study.machines.guard.submission import Node
 from dlperf_study.machines.supervision.processes import new_mark
-from dlperf_study.study.environment_variables import PassedVariables
-from dlperf_study.study.gpu_support import GpuQuestion
+from dlperf_study.study import environment_variables, gpu_support
 
 MODULE = "dlperf_study.machines.guard.probe"
 ANSWER_SECONDS = 90.0
@@ -45,7 +40,7 @@ CONNECT_SECONDS = 3.0
 class Probes:
     """The reachable nodes by name, and why others are lost."""
 
-    def __init__(self, channels: Mapping[str, Channel], lost: Mapping[str, str]) -> None:
+    def __init__(self, channels: Mapping[str, guards.Channel], lost: Mapping[str, str]) -> None:
         self._channels = dict(channels)
         self.lost = dict(lost)
 
@@ -79,12 +74,12 @@ class Probes:
 def start_probes(nodes: Sequence[Node]) -> Iterator[Probes]:
     """Start a probe on each node; at the end none is left."""
     mark = new_mark()
-    channels: dict[str, Channel] = {}
+    channels: dict[str, guards.Channel] = {}
     lost: dict[str, str] = {}
     try:
         for index, node in enumerate(nodes):
             try:
-                channels[node.title] = Channel(index, node, mark, MODULE)
+                channels[node.title] = guards.Channel(index, node, mark, MODULE)
             except OSError as error:
                 lost[node.title] = str(error)
         yield Probes(channels, lost)
@@ -93,7 +88,7 @@ def start_probes(nodes: Sequence[Node]) -> Iterator[Probes]:
             channel.close()
 
 
-def _receive(channel: Channel, deadline: float) -> Message | None:
+def _receive(channel: guards.Channel, deadline: float) -> Message | None:
     """Return the next answer of a node, or None."""
     while not channel.inbox.closed and (remaining := deadline - time.monotonic()) > 0:
         if messages := channel.inbox.receive(remaining):
@@ -131,8 +126,8 @@ def facts(request: Message) -> dict[str, Any]:
     folder = Path(request["work_folder"] or tempfile.gettempdir())
     interface = request["network_interface"]
     # A run creates the rest of the path.
-    existing = existing_folder(folder)
-    address = _or_error(lambda: dict(zip(("address", "interface"), own_address(interface), strict=True)))
+    existing = writing.existing_folder(folder)
+    address = _or_error(lambda: dict(zip(("address", "interface"), node_hardware.own_address(interface), strict=True)))
     software = {}
     for framework, python in request["pythons"].items():
         query = partial(installed_packages, python, request["packages"], code_roots=request["code_roots"])
@@ -140,12 +135,12 @@ def facts(request: Message) -> dict[str, Any]:
     is_writable = False
     with suppress(OSError), tempfile.TemporaryFile(dir=existing):
         is_writable = True
-    allowed = allowed_gpus(request["environment"])
+    allowed = node_hardware.allowed_gpus(request["environment"])
     return {
-        "hardware": hardware(allowed),
+        "hardware": node_hardware.hardware(allowed),
         "gpu_processes": gpu_processes(usable_gpus(allowed)) if request["device"] == "gpu" else [],
-        "code": code_digest(request["code_roots"]),
-        "busy_cores": cores_busy(LOAD_SECONDS),
+        "code": code_identity.code_digest(request["code_roots"]),
+        "busy_cores": node_load.cores_busy(LOAD_SECONDS),
         "free_memory_bytes": psutil.virtual_memory().available,
         "address": address,
         "work_folder": str(folder),
@@ -160,10 +155,13 @@ def facts(request: Message) -> dict[str, Any]:
 
 def _gpu_supports(request: Message) -> dict[str, dict[str, Any] | None]:
     """Return the GPU support of each framework here."""
-    environment = restored(PassedVariables, request["variables"]).passed() | request["environment"]
+    environment = (
+        restoring.restored(environment_variables.PassedVariables, request["variables"]).passed()
+        | request["environment"]
+    )
     supports = {}
     for framework, python in request["pythons"].items():
-        question = restored(GpuQuestion, request["gpu_questions"][framework])
+        question = restoring.restored(gpu_support.GpuQuestion, request["gpu_questions"][framework])
         supports[framework] = _or_error(partial(gpu_answer, python, question, environment))
     return supports
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.restoring import restored
-from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.cluster.software import IMPORT_SECONDS
+from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.study.environment_variables import start_up_environment
 from dlperf_study.study.job import Job, JobResult
 
@@ -67,7 +66,7 @@ class Submission:
     @property
     def preparing_seconds(self) -> float:
         """How long a node may take until it is ready."""
-        import_seconds = IMPORT_SECONDS if self.job.gpus_per_node else 0.0
+        import_seconds = software.IMPORT_SECONDS if self.job.gpus_per_node else 0.0
         return self.cluster.ready_seconds + self.cluster.idle_wait_seconds + import_seconds
 
     @property

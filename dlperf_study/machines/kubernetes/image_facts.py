@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from dlperf_study.core.code_identity import check_roots
+from dlperf_study.core import code_identity, restoring
 from dlperf_study.core.errors import RunError
-from dlperf_study.core.restoring import restored
 from dlperf_study.machines.cluster import software
 from dlperf_study.machines.cluster.software import gpu_answer
 from dlperf_study.study.gpu_support import GpuQuestion
@@ -28,7 +27,7 @@ def facts_request(programs: ProgramFacts, device: str, launcher: str) -> str:
     return json.dumps(
         {
             "packages": programs.packages,
-            "code_roots": check_roots(launcher),
+            "code_roots": code_identity.check_roots(launcher),
             "gpu_questions": questions if device == "gpu" else {},
         }
     )
@@ -48,7 +47,7 @@ def gpu_answers(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[st
     answers: dict[str, dict[str, Any]] = {}
     for name, question in questions.items():
         try:
-            answer = gpu_answer((sys.executable,), restored(GpuQuestion, question), os.environ)
+            answer = gpu_answer((sys.executable,), restoring.restored(GpuQuestion, question), os.environ)
         except RunError as error:
             answer = {"error": str(error)}
         if answer:

@@ -14,9 +14,8 @@ from typing import Any
 
 import yaml
 
-from dlperf_study.core.code_identity import check_roots, code_digest
+from dlperf_study.core import code_identity, wording
 from dlperf_study.core.errors import DlperfStudyError, MissingPackageError, RunError, StudyFileError
-from dlperf_study.core.wording import last_line
 from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import library_versions, software
@@ -193,7 +192,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
         runtime = json.loads(output)
     except ValueError:
         return missing(subject, f"it prints: {output or 'nothing'}", "build it from images/")
-    if runtime["code"] != code_digest(check_roots(cluster.launcher)):
+    if runtime["code"] != code_identity.code_digest(code_identity.check_roots(cluster.launcher)):
         return missing(subject, "it has other measuring code than this checkout", "build it again: images/")
     versions = library_versions(programs.libraries, runtime["software"])
     libraries = [f"{name} {version}" for name, version in versions.items()]
@@ -222,7 +221,7 @@ def _printed(api: Api, job: manifests.Manifest, name: str, seconds: float) -> st
     selector = f"{manifests.RUN_LABEL}={name}"
     try:
         api.create(job)
-        return last_line(_pod_log(api, selector, seconds))
+        return wording.last_line(_pod_log(api, selector, seconds))
     finally:
         delete_objects(api, selector)
 
@@ -236,7 +235,7 @@ def _pod_log(api: Api, selector: str, seconds: float) -> str:
         for pod in filter(has_ended, pods):
             log = api.log(pod["metadata"]["name"])
             if failure := pod_failure(pod):
-                raise KubernetesError(f"{failure.reason}: {last_line(log) or 'nothing'}")
+                raise KubernetesError(f"{failure.reason}: {wording.last_line(log) or 'nothing'}")
             return log
         time.sleep(POLL_SECONDS)
     reasons = waiting_reasons(pods) or "it runs, or was never created"

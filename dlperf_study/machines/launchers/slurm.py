@@ -100,14 +100,21 @@ def _runs(home: ConfigurationPaths, submissions: Sequence[Submission], timeout_s
     """
     jobs = list(open_jobs(home))
     followed: list[JobRun | None] = []
+    followed_paths, new = [], []
     for submission in submissions:
-        indices = ((job, job.open_index(submission)) for job in jobs)
-        followed.append(next(((job, index) for job, index in indices if index is not None), None))
-    followed_paths = [run[0].paths for run in followed if run]
+        run = None
+        for job in jobs:
+            index = job.open_index(submission)
+            if index is not None:
+                run = job, index
+                followed_paths.append(job.paths)
+                break
+        if run is None:
+            new.append(submission)
+        followed.append(run)
     for job in jobs:
         if job.paths not in followed_paths:
             abandon(job)
-    new = [submission for submission, run in zip(submissions, followed, strict=True) if not run]
     submitted: Iterator[JobRun] = iter(())
     if new:
         new_job = submit_job(new, timeout_seconds)

@@ -10,11 +10,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlperf_study.core.code_identity import code_digest
+from dlperf_study.core import code_identity, signals, writing
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import JobPaths
-from dlperf_study.core.signals import interrupt_once
-from dlperf_study.core.writing import write_atomically
 from dlperf_study.machines.guard.coordinator import coordinate
 from dlperf_study.machines.guard.submission import Node
 from dlperf_study.machines.slurm import queue
@@ -28,11 +26,11 @@ INTERRUPTED = 128 + signal.SIGTERM
 
 def main(folder: Path) -> int:
     """Do the runs of the job; return its exit code."""
-    interrupt_once()
+    signals.interrupt_once()
     try:
         job, nodes = read_job(JobPaths(folder)), allocated_nodes()
         for index, submission in enumerate(job.submissions):
-            if submission.code != code_digest(submission.code_roots):
+            if submission.code != code_identity.code_digest(submission.code_roots):
                 reason = "the measuring code has changed since the job was submitted"
                 result = JobResult(Outcome.FAILED, reason, seconds=None)
             else:
@@ -43,7 +41,7 @@ def main(folder: Path) -> int:
                 result = coordinate(passed, nodes, job.timeout_seconds, unrecorded=SLURM_VARIABLES)
             if result.interrupted:
                 return INTERRUPTED
-            write_atomically(job.paths.result(index), result.as_json())
+            writing.write_atomically(job.paths.result(index), result.as_json())
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0

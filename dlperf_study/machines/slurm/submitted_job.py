@@ -15,10 +15,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
+from dlperf_study.core import wording, writing
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import ConfigurationPaths, JobPaths
-from dlperf_study.core.wording import last_line
-from dlperf_study.core.writing import write_atomically
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.slurm import queue
 from dlperf_study.machines.slurm.queue import Phase, QueuedJob, Unreachable
@@ -77,7 +76,7 @@ class SubmittedJob:
         A driver that died while it submitted has not recorded it: Slurm still has it, with the folder as comment.
         """
         if not self.paths.job_id.exists() and (job_id := queue.find(str(self.paths.folder))):
-            write_atomically(self.paths.job_id, f"{job_id}\n")
+            writing.write_atomically(self.paths.job_id, f"{job_id}\n")
         if self.paths.job_id.exists():
             return self.paths.job_id.read_text().strip()
         return ""
@@ -126,12 +125,12 @@ def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> Sub
         files = {name: content for name, content in submission.files.items() if name != SCRIPT}
         values.append(json.loads(submission.as_json()) | {"files": files})
     request = {"timeout_seconds": timeout_seconds, "submissions": values}
-    write_atomically(job.paths.order, json.dumps(request, indent=1) + "\n")
+    writing.write_atomically(job.paths.order, json.dumps(request, indent=1) + "\n")
     seconds = allotted_seconds(submissions, timeout_seconds)
-    write_atomically(job.paths.script, filled(first.files[SCRIPT], str(job.paths.folder), seconds))
+    writing.write_atomically(job.paths.script, filled(first.files[SCRIPT], str(job.paths.folder), seconds))
     inherited = first.job.variables.passed(os.environ, first.pass_environment)
     job_id = queue.submit(job.paths.script, inherited | dict(first.cluster.environment))
-    write_atomically(job.paths.job_id, f"{job_id}\n")
+    writing.write_atomically(job.paths.job_id, f"{job_id}\n")
     return job
 
 
@@ -225,7 +224,7 @@ class Watch:
         output = self._job.paths.output
         if self._queued.state != "FAILED" or not output.is_file():
             return ""
-        line = last_line(output.read_text(encoding="utf-8", errors="replace"))
+        line = wording.last_line(output.read_text(encoding="utf-8", errors="replace"))
         return f": {line} ({output})" if line else ""
 
     def _update(self) -> None:
