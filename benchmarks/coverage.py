@@ -105,7 +105,7 @@ def plan_of(configurations: int, rounds: int, order_seed: int) -> Plan:
         configuration(seed=seed, repeats=rounds, warmup_steps=1, measured_steps=2) for seed in range(configurations)
     ]
     first = points[0].identity
-    entries = tuple(Entry(point, first, reference_identity=first) for point in points)
+    entries = tuple(Entry(configuration=point, baseline_identity=first, reference_identity=first) for point in points)
     named = dict.fromkeys(("study", "cluster", "title", "about"), "simulated")
     return Plan(
         **named,

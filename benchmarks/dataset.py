@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks._command import WholeCost, cost_of_all_processes
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.writing import write_atomically
-from dlperf_study.records.run_file import with_digests
+from dlperf_study.records.run_file import add_digests
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 #: Of a run: seconds at most, and how many times the processor of a run with less evidence.
@@ -85,7 +85,7 @@ def write_evidence(paths: StudyPaths, arguments: argparse.Namespace, count: int)
     for seeded in configurations:
         for run in paths.configuration(seeded.identity).runs():
             # Those that a driver records are checked too.
-            facts = with_digests(json.loads(run.run_file.read_text()), run)
+            facts = add_digests(json.loads(run.run_file.read_text()), run)
             write_atomically(run.run_file, json.dumps(facts))
 
 

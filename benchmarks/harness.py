@@ -18,7 +18,7 @@ import nbformat
 from dlperf_study.core.paths import OUTPUTS_VARIABLE
 from dlperf_study.execution.measurement import Measurements
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import paths_of, requested_runs
+from dlperf_study.execution.repetitions import configuration_paths, requested_runs
 from dlperf_study.machines.supervision.locks import machine_lock
 from dlperf_study.study.configuration import Configuration
 
@@ -56,7 +56,7 @@ def harness_seconds(seed: int) -> float:
         while not measurements.finish_one(POLL_SECONDS):
             pass
     elapsed = time.perf_counter() - start
-    facts = json.loads(paths_of(configuration).run(1).run_file.read_text())
+    facts = json.loads(configuration_paths(configuration).run(1).run_file.read_text())
     assert facts["outcome"] == "completed", facts["reason"]
     return elapsed - facts["seconds"] - facts["load"]["waited_seconds"]
 

@@ -8,7 +8,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 
 from benchmarks._command import cost_of_all_processes
@@ -30,7 +29,7 @@ def main() -> int:
         paths = StudyPaths.of("example")
         planned = list(planned_configurations())
         plan = write_study(paths, planned)
-        replace(plan, questions=QUESTIONS, published=("tensorpack_multigpu",)).write(paths.plan_file)
+        plan.changed(questions=QUESTIONS, published=("tensorpack_multigpu",)).write(paths.plan_file)
         seconds = cost_of_all_processes(sys.executable, "-c", BUILD).processor_seconds
         sizes = {page.name: page.stat().st_size for page in sorted(paths.report.glob("*.html"))}
     for name, size in sizes.items():

@@ -61,7 +61,7 @@ class Row:
         """Return how many rounds a study measured, for how many looks it is corrected, and which intervals hold 0."""
         generator = np.random.default_rng([number, self.configurations, self.repeats, round(1e6 * self.target)])
         plan = plan_of(self.configurations, self.repeats, number)
-        plan = replace(plan, precision=self.target, max_repeats=self.most)
+        plan = plan.changed(precision=self.target, max_repeats=self.most)
         logarithms = generator.normal(0.0, SPREAD, (self.configurations, self.most))
         identities = [entry.configuration.identity for entry in plan.entries]
         rounds = self.repeats

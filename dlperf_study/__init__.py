@@ -10,16 +10,17 @@ if TYPE_CHECKING:
     from dlperf_study.api.other_results import ingest, published
     from dlperf_study.api.studies import studies
     from dlperf_study.api.study_results import open_study
-    from dlperf_study.audit.audit import audit_frame as audit
+    from dlperf_study.audit.audit import audit_frame
     from dlperf_study.record import Recorder
 
-__all__ = ["Recorder", "__version__", "audit", "ingest", "open_study", "published", "studies"]
+__all__ = ["Recorder", "__version__", "audit_frame", "ingest", "open_study", "published", "studies"]
 
 __version__ = "0.1.0"
 
-#: The module of each public name; ``audit`` is a room that can be called.
+#: The module of each public name.
 _MODULES = {
     "Recorder": "record",
+    "audit_frame": "audit.audit",
     "ingest": "api.other_results",
     "open_study": "api.study_results",
     "published": "api.other_results",
@@ -28,8 +29,6 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    if name == "audit":
-        return import_module(f"{__name__}.audit")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

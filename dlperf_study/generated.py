@@ -20,12 +20,12 @@ from dlperf_study.core.wording import level
 from dlperf_study.logs.format import Format
 from dlperf_study.logs.formats import all_formats
 from dlperf_study.machines import launchers
-from dlperf_study.machines.cluster.cluster_file import sections_of
+from dlperf_study.machines.cluster.cluster_file import launcher_sections
 from dlperf_study.machines.cluster.sections import cluster_file_model
 from dlperf_study.metrics.columns import TableName, columns_of
-from dlperf_study.study.configuration import PARAMETERS, parameters_of, study_parameters
+from dlperf_study.study.configuration import PARAMETERS, parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
-from dlperf_study.study.study_file import StudyFile
+from dlperf_study.study.study import StudyFile
 from dlperf_study.training import data_sources, frameworks, models
 
 COLUMNS_PAGE = PROJECT / "docs" / "columns.md"
@@ -100,7 +100,7 @@ def study_files_page() -> str:
     """Return ``docs/study-files.md`` with its tables of parameters generated again; the rest is unchanged."""
     page = STUDY_FILES_PAGE.read_text(encoding="utf-8")
     page = between_markers(page, "parameters", parameter_table(study_parameters()))
-    return between_markers(page, "measurement", parameter_table(parameters_of(Scope.MEASUREMENT)))
+    return between_markers(page, "measurement", parameter_table(parameters_in_scope(Scope.MEASUREMENT)))
 
 
 def log_formats_page() -> str:
@@ -140,7 +140,7 @@ def run_notebook() -> str:
 
 def run_parameters() -> str:
     """Return the assignments of the ``parameters`` cell: what a reader changes first, then the rest."""
-    measurement = parameters_of(Scope.MEASUREMENT)
+    measurement = parameters_in_scope(Scope.MEASUREMENT)
     chosen = [name for name in PARAMETERS if name in EXAMPLE and name not in measurement]
     rest = [name for name in PARAMETERS if name not in chosen and name not in measurement]
     groups = {
@@ -167,7 +167,7 @@ def _assignment(name: str) -> str:
 GENERATED: dict[Path, Callable[[], str]] = {
     PARAMS / "schema" / "study.schema.json": lambda: schema_text(StudyFile),
     PARAMS / "schema" / "cluster.schema.json": lambda: schema_text(
-        cluster_file_model(sections_of(launchers.by_name()))
+        cluster_file_model(launcher_sections(launchers.by_name()))
     ),
     COLUMNS_PAGE: columns_page,
     STUDY_FILES_PAGE: study_files_page,

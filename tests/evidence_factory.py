@@ -169,7 +169,7 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
     """Return the lines of one rank's log."""
     of_input = np.random.default_rng([repetition, rank])
     windows = [_with_input(window, recipe, of_input) for window in _windows(asked, rank, repetition, recipe)]
-    batches = asked.of_run(repetition).input_steps
+    batches = asked.for_run(repetition).input_steps
     if recipe.batch_seconds and batches:
         windows.append(_window("input", _steps(of_input, recipe.batch_seconds, batches, recipe.noise), []))
     share = 1.0 if rank == slowest_rank(asked, repetition) else 0.5
@@ -228,7 +228,7 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
         **({"hardware_flops_per_sample": again} if (again := recipe.hardware_flops_per_sample) else {}),
-        "exchange": exchange_of(asked, recipe),
+        "exchange": exchange_window_name(asked, recipe),
         **({"exchange_library": recipe.exchange_library} if recipe.exchange_library else {}),
         **(_first_steps(asked) if recipe.says_computed_in else {}),
     }
@@ -248,7 +248,7 @@ def gradient_bytes(asked: Configuration, recipe: Recipe) -> int:
     return recipe.parameters * (2 if asked.gradient_compression == "fp16" else 4)
 
 
-def exchange_of(asked: Configuration, recipe: Recipe) -> str:
+def exchange_window_name(asked: Configuration, recipe: Recipe) -> str:
     """Return how gradients travel; a single device with no server exchanges nothing."""
     return recipe.exchange if asked.world_size > 1 or asked.servers else "none"
 
@@ -257,7 +257,7 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     # Without the digest: a further parameter of configurations changes no constructed run.
     name = f"{asked.identity.rpartition('-')[0]}-{asked.replica}"
     generator = np.random.default_rng([asked.seed, rank, repetition, zlib.crc32(name.encode())])
-    alone = exchange_of(asked, recipe) == "none"
+    alone = exchange_window_name(asked, recipe) == "none"
     faster = 1.0 - recipe.rank_advantage * (rank != slowest_rank(asked, repetition))
     # Ranks that train on the same samples have the same loss.
     layout = asked.layout
@@ -272,7 +272,7 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     ]
     if alone:
         return windows
-    of_run = asked.of_run(repetition)
+    of_run = asked.for_run(repetition)
     before, after = of_run.computation_halves(asked.measured_steps)
     computation = recipe.computation_seconds * faster
     for name, position, count in (("computation_before", 1, before), ("computation_after", 3, after)):
@@ -393,4 +393,10 @@ def example_study(
 def _entry(item: Planned, first: Configuration) -> Entry:
     reference = item.reference.identity if item.reference else None
     unstated = item.configuration.unstated
-    return Entry(item.configuration, (item.baseline or first).identity, item.unsupported, reference, unstated)
+    return Entry(
+        configuration=item.configuration,
+        baseline_identity=(item.baseline or first).identity,
+        unsupported=item.unsupported,
+        reference_identity=reference,
+        unstated=unstated,
+    )

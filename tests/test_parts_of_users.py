@@ -56,10 +56,10 @@ METRICS = (
 )
 """
 PENDING = """\
-from dlperf_study.execution.pending import pending_of
+from dlperf_study.execution.pending import find_pending
 from dlperf_study.execution.planning import make_plan
 for study in ("beside", "built_in"):
-    print(len(pending_of(*make_plan(study, "./cluster.yaml", quick=False)).executions))
+    print(len(find_pending(*make_plan(study, "./cluster.yaml", quick=False)).executions))
 """
 
 
@@ -120,9 +120,9 @@ def test_a_model_beside_a_study_is_trained_by_two_ranks_and_belongs_to_the_ident
 def require_copy_of_parts(paths: StudyPaths, configuration: Path) -> None:
     """Require that a submission names the copy of the parts which its study keeps, and where ranks find them."""
     submission = json.loads((configuration / "runs" / "1" / "submission.json").read_text())
-    with tarfile.open(submission["archive"]) as archive:
-        assert archive.getnames() == ["0/models/softmax_regression.py"]
-    assert Path(submission["archive"]).parent == paths.folder / "parts"
+    with tarfile.open(submission["job"]["archive"]) as archive:
+        assert archive.getnames() == ["models/softmax_regression.py"]
+    assert Path(submission["job"]["archive"]).parent == paths.folder / "parts"
     assert all(PARTS_VARIABLE in command["environment"] for command in submission["commands"])
 
 

@@ -1,25 +1,4 @@
 """The audit of tables of results: every number is computed again from the numbers next to it and from known limits.
 
 The audit corrects nothing and drops nothing: each diagnostic gives its computation and possible explanations.
-``dlperf_study.audit`` is a function of the package's public names too: called with a frame, this room audits it.
 """
-
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from dlperf_study.audit.audit import FrameAudit
-
-
-class _CallableRoom(ModuleType):
-    # Importing any file of the room makes it an attribute of the package, where the function has the same name.
-    def __call__(self, frame: "pd.DataFrame") -> "FrameAudit":
-        from dlperf_study.audit.audit import audit_frame
-
-        return audit_frame(frame)
-
-
-sys.modules[__name__].__class__ = _CallableRoom

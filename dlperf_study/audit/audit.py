@@ -59,7 +59,9 @@ def own_results(dataset: Dataset) -> list[AuditResult]:
 def published_results(dataset: Dataset) -> list[AuditResult]:
     """Return the checks of the published sources that a study names; none where it names none."""
     names = dataset.plan.published
-    return audit(results_of_sources(names)) if names else []
+    if not names:
+        return []
+    return audit(results_of_sources(names))
 
 
 def _cells_of(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:
@@ -205,10 +207,10 @@ def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
     """Yield what was refused, which columns hold numbers that no check uses, and which tables have no results."""
     if tables.refused:
         yield f"refused: {first_of(tables.refused, MOST_ERRORS, '; ')}"
-    unused = [column for column in tables.columns if column.unused_numbers]
-    for reason, columns in grouped(unused, lambda column: column.unused_numbers).items():
-        headers = ", ".join(dict.fromkeys(column.header for column in columns))
-        yield f"numbers that are not checked: {headers}: {reason}"
+    for reason, columns in grouped(tables.columns, lambda column: column.unused_numbers).items():
+        if reason:
+            headers = ", ".join(dict.fromkeys(column.header for column in columns))
+            yield f"numbers that are not checked: {headers}: {reason}"
     if tables.tables_without_results:
         yield f"no column of results: {'; '.join(tables.tables_without_results)}"
     if uncompared := uncompared_tables(tables.results):

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.core.part_search import file_of_user, parts_folders
+from dlperf_study.core.part_search import file_of_user, parts_folder
 from dlperf_study.core.resources import PACKAGE_FOLDER
 
 PACKAGE = PACKAGE_FOLDER.name
@@ -58,12 +58,12 @@ class MeasuringCode:
 
 def code_digest(roots: Sequence[str]) -> str:
     """Return a digest of all measuring code that these modules import, and of themselves; empty for none."""
-    return _digest_of(tuple(roots), (PACKAGE_FOLDER, *parts_folders())) if roots else ""
+    return _digest(tuple(roots), PACKAGE_FOLDER, parts_folder()) if roots else ""
 
 
 def module_digests(roots: Sequence[str]) -> dict[str, str]:
     """Return a digest of each measuring module that these modules import, and of themselves, by name."""
-    return _digests(tuple(roots), (PACKAGE_FOLDER, *parts_folders()))
+    return _digests(tuple(roots), PACKAGE_FOLDER, parts_folder())
 
 
 def files_digest(*rooms: str) -> str:
@@ -83,11 +83,10 @@ def imports_parts_of_folders(roots: Sequence[str]) -> bool:
 
 def roots_without_folders(roots: Sequence[str]) -> tuple[str, ...]:
     """Return the modules that these import, and themselves, but for the user's folders: those travel with a run."""
-    folders = parts_folders()
-    names = []
+    parts, names = parts_folder(), []
     for name in sorted(module_digests(roots)):
-        file = _file(name, (PACKAGE_FOLDER, *folders))
-        if file is None or not any(file.is_relative_to(folder) for folder in folders):
+        file = _file(name, PACKAGE_FOLDER, parts)
+        if file is None or parts is None or not file.is_relative_to(parts):
             names.append(name)
     return tuple(names)
 
@@ -120,7 +119,7 @@ def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
     driver_code, driver_files, comma_separated, driver_folder = environment[DRIVER_CODE_VARIABLE].split(" ", 3)
     roots = comma_separated.split(",")
     # Parts of the user, in folders or in installed packages, may be among what these modules import.
-    has_parts_elsewhere = bool(parts_folders()) or any(name.partition(".")[0] != PACKAGE for name in roots)
+    has_parts_elsewhere = parts_folder() is not None or any(name.partition(".")[0] != PACKAGE for name in roots)
     # Every rank asks. To compare all files takes a tenth of the time in which the imports of some are followed.
     if not has_parts_elsewhere and driver_files == files_digest():
         return
@@ -135,14 +134,14 @@ def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
 
 
 @cache
-def _digest_of(roots: tuple[str, ...], folders: tuple[Path, ...]) -> str:
-    lines = [f"{name} {digest}" for name, digest in sorted(_digests(roots, folders).items())]
+def _digest(roots: tuple[str, ...], package: Path, parts: Path | None) -> str:
+    lines = [f"{name} {digest}" for name, digest in sorted(_digests(roots, package, parts).items())]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 @cache
-def _digests(roots: tuple[str, ...], folders: tuple[Path, ...]) -> dict[str, str]:
-    """Return the digests of modules; ``folders`` are that of this package, then those of the user's parts."""
+def _digests(roots: tuple[str, ...], package: Path, parts: Path | None) -> dict[str, str]:
+    """Return the digests of modules in the folder of this package, and in that of the user's parts."""
     digests: dict[str, str] = {}
     packages = {name.partition(".")[0] for name in roots}
     names = [*roots]
@@ -150,7 +149,7 @@ def _digests(roots: tuple[str, ...], folders: tuple[Path, ...]) -> dict[str, str
         name = names.pop()
         if name in digests or not _is_measuring(name, packages):
             continue
-        module = _module(name, folders)
+        module = _module(name, package, parts)
         if module:
             digests[name] = module.digest
             names += [name.rpartition(".")[0], f"{name}.__main__", *module.names]
@@ -164,12 +163,12 @@ def _is_measuring(name: str, packages: Collection[str]) -> bool:
 
 
 @cache
-def _module(name: str, folders: tuple[Path, ...]) -> _Module | None:
+def _module(name: str, package_folder: Path, parts: Path | None) -> _Module | None:
     """Return what is in a module of the package or of the user, or None if there is none of this name.
 
     Raises RunError where its file can't be read as Python.
     """
-    file = _file(name, folders)
+    file = _file(name, package_folder, parts)
     if not file:
         return None
     try:
@@ -180,13 +179,13 @@ def _module(name: str, folders: tuple[Path, ...]) -> _Module | None:
     return _Module(hashlib.sha256(_text(tree).encode()).hexdigest(), tuple(sorted(set(_names(tree, package)))))
 
 
-def _file(name: str, folders: tuple[Path, ...]) -> Path | None:
+def _file(name: str, package_folder: Path, parts: Path | None) -> Path | None:
     """Return the file of a module: that of this package, else that of the user."""
     if name.partition(".")[0] != PACKAGE:
-        return file_of_user(name, folders[1:])
-    path = folders[0].joinpath(*name.split(".")[1:])
+        return file_of_user(name, parts)
+    path = package_folder.joinpath(*name.split(".")[1:])
     files = (file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file())
-    return next(files, None) or file_of_user(name, folders[1:])
+    return next(files, None) or file_of_user(name, parts)
 
 
 def _normalised(tree: ast.Module) -> ast.Module:

@@ -1,4 +1,4 @@
-"""Where parts are: in this package, in folders ``parts/<room>/`` of the user, and in installed packages.
+"""Where parts are: in this package, in the folder ``parts/`` beside the study, and in installed packages.
 
 A part of the user is imported as a module of the room's package, so that it imports what its room shares by the same
 names as the parts of the room do. Installed packages name their parts as entry points of the group
@@ -7,31 +7,23 @@ names as the parts of the room do. Installed packages name their parts as entry 
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
-from importlib import import_module, invalidate_caches
-from importlib.metadata import entry_points
-from importlib.util import find_spec
+from importlib import abc, import_module, machinery, metadata, util
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import TypeVar
 
 from dlperf_study.core.errors import DlperfStudyError
-from dlperf_study.core.resources import folders_of, workspace
+from dlperf_study.core.resources import FOLDERS, workspace
 from dlperf_study.core.wording import unknown_name
 
 Value = TypeVar("Value")
-#: The folders with parts of the user, as ``PATH`` has them; a driver sets it for every process of a run.
+#: The folder of the user's parts; a driver sets it for every process of a run. Empty: there is none.
 PARTS_VARIABLE = "DLPERF_STUDY_PARTS"
 PARTS = "parts"
-#: The folders of the user's parts in which Python looks for modules of a package, by that package.
-_SEARCHED: dict[str, tuple[Path, ...]] = {}
-#: The folders of the user's parts within a block in which none is added; None outside of one.
-_FIXED_FOLDERS: ContextVar[tuple[Path, ...] | None] = ContextVar("_FIXED_FOLDERS", default=None)
 #: The folders that may be in ``parts/``, each named like the package of its room.
 ROOMS = ("checks", "data_sources", "formats", "frameworks", "image_sets", "metrics", "models")
 
@@ -45,53 +37,43 @@ class PartLocation:
     is_built_in: bool
 
 
-def parts_folders() -> tuple[Path, ...]:
-    """Return the folders of the user's parts: those of the environment, else those of the workspace and its studies."""
-    fixed = _FIXED_FOLDERS.get()
-    return _parts_folders(os.environ.get(PARTS_VARIABLE), os.getcwd()) if fixed is None else fixed
-
-
-@contextmanager
-def fixed_parts_folders() -> Iterator[None]:
-    """Ask for the folders of the user's parts once for the block: a plan needs parts a dozen times a configuration."""
-    token = _FIXED_FOLDERS.set(parts_folders())
-    try:
-        yield
-    finally:
-        _FIXED_FOLDERS.reset(token)
+def parts_folder() -> Path | None:
+    """Return the folder of the user's parts: of the environment, else the one beside the studies of the workspace."""
+    return _parts_folder(os.environ.get(PARTS_VARIABLE), os.getcwd())
 
 
 @cache
-def _parts_folders(given: str | None, current_folder: str) -> tuple[Path, ...]:
-    """Return the folders for a value of the variable and a current folder; a plan asks for them at each parameter."""
+def _parts_folder(given: str | None, current_folder: str) -> Path | None:
     if given is not None:
-        return tuple(Path(folder) for folder in given.split(os.pathsep) if folder)
-    near = dict.fromkeys(folder / PARTS for folder in (workspace(), *folders_of("study")))
-    return tuple(filter(_has_rooms, near))
+        return Path(given) if given else None
+    for folder in (workspace() / FOLDERS["study"], workspace(), Path(current_folder)):
+        if _has_rooms(folder / PARTS):
+            return folder / PARTS
+    return None
 
 
 def parts_value() -> str:
     """Return the value of ``PARTS_VARIABLE`` with which another process finds the same parts."""
-    return os.pathsep.join(map(str, parts_folders()))
+    return str(parts_folder() or "")
 
 
 def use_parts_next_to(folder: Path) -> None:
-    """Let this process, and those that it starts, find the parts beside a study file or logs in this folder, too."""
-    new = folder.resolve() / PARTS
-    if _has_rooms(new) and new not in parts_folders():
-        os.environ[PARTS_VARIABLE] = os.pathsep.join(map(str, (new, *parts_folders())))
+    """Let this process, and those that it starts, find the parts beside a study file or logs in this folder."""
+    parts = folder.resolve() / PARTS
+    if _has_rooms(parts):
+        os.environ[PARTS_VARIABLE] = str(parts)
 
 
 def cached_by_parts(function: Callable[[], Value]) -> Callable[[], Value]:
-    """Return a function that computes its value once for the same folders of the user's parts."""
-    values: dict[tuple[Path, ...], Value] = {}
+    """Return a function that computes its value once for the same folder of the user's parts."""
+    values: dict[Path | None, Value] = {}
 
     @wraps(function)
     def value() -> Value:
-        folders = parts_folders()
-        if folders not in values:
-            values[folders] = function()
-        return values[folders]
+        folder = parts_folder()
+        if folder not in values:
+            values[folder] = function()
+        return values[folder]
 
     return value
 
@@ -101,24 +83,20 @@ def locations(package: str, kind: str, error: type[DlperfStudyError]) -> Mapping
 
     Raises ``error`` for a folder in ``parts/`` that is no room's, and for two parts of one name.
     """
-    folders = parts_folders()
-    if _SEARCHED.get(package) != folders:
-        _set_search_path(package, folders)
-        _SEARCHED[package] = folders
     # To mypy the class of an error has no hash.
-    return _locations(package, kind, error, folders)  # type: ignore[arg-type]
+    return _locations(package, kind, error, parts_folder())  # type: ignore[arg-type]
 
 
 @cache
 def _locations(
-    package: str, kind: str, error: type[DlperfStudyError], folders: tuple[Path, ...]
+    package: str, kind: str, error: type[DlperfStudyError], folder: Path | None
 ) -> Mapping[str, PartLocation]:
-    for folder in folders:
-        for entry in sorted(folder.iterdir() if folder.is_dir() else ()):
+    if folder and folder.is_dir():
+        for entry in sorted(folder.iterdir()):
             if entry.is_dir() and entry.name not in (*ROOMS, "__pycache__") and not entry.name.startswith("."):
                 raise error(unknown_name(f"{folder} has a folder", entry.name, "folders of parts", ROOMS))
     by_name: dict[str, PartLocation] = {}
-    for name, location in _all_locations(package, folders):
+    for name, location in _all_locations(package, folder):
         if name in by_name:
             where = f"{location.source}: there is a {kind} {name!r} already, {by_name[name].source}"
             raise error(f"{where}; give the file another name")
@@ -126,8 +104,23 @@ def _locations(
     return dict(sorted(by_name.items()))
 
 
+def _all_locations(package: str, folder: Path | None) -> Iterator[tuple[str, PartLocation]]:
+    """Yield name and location of each part: those of the package, then of the folder, then of installed packages."""
+    for name in _names_in(Path(str(import_module(package).__file__)).parent):
+        yield name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)
+    room = _room(package)
+    if folder and room:
+        for name in _names_in(folder / room):
+            source = str(folder / room / f"{name}.py")
+            yield name, PartLocation(f"{package}.{name}", source, is_built_in=False)
+    if room:
+        for point in metadata.entry_points(group=f"dlperf_study.{room}"):
+            yield point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)
+
+
 def import_part(location: PartLocation, error: type[DlperfStudyError]) -> ModuleType:
     """Import a part; raises ``error``, with the file and the reason, where a part of the user can't be imported."""
+    _FINDER.forget_other_folders()
     try:
         return import_module(location.module)
     except Exception as reason:
@@ -136,45 +129,65 @@ def import_part(location: PartLocation, error: type[DlperfStudyError]) -> Module
         raise error(f"{location.source}: importing it raises {type(reason).__name__}: {reason}") from reason
 
 
-@cache
-def _all_locations(package: str, folders: tuple[Path, ...]) -> tuple[tuple[str, PartLocation], ...]:
-    """Return name and location of each part: those of the package, then of the folders, then of installed packages."""
-    parts = []
-    for name in _names_in(_package_folder(package)):
-        parts.append((name, PartLocation(f"{package}.{name}", f"{package}.{name}", is_built_in=True)))
-    if room := room_of(package):
-        for folder in folders:
-            for name in _names_in(folder / room):
-                source = str(folder / room / f"{name}.py")
-                parts.append((name, PartLocation(f"{package}.{name}", source, is_built_in=False)))
-        for point in entry_points(group=f"dlperf_study.{room}"):
-            parts.append((point.name, PartLocation(point.module, f"entry point {point.value}", is_built_in=False)))
-    return tuple(parts)
+class _PartFinder(abc.MetaPathFinder):
+    """Lets Python import the files of the user's folder as modules of the packages of their rooms."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, Path] = {}
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> machinery.ModuleSpec | None:
+        """Return where a module is that this package does not have; None if the user has none of this name either."""
+        if not name.startswith("dlperf_study."):
+            return None
+        file = file_of_user(name, parts_folder())
+        if file is None:
+            return None
+        self._files[name] = file
+        return util.spec_from_file_location(name, file)
+
+    def forget_other_folders(self) -> None:
+        """Forget the modules that were imported from another folder than that of now."""
+        folder = parts_folder()
+        for name, file in list(self._files.items()):
+            if folder is None or not file.is_relative_to(folder):
+                sys.modules.pop(name, None)
+                del self._files[name]
 
 
-def room_of(package: str) -> str:
+_FINDER = _PartFinder()
+sys.meta_path.append(_FINDER)
+
+
+def file_of_user(module: str, folder: Path | None) -> Path | None:
+    """Return the file of a module of the user, in the folder of parts or in an installed package; None: there is none.
+
+    Nothing but the top of an installed package is looked up, and nothing is imported.
+    """
+    package, _, name = module.rpartition(".")
+    candidates: list[Path] = []
+    if package.startswith("dlperf_study."):
+        if folder and _room(package):
+            candidates.append(folder / _room(package) / name)
+    else:
+        candidates = [path.joinpath(*module.split(".")[1:]) for path in _folders_of_package(module.partition(".")[0])]
+    for path in candidates:
+        for file in (path / "__init__.py", path.with_suffix(".py")):
+            if file.is_file():
+                return file
+    return None
+
+
+def _room(package: str) -> str:
     """Return the folder in ``parts/`` with further parts of a package; empty if users can add none."""
     name = package.rpartition(".")[2]
     return name if name in ROOMS else ""
 
 
-def file_of_user(module: str, folders: tuple[Path, ...]) -> Path | None:
-    """Return the file of a module of the user, in a folder of parts or in an installed package; None if there is none.
-
-    Nothing but the top of an installed package is looked up, and nothing is imported.
-    """
-    package, _, name = module.rpartition(".")
-    if package.startswith("dlperf_study."):
-        candidates = [folder / room_of(package) / name for folder in folders if room_of(package)]
-    else:
-        candidates = [path.joinpath(*module.split(".")[1:]) for path in _folders_of_package(module.partition(".")[0])]
-    files = (file for path in candidates for file in (path / "__init__.py", path.with_suffix(".py")))
-    return next(filter(Path.is_file, files), None)
-
-
 @cache
 def _folders_of_package(name: str) -> tuple[Path, ...]:
-    spec = find_spec(name)
+    spec = util.find_spec(name)
     if spec and spec.submodule_search_locations:
         return tuple(map(Path, spec.submodule_search_locations))
     return (Path(spec.origin).with_suffix(""),) if spec and spec.origin else ()
@@ -187,21 +200,3 @@ def _has_rooms(folder: Path) -> bool:
 
 def _names_in(folder: Path) -> list[str]:
     return [module.name for module in iter_modules([str(folder)]) if not module.name.startswith("_")]
-
-
-def _package_folder(package: str) -> Path:
-    return Path(str(import_module(package).__file__)).parent
-
-
-def _set_search_path(package: str, folders: tuple[Path, ...]) -> None:
-    """Let Python import parts of these folders as modules of a package; forget those of other folders."""
-    module, room = import_module(package), room_of(package)
-    path = [str(_package_folder(package)), *(str(folder / room) for folder in folders if room)]
-    former = {folder for folder in module.__path__ if folder not in path}
-    if list(module.__path__) == path:
-        return
-    for name, imported in list(sys.modules.items()):
-        if name.startswith(f"{package}.") and str(Path(str(getattr(imported, "__file__", ""))).parent) in former:
-            del sys.modules[name]
-    module.__path__[:] = path
-    invalidate_caches()

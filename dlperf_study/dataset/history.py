@@ -187,18 +187,16 @@ def _renamed(measurement: Measurement, identities: Mapping[str, str], study: str
     for entry in dataset.plan.entries:
         identity = entry.configuration.identity
         is_same = identities[identity] == identity
-        entries.append(
-            replace(
-                entry,
-                configuration=entry.configuration if is_same else replace(entry.configuration, study=study),
-                baseline_identity=identities[entry.baseline_identity],
-                reference_identity=identities.get(entry.reference_identity or ""),
-            )
-        )
+        changes = {
+            "configuration": entry.configuration if is_same else replace(entry.configuration, study=study),
+            "baseline_identity": identities[entry.baseline_identity],
+            "reference_identity": identities.get(entry.reference_identity or ""),
+        }
+        entries.append(entry.model_copy(update=changes))
     frames = {}
     for table in ("runs", "configurations", "diagnostics"):
         frame = getattr(dataset, table)
         columns = [column for column in _IDENTITIES if column in frame]
         # Rows about a whole study have no identity.
         frames[table] = frame.assign(**{column: frame[column].map(identities.get) for column in columns})
-    return replace(measurement, dataset=replace(dataset, plan=replace(dataset.plan, entries=tuple(entries)), **frames))
+    return replace(measurement, dataset=replace(dataset, plan=dataset.plan.changed(entries=tuple(entries)), **frames))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from dlperf_study.core.part_search import parts_folders
+from dlperf_study.core.part_search import parts_folder
 from dlperf_study.core.paths import SELFTEST, StudyPaths
 from dlperf_study.core.resources import NOTEBOOKS, PACKAGE_FOLDER
 from dlperf_study.core.writing import write_atomically
@@ -22,7 +22,7 @@ _TABLES = ("runs", "steps", "configurations", "diagnostics")
 
 def dataset_digest(paths: StudyPaths) -> str:
     """Return a digest of all that the tables of a measured study depend on: plan, evidence, package, users' parts."""
-    return _digest(paths, states_below(paths.configurations, PACKAGE_FOLDER, *parts_folders()))
+    return _digest(paths, states_below(paths.configurations, PACKAGE_FOLDER, *filter(None, [parts_folder()])))
 
 
 def is_dataset_current(paths: StudyPaths) -> bool:
@@ -38,7 +38,7 @@ def report_digest(paths: StudyPaths) -> str:
     published sources and its notebooks, users' parts, and the installed packages.
     """
     earlier = [measurement.configurations for measurement in paths.earlier_measurements()]
-    folders = (paths.configurations, *earlier, PACKAGE_FOLDER, *parts_folders(), NOTEBOOKS)
+    folders = (paths.configurations, *earlier, PACKAGE_FOLDER, *filter(None, [parts_folder()]), NOTEBOOKS)
     files = (StudyPaths.of(SELFTEST).selftest_results, Path(sysconfig.get_path("purelib")))
     return _digest(paths, chain(states_below(*folders), states(map(str, files))))
 

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING
 from dlperf_study.core.errors import ImageSetError
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.writing import naming, write_atomically
+from dlperf_study.execution import planning, reuse, study_result
 from dlperf_study.execution.pending import (
     Pending,
     PendingExecution,
     added_round,
     batch_searches,
+    find_pending,
     measure_trials,
-    pending_of,
 )
-from dlperf_study.execution.planning import NO_IMAGES
 from dlperf_study.execution.progress import Progress, Watch, earlier_run_seconds, unwatched
-from dlperf_study.execution.reuse import not_counted
-from dlperf_study.execution.study_result import StudyResult
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.supervision.locks import study_lock
-from dlperf_study.machines.supervision.processes import end_survivors
+from dlperf_study.machines.supervision import locks, processes
 from dlperf_study.programs.program_files import keep
 from dlperf_study.records.run_record import is_completed, read
 from dlperf_study.study.plan import Plan
@@ -43,8 +40,8 @@ FurtherRound = Callable[[Plan], str]
 
 def run_study(
     plan: Plan, cluster: Cluster, say: Say, further_round: FurtherRound = lambda plan: "", watch: Watch = unwatched
-) -> StudyResult:
-    """Measure every run of the plan that is not measured yet, in the plan's order.
+) -> study_result.StudyResult:
+    """Measure every unmeasured run of the plan, in its order.
 
     A run that fails is recorded and reported, and the rest of the study runs. Then rounds are added as long as
     ``further_round`` has a reason, within the limits of the plan; and last the largest batches are searched.
@@ -57,17 +54,17 @@ def run_study(
     if plan.program:
         keep(plan.program, paths)
     plan.write(paths.plan_file)
-    pending = pending_of(plan, cluster)
-    result = StudyResult(already_measured=sum(pending.done.values()), out_of_memory=pending.out_of_memory)
+    pending = find_pending(plan, cluster)
+    result = study_result.StudyResult(already_measured=sum(pending.done.values()), out_of_memory=pending.out_of_memory)
     has_trials_left = any(bounds.trials_left for bounds in batch_searches(plan, cluster).values())
     if pending.executions or has_trials_left or further_round(plan):
         _decode_images(plan, cluster)
-        with study_lock(plan.study, cluster):
+        with locks.study_lock(plan.study, cluster):
             if pending.executions:
                 if any(pending.done.values()):
                     earlier_runs = EarlierRuns(earlier_run_seconds(plan), pending.done, pending.out_of_memory)
                     say(describe_reuse(plan, earlier_runs))
-                for sentence in not_counted(plan, cluster, pending.done):
+                for sentence in reuse.not_counted(plan, cluster, pending.done):
                     say(f"note: {sentence}")
             with Progress(pending.executions, say, watch) as progress:
                 _measure(plan, cluster, pending, further_round, result, progress, say)
@@ -75,7 +72,7 @@ def run_study(
 
 
 def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
-    """Make what was measured of a study an earlier measurement, with its tables and pages; return its paths.
+    """Make the runs of a study an earlier measurement; return its paths.
 
     What has no completed run is kept too, but is no measurement: nothing could be compared with it. None if nothing was
     measured. The evidence moves at once, after its plan was copied: whenever this is ended, the
@@ -84,7 +81,7 @@ def put_aside(plan: Plan, cluster: Cluster) -> StudyPaths | None:
     Raises BusyError where another study measures on this machine, or another driver runs this study.
     """
     paths = StudyPaths.of(plan.study)
-    with study_lock(plan.study, cluster):
+    with locks.study_lock(plan.study, cluster):
         if not (paths.configurations.exists() and paths.plan_file.exists()):
             return None
         earlier = StudyPaths(paths.next_earlier() if has_result(paths) else paths.next_without_result())
@@ -108,25 +105,25 @@ def _measure(
     cluster: Cluster,
     pending: Pending,
     further_round: FurtherRound,
-    result: StudyResult,
+    result: study_result.StudyResult,
     progress: Progress,
     say: Say,
 ) -> None:
-    """Measure what is pending, the rounds that are added, and the largest batches.
+    """Measure what is pending, added rounds, and the largest batches.
 
     Counts the runs in ``result``.
     """
     # Papermill takes a second to import: only a call that has something to measure pays for it.
     from dlperf_study.execution.measurement import Measurements
 
-    for survivor in end_survivors():
+    for survivor in processes.end_survivors():
         say(f"ended what an earlier study left running: {survivor}")
     with Measurements(cluster) as measurements:
         _measure_all(pending.executions, measurements, progress, result)
         for executions in _added_rounds(plan, cluster, pending, further_round, progress, say):
             progress.add(executions)
             _measure_all(executions, measurements, progress, result)
-        trials = StudyResult()
+        trials = study_result.StudyResult()
 
         def measure(execution: PendingExecution, further_runs: int) -> None:
             progress.add([execution])
@@ -140,9 +137,12 @@ def _measure(
 
 
 def _measure_all(
-    executions: Sequence[PendingExecution], measurements: "Measurements", progress: Progress, result: StudyResult
+    executions: Sequence[PendingExecution],
+    measurements: "Measurements",
+    progress: Progress,
+    result: study_result.StudyResult,
 ) -> None:
-    """Measure the runs of these executions, and wait for the end of all."""
+    """Measure the runs of these executions to their end."""
     for execution in executions:
         configuration = execution.configuration
         while measurements.must_wait(configuration):
@@ -168,7 +168,7 @@ def _measure_all(
 def _added_rounds(
     plan: Plan, cluster: Cluster, pending: Pending, further_round: FurtherRound, progress: Progress, say: Say
 ) -> Iterator[list[PendingExecution]]:
-    """Yield further rounds of all configurations, until there is no reason for one or a limit is reached.
+    """Yield further rounds until precision or a limit is reached.
 
     At most ``repeats`` rounds more than the plan and its target precision allow: those that repeat disturbed ones.
     """
@@ -192,7 +192,7 @@ def _added_rounds(
 
 
 def _seconds_of_round(plan: Plan, executions: Sequence[PendingExecution], progress: Progress) -> float:
-    """Return how long a round will take, by the runs of this call or, before its first, by those of earlier calls.
+    """Return how long a round will take, by earlier runs.
 
     A configuration that has no recorded time may take all that it is allowed to.
     """
@@ -206,8 +206,8 @@ def _seconds_of_round(plan: Plan, executions: Sequence[PendingExecution], progre
     return seconds
 
 
-def _follow(measurements: "Measurements", progress: "Progress", result: StudyResult) -> None:
-    """Wait a moment for a measurement to end; print the news of all."""
+def _follow(measurements: "Measurements", progress: "Progress", result: study_result.StudyResult) -> None:
+    """Wait a moment for a measurement to end; print the news."""
     running = list(measurements.running)
     done = measurements.finish_one(POLL_SECONDS)
     for measurement in running:
@@ -224,7 +224,7 @@ def _follow(measurements: "Measurements", progress: "Progress", result: StudyRes
 
 
 def _decode_images(plan: Plan, cluster: Cluster) -> None:
-    """Decode some images of every set that the plan reads, if they are on this machine.
+    """Decode some images of every set that the plan reads.
 
     Raises ImageSetError for the first that can't be decoded.
     """
@@ -232,7 +232,7 @@ def _decode_images(plan: Plan, cluster: Cluster) -> None:
         return
     folders = {entry.configuration.image_set: cluster.image_folder(entry.configuration) for entry in plan.runnable}
     for name, folder in folders.items():
-        if name != NO_IMAGES:
+        if name != planning.NO_IMAGES:
             try:
                 decode_some(open_image_set(Path(folder)), DECODED_IMAGES)
             except ImageSetError as error:

@@ -13,16 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.core.code_identity import COMMAND_ROOTS, COMMON_ROOTS, MeasuringCode, code_digest, module_digests
+from dlperf_study.core import code_identity, resources, wording
 from dlperf_study.core.registry import module_of
-from dlperf_study.core.resources import CHECKOUT, workspace
-from dlperf_study.core.wording import first_of
 from dlperf_study.execution.libraries import measuring_software
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.guard.installed_packages import different_versions
-from dlperf_study.records.run_file import FingerprintParts
-from dlperf_study.records.run_record import RequestedRun
+from dlperf_study.records import run_file, run_record
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.training import data_sources, frameworks, image_sets, models
 from dlperf_study.training.data_sources._producers import MODULE as PRODUCER
@@ -45,16 +42,16 @@ VALUES = {
 MAX_MODULES, MODULE_DIGEST = 3, 12
 
 
-def fingerprint(configuration: Configuration, parts: FingerprintParts) -> str:
+def fingerprint(configuration: Configuration, parts: run_file.FingerprintParts) -> str:
     """Return a digest of a configuration and of these parts."""
     content = {"configuration": configuration.identifying_values(), **parts}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def fingerprint_parts(configuration: Configuration, cluster: Cluster) -> FingerprintParts:
-    """Return what numbers depend on besides the configuration and the machine, by content and not by place."""
+def fingerprint_parts(configuration: Configuration, cluster: Cluster) -> run_file.FingerprintParts:
+    """Return what numbers depend on besides configuration and machine."""
     python, packages = measuring_software(configuration, cluster)
-    parts = FingerprintParts(
+    parts = run_file.FingerprintParts(
         code=code_name(measuring_code(configuration, cluster).roots),
         device=cluster.device,
         python=python,
@@ -66,13 +63,13 @@ def fingerprint_parts(configuration: Configuration, cluster: Cluster) -> Fingerp
         parts["program"] = configuration.program_digest
     if cluster.image_folder(configuration):
         folder = Path(cluster.image_folder(configuration))
-        is_here = folder.is_relative_to(workspace())
-        parts["image_folder"] = str(folder.relative_to(workspace()) if is_here else folder)
+        is_here = folder.is_relative_to(resources.workspace())
+        parts["image_folder"] = str(folder.relative_to(resources.workspace()) if is_here else folder)
     return parts
 
 
-def differences(facts: Mapping[str, Any], run: RequestedRun) -> Iterator[str]:
-    """Yield what differs between a recorded run and the same run requested now, with both values."""
+def differences(facts: Mapping[str, Any], run: run_record.RequestedRun) -> Iterator[str]:
+    """Yield how a recorded run differs from the requested one."""
     then, now = facts.get("fingerprint_parts"), run.parts
     if not then:
         yield WITHOUT_PARTS
@@ -82,7 +79,7 @@ def differences(facts: Mapping[str, Any], run: RequestedRun) -> Iterator[str]:
         names = {*modules_then, *modules_now}
         changed = sorted(name for name in names if modules_then.get(name) != modules_now.get(name))
         if changed:
-            yield f"code of {first_of(changed, MAX_MODULES)} changed"
+            yield f"code of {wording.first_of(changed, MAX_MODULES)} changed"
         else:
             yield f"their measuring code has another name in {EQUIVALENT_CODE.name}"
     for key, label in VALUES.items():
@@ -95,14 +92,14 @@ def differences(facts: Mapping[str, Any], run: RequestedRun) -> Iterator[str]:
         yield "the command or a file of the program changed"
 
 
-def measuring_code(configuration: Configuration, cluster: Cluster) -> MeasuringCode:
-    """Return the code that measures a configuration on a cluster; a folder of images is tried with every format."""
+def measuring_code(configuration: Configuration, cluster: Cluster) -> code_identity.MeasuringCode:
+    """Return the code that measures a configuration on a cluster."""
     launcher = f"{launchers.__name__}.{cluster.launcher}"
     if configuration.own_program:
-        return _code_of((*COMMAND_ROOTS, launcher), COMMAND_ROOTS)
+        return _imported_code((*code_identity.COMMAND_ROOTS, launcher), code_identity.COMMAND_ROOTS)
     source = configuration.data_source
     roots = (
-        *COMMON_ROOTS,
+        *code_identity.COMMON_ROOTS,
         module_of(frameworks.__name__, configuration.framework),
         module_of(models.__name__, configuration.model),
         module_of(data_sources.__name__, source),
@@ -110,19 +107,21 @@ def measuring_code(configuration: Configuration, cluster: Cluster) -> MeasuringC
         *([PRODUCER] if data_sources.load(source).produce else []),
         *(_parts(image_sets) if cluster.image_folder(configuration) else []),
     )
-    return _code_of(roots, COMMON_ROOTS)
+    return _imported_code(roots, code_identity.COMMON_ROOTS)
 
 
-def _code_of(roots: tuple[str, ...], worker_roots: tuple[str, ...]) -> MeasuringCode:
-    modules = {name: digest[:MODULE_DIGEST] for name, digest in sorted(module_digests(roots).items())}
-    return MeasuringCode(roots, code_digest(roots), code_name(worker_roots), modules)
+def _imported_code(roots: tuple[str, ...], worker_roots: tuple[str, ...]) -> code_identity.MeasuringCode:
+    modules = {name: digest[:MODULE_DIGEST] for name, digest in sorted(code_identity.module_digests(roots).items())}
+    return code_identity.MeasuringCode(roots, code_identity.code_digest(roots), code_name(worker_roots), modules)
 
 
 def code_name(roots: Sequence[str]) -> str:
-    """Return the digest of the code that these modules import, or, if it measures alike, the one that it replaced."""
+    """Return the digest of measuring code, or its equivalent's."""
     earlier = _equivalent_code()
-    digests = module_digests(roots)
-    return earlier["code"] if digests.items() <= earlier["modules"].items() else code_digest(roots)
+    digests = code_identity.module_digests(roots)
+    if digests.items() <= earlier["modules"].items():
+        return str(earlier["code"])
+    return code_identity.code_digest(roots)
 
 
 @cache
@@ -133,11 +132,11 @@ def _equivalent_code() -> dict[str, Any]:
 
 def declare_equivalent() -> None:
     """Write the digests of all measuring modules of this checkout."""
-    if not CHECKOUT:
+    if not resources.CHECKOUT:
         raise SystemExit("only a checkout declares that its code measures as before; this package is installed")
     registries = (frameworks, models, data_sources, image_sets, launchers)
     parts = [part for registry in registries for part in _parts(registry)]
-    modules = module_digests([*COMMON_ROOTS, PRODUCER, *parts])
+    modules = code_identity.module_digests([*code_identity.COMMON_ROOTS, PRODUCER, *parts])
     content = {"code": _equivalent_code()["code"], "modules": dict(sorted(modules.items()))}
     EQUIVALENT_CODE.write_text(json.dumps(content, indent=0) + "\n", encoding="utf-8")
 

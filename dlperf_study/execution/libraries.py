@@ -37,7 +37,7 @@ print(json.dumps({"python": platform.python_implementation() + " " + platform.py
 
 
 def library_version(framework: Framework, cluster: Cluster) -> str | None:
-    """Return the version of the framework's library in the Python the cluster names for it, or None.
+    """Return the version of a framework's library on a cluster, or None.
 
     Raises UnusablePython when this package is not in that Python, UnsupportedError when it can't be run or reached.
     """
@@ -45,7 +45,7 @@ def library_version(framework: Framework, cluster: Cluster) -> str | None:
 
 
 def measuring_software(configuration: Configuration, cluster: Cluster) -> tuple[str, dict[str, str]]:
-    """Return the Python that trains, as implementation and version, and the packages that its code imports.
+    """Return the Python that trains and its packages.
 
     Of a user's program these are the packages that train or read data; what else it imports is not known.
     """
@@ -67,7 +67,7 @@ def measuring_software(configuration: Configuration, cluster: Cluster) -> tuple[
 
 
 def data_source_versions(configuration: Configuration, cluster: Cluster) -> dict[str, str | None]:
-    """Return the versions of the packages that the data source needs, None for one that is not installed.
+    """Return the versions of a data source's packages, None if missing.
 
     Raises as ``library_version`` does.
     """
@@ -78,7 +78,7 @@ def data_source_versions(configuration: Configuration, cluster: Cluster) -> dict
 
 
 def missing_packages(configuration: Configuration, cluster: Cluster) -> Iterator[str]:
-    """Yield each package that the data source needs and that the Python which trains does not have."""
+    """Yield each package of the data source that is missing."""
     for package, version in data_source_versions(configuration, cluster).items():
         if version is None:
             where = f"the Python that the cluster file names for {configuration.framework}"
@@ -88,7 +88,7 @@ def missing_packages(configuration: Configuration, cluster: Cluster) -> Iterator
 
 
 def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the versions of installed packages, also of ``packages``, in the Python that trains with a framework."""
+    """Return the versions of packages where a framework trains."""
     launcher = launchers.load(cluster.launcher)
     # Images are compared with the Python of the driver when a run starts.
     python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
@@ -104,13 +104,15 @@ def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, .
 
 
 def _node_with(python: str, cluster: Cluster) -> Node:
-    """Return the machine that a plan asks about a Python: this one, if it is here."""
-    return LOCAL_NODE if _is_on_this_machine(python) else launchers.load(cluster.launcher).representative_node(cluster)
+    """Return the machine that a plan asks about a Python."""
+    if _is_on_this_machine(python):
+        return LOCAL_NODE
+    return launchers.load(cluster.launcher).representative_node(cluster)
 
 
 @cache
 def _software_of_program(python: str, command: tuple[str, ...]) -> tuple[str, dict[str, str]]:
-    """Return a Python and its packages; it needs no package of this project. A Python that does not run is its path."""
+    """Return the Python and packages of a program, or its path."""
     try:
         answer = library_answer((*command, "-c", _QUESTION, "numpy", *questions.packages()), os.environ)
     except RunError:
@@ -127,7 +129,7 @@ def _is_on_this_machine(python: str) -> bool:
 def _installed_versions(
     argv: tuple[str, ...], packages: tuple[str, ...], node: Node
 ) -> Mapping[str, str] | UnusablePython:
-    """Return the versions of packages in a Python, which is started once; it imports no library."""
+    """Return the versions of packages in a Python."""
     try:
         versions: dict[str, str] = installed_packages(argv, packages, node)["software"]
     except UnusablePython as error:
@@ -136,7 +138,7 @@ def _installed_versions(
 
 
 def cpu_reason(cluster: Cluster, gpus: Sequence[str], framework_names: Collection[str] | None = None) -> str:
-    """Return why runs of these frameworks are measured on the CPU of a machine with these GPUs; empty: on a GPU.
+    """Return why runs are measured on the CPU in spite of GPUs.
 
     One framework that can train on a GPU suffices: a study of CPUs and GPUs side by side compares nothing. Libraries
     are imported until one sees a GPU, so this takes seconds for each. ``framework_names``: None for all.
@@ -155,7 +157,7 @@ def cpu_reason(cluster: Cluster, gpus: Sequence[str], framework_names: Collectio
 
 
 def gpu_obstacle(framework: Framework, cluster: Cluster, wanted: int) -> str:
-    """Return why a framework can't train on so many GPUs of a node, as far as this machine can tell; or nothing.
+    """Return why a framework can't train on these GPUs, or nothing.
 
     Which GPUs there are elsewhere, a run asks its nodes. But a build without CUDA would hold them for nothing.
     """
@@ -175,7 +177,7 @@ def gpu_obstacle(framework: Framework, cluster: Cluster, wanted: int) -> str:
 
 
 def gpu_obstacle_here(cluster: Cluster, name: str, wanted: int = 1) -> str:
-    """Return why a framework can't train on so many GPUs of this machine; empty: it can."""
+    """Return why a framework can't train on this machine's GPUs."""
     question, python = gpu_question(name), (*cluster.container, cluster.python_for(name))
     try:
         answer = gpu_answer(python, question, os.environ | cluster.environment)
@@ -185,7 +187,7 @@ def gpu_obstacle_here(cluster: Cluster, name: str, wanted: int = 1) -> str:
 
 
 def compiler_obstacle_here(configuration: Configuration, cluster: Cluster) -> str:
-    """Return why the library can't compile with the compiler of the configuration on this machine, or nothing."""
+    """Return why the library can't compile here, or nothing."""
     name, compiler = configuration.framework, configuration.compiler
     if not (arguments := compiler_question(name, compiler)):
         return ""

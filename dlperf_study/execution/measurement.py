@@ -8,29 +8,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dlperf_study.core.code_identity import DRIVER_CODE_VARIABLE, driver_code_of
+from dlperf_study.core import code_identity, part_search, resources, wording
 from dlperf_study.core.errors import DlperfStudyError
-from dlperf_study.core.part_search import PARTS_VARIABLE, parts_value
-from dlperf_study.core.resources import NOTEBOOKS
-from dlperf_study.core.wording import last_line
 from dlperf_study.execution import repetitions
 from dlperf_study.machines import launchers
-from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.cluster.software import IMPORT_SECONDS
+from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.machines.supervision.notebook import Execution, NotebookProcess, first_done
 from dlperf_study.machines.supervision.processes import end_survivors
 from dlperf_study.records.run_record import RequestedRun, is_completed, read, record, write
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
 
-NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
+NOTEBOOK = resources.NOTEBOOKS / "run_configuration.ipynb"
 #: How long a notebook may take beyond its runs, and beyond the deadline of each: kernel start, tables, nodes that end.
 NOTEBOOK_SECONDS, RUN_SECONDS = 300.0, 180.0
 
 
 @dataclass(frozen=True)
 class MeasurementSummary:
-    """How the runs of an execution ended; ``completed`` counts the measured ones that completed.
+    """How the runs of an execution ended.
 
     ``out_of_memory``: why the configuration does not fit in memory; empty if it does, or is not known to.
     ``was_refused``: whether its nodes refused it before anything started.
@@ -44,7 +40,7 @@ class MeasurementSummary:
 
 
 class Measurement:
-    """The running notebook of a configuration, started to perform these missing runs of one turn.
+    """The running notebook of a configuration for one turn.
 
     Always call ``finish`` or ``abandon``: then none of its processes is left.
     """
@@ -53,7 +49,7 @@ class Measurement:
         self.configuration = configuration
         self._missing = missing
         self._cluster = cluster
-        self._paths = repetitions.paths_of(configuration)
+        self._paths = repetitions.configuration_paths(configuration)
         self._paths.folder.mkdir(parents=True, exist_ok=True)
         self._started = datetime.now(UTC).isoformat()
         self._reported_states = self._job_states()
@@ -63,9 +59,13 @@ class Measurement:
             run.paths.waiting.unlink(missing_ok=True)
         self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
-        code = driver_code_of(missing[0].code.roots)
+        code = code_identity.driver_code_of(missing[0].code.roots)
         request = repetitions.driver_request(missing, cluster)
-        environment = {DRIVER_CODE_VARIABLE: code, repetitions.REQUEST_VARIABLE: request, PARTS_VARIABLE: parts_value()}
+        environment = {
+            code_identity.DRIVER_CODE_VARIABLE: code,
+            repetitions.REQUEST_VARIABLE: request,
+            part_search.PARTS_VARIABLE: part_search.parts_value(),
+        }
         parameters = configuration.as_dict()
         self.process = NotebookProcess(
             Execution(NOTEBOOK, self._paths.notebook, parameters, self._paths.failure, environment)
@@ -76,7 +76,7 @@ class Measurement:
         """How long the notebook may take."""
         preparing_seconds = self._cluster.idle_wait_seconds + self._cluster.ready_seconds
         if self._cluster.device == "gpu":
-            preparing_seconds += IMPORT_SECONDS
+            preparing_seconds += software.IMPORT_SECONDS
         run_seconds = self.configuration.timeout_seconds + preparing_seconds + RUN_SECONDS
         queue = launchers.load(self._cluster.launcher).queue(self._cluster)
         queue_seconds = queue.start_within_seconds if queue else 0.0
@@ -88,7 +88,7 @@ class Measurement:
         return time.monotonic() > self._deadline
 
     def news(self) -> list[str]:
-        """Return how the states of its jobs changed since the last call, and which busy nodes its runs wait for."""
+        """Return new states of its jobs, and its busy nodes."""
         states = self._job_states()
         new_states = states[len(self._reported_states) :]
         self._reported_states = states
@@ -102,18 +102,18 @@ class Measurement:
 
     @property
     def waited_in_vain(self) -> bool:
-        """Whether the nodes of its last run that has a record were still busy after the wait for idle ones."""
+        """Whether nodes were still busy after the wait for idle ones."""
         cores = [facts["load"]["busy_cores_before"] for run in self._missing if (facts := self._record(run))]
         return bool(cores) and (cores[-1] or 0.0) > self._cluster.idle_max_busy_cores
 
     def finish(self) -> None:
-        """End the notebook; record the runs that it began and could not record because its kernel died."""
+        """End the notebook, and record the runs that its kernel left."""
         code = self.process.wait(0)
         if code is None:
             lateness = f"the notebook did not end within {self.allotted_seconds:.0f} s"
             reason = "; ".join([lateness, *self.process.stopped()])
         else:
-            reason = last_line(self.process.errors()) or f"the notebook ended with code {code}"
+            reason = wording.last_line(self.process.errors()) or f"the notebook ended with code {code}"
         self.abandon()
         if code == 0:
             self._paths.failure.unlink()
@@ -125,7 +125,7 @@ class Measurement:
                 write(record(run, result, repetitions.driver_facts(self._cluster, run.configuration)), run.paths)
 
     def abandon(self) -> None:
-        """End the notebook and every process that works for it, on any node.
+        """End the notebook and all its processes, on any node.
 
         Raises RunError when the queue that should cancel its jobs can't be reached.
         """
@@ -143,7 +143,7 @@ class Measurement:
         if completed < len(measured_runs):
             expected = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY)
             failed = next((record for record in records if record and record["outcome"] not in expected), None)
-            if not failed and (reason := repetitions.out_of_memory_reason(repetitions.states_of(self._missing))):
+            if not failed and (reason := repetitions.out_of_memory_reason(repetitions.run_states(self._missing))):
                 return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
             was_refused = failed is not None and failed["outcome"] == Outcome.FAILED and failed["seconds"] is None
@@ -161,7 +161,7 @@ class Measurement:
         return MeasurementSummary(message, completed, is_failure=False)
 
     def _record(self, run: RequestedRun) -> dict[str, Any] | None:
-        """Return the record of a run; None where there is none, or still the one of an earlier execution."""
+        """Return the new record of a run, or None."""
         facts = read(run.paths)
         return facts if facts != self._earlier_records[run.paths.folder] else None
 
@@ -178,7 +178,7 @@ class Measurement:
 
 
 class Measurements:
-    """The running notebooks: one at a time, or as many as the cluster file allows in a queue.
+    """The running notebooks: one, or as many as the queue allows.
 
     As a context manager it leaves no process: on exit it abandons those that have not finished.
     """
@@ -220,7 +220,7 @@ class Measurements:
         self.running.append(Measurement(configuration, cluster, missing))
 
     def finish_one(self, seconds: float) -> Measurement | None:
-        """Finish a measurement that has ended or is late, and return it; None if none ends within ``seconds``."""
+        """Finish and return a measurement that ended or is late."""
         ended = first_done([measurement.process for measurement in self.running], seconds)
         for measurement in self.running:
             if measurement.process is ended or measurement.is_late:
@@ -240,4 +240,6 @@ def _ending(facts: dict[str, Any]) -> str:
 
 
 def _lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8", errors="replace").strip().splitlines() if file.exists() else []
+    if file.exists():
+        return file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return []

@@ -27,7 +27,7 @@ Measure = Callable[["PendingExecution", int], None]
 
 @dataclass(frozen=True)
 class PendingExecution:
-    """One execution of the notebook that is still to be done: the missing runs of a configuration at one turn."""
+    """One execution to do: a configuration's missing runs at one turn."""
 
     configuration: Configuration
     runs: tuple[RequestedRun, ...]
@@ -45,7 +45,7 @@ class PendingExecution:
 
 @dataclass(frozen=True)
 class Pending:
-    """The executions that a plan still needs, and the last turn in rounds that was measured before.
+    """The executions that a plan still needs.
 
     ``out_of_memory``: why configurations do not fit in memory, by identity; they need no further execution.
     ``done``: how many of its planned runs each configuration that fits has completed, by identity.
@@ -58,15 +58,15 @@ class Pending:
 
 
 def unmeasured_runs(plan: Plan, cluster: Cluster) -> Counter[str]:
-    """Return how many runs a plan requests from which no number comes, by what they are for."""
+    """Return how many runs of a plan give no number."""
     purposes: Counter[str] = Counter()
     for entry in plan.runnable:
         purposes.update(repetitions.unmeasured_purposes(entry.configuration, cluster))
     return purposes
 
 
-def pending_of(plan: Plan, cluster: Cluster) -> Pending:
-    """Return the executions that have runs which this code has not completed yet, in the order of the plan.
+def find_pending(plan: Plan, cluster: Cluster) -> Pending:
+    """Return the executions with missing runs, in the plan's order.
 
     A run of an early round that is missing when later ones are completed is out of its round: it saw another state of
     the machine than the runs of its round, so it gets no round. So does one of the round that was measured last, if
@@ -77,7 +77,7 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
     done: dict[str, int] = {}
     last_measured = NOTHING_MEASURED
     for identity, states in _states(plan.runnable, _begun_repetitions(plan), cluster):
-        missing[identity] = repetitions.missing_of(states)
+        missing[identity] = repetitions.missing_repetitions(states)
         if reason := repetitions.out_of_memory_reason(states):
             out_of_memory[identity] = reason
         else:
@@ -101,7 +101,7 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
 
 
 def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
-    """Return every repetition that has a folder, those of added rounds included, by identity."""
+    """Return every repetition that has a folder, by identity."""
     begun: dict[str, list[int]] = {}
     for identity, begun_runs in StudyPaths.of(plan.study).begun_runs().items():
         begun[identity] = [paths.repetition for paths in begun_runs]
@@ -111,15 +111,15 @@ def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
 def _states(
     entries: Iterable[Entry], begun: Mapping[str, Collection[int]], cluster: Cluster
 ) -> Iterator[tuple[str, list[RunState]]]:
-    """Yield the identity of each configuration, and what the records of its requested and begun runs say."""
+    """Yield each identity with the states of its runs."""
     for entry in entries:
         identity = entry.configuration.identity
         requested = repetitions.requested_runs(entry.configuration, cluster, begun.get(identity, ()))
-        yield identity, repetitions.states_of(requested)
+        yield identity, repetitions.run_states(requested)
 
 
 def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], dict[str, str]]:
-    """Return what ``pending_of`` returns as ``done`` and ``out_of_memory``, of the configurations that were begun."""
+    """Return completed runs and obstacles of begun configurations."""
     begun = _begun_repetitions(plan)
     entries = [entry for entry in plan.runnable if begun.get(entry.configuration.identity)]
     done: dict[str, int] = {}
@@ -133,7 +133,7 @@ def done_and_not_fitting(plan: Plan, cluster: Cluster) -> tuple[dict[str, int], 
 
 
 def _done(plan: Plan, identity: str, states: Sequence[RunState]) -> int:
-    """Return how many planned runs of a configuration are completed; runs of added rounds are not planned."""
+    """Return how many planned runs of a configuration are completed."""
     repeats = plan.by_identity[identity].configuration.repeats
     completed = [state.run for state in states if state.run.is_measured and state.is_completed]
     return sum(run.repetition <= repeats for run in completed)
@@ -142,7 +142,7 @@ def _done(plan: Plan, identity: str, states: Sequence[RunState]) -> int:
 def added_round(
     plan: Plan, cluster: Cluster, round_number: int, last_measured: RoundPosition
 ) -> list[PendingExecution]:
-    """Return a further round of all configurations, in random order, without the runs of it that are completed.
+    """Return a further round of all configurations, without completed runs.
 
     A round that an earlier call began is continued after its last position, without those that were added to the study
     since.
@@ -164,14 +164,14 @@ def added_round(
 
 
 def _round_position(facts: Mapping[str, Any] | None) -> RoundPosition:
-    """Return where in the rounds a run with this record was measured; before all of them if it was in none."""
+    """Return the position of a record in the rounds."""
     if facts and facts["order"] == ROUNDS and facts["round"] is not None:
         return facts["round"], facts["position"]
     return NOTHING_MEASURED
 
 
 def _turn_now(planned: PlannedExecution, last_measured: RoundPosition) -> Turn:
-    """Return the turn of what is measured now: without a round if that round is over for it."""
+    """Return the turn of a run that is measured now."""
     turn, last_round = planned.turn, last_measured[0]
     if turn.round is None or turn.position is None or turn.round > last_round:
         return turn
@@ -180,16 +180,16 @@ def _turn_now(planned: PlannedExecution, last_measured: RoundPosition) -> Turn:
 
 
 def _is_added_after(configuration: Configuration, last_round: int) -> bool:
-    """Return whether a configuration was in none of the rounds before the last one: the study did not have it then.
+    """Return whether a configuration was added after the last round.
 
     In the first round nothing tells: those that come later in it were in no round either.
     """
-    rounds = [_round_position(read(paths))[0] for paths in repetitions.paths_of(configuration).runs()]
+    rounds = [_round_position(read(paths))[0] for paths in repetitions.configuration_paths(configuration).runs()]
     return last_round > 1 and not any(0 < round_number < last_round for round_number in rounds)
 
 
 def batch_searches(plan: Plan, cluster: Cluster) -> dict[str, BatchSearch]:
-    """Return what trials of this code have shown of each configuration that can run, by identity."""
+    """Return the searches for largest batches, by identity."""
     by_first_trial: dict[str, BatchSearch] = {}
     searches: dict[str, BatchSearch] = {}
     for identity, first_trial in searched(plan).items():
@@ -201,7 +201,7 @@ def batch_searches(plan: Plan, cluster: Cluster) -> dict[str, BatchSearch]:
 
 
 def measure_trials(plan: Plan, cluster: Cluster, measure: Measure, say: Callable[[str], None]) -> None:
-    """Measure trials until the largest batch of every configuration is known, or one of its trials fails."""
+    """Measure trials until all largest batches are known or fail."""
     searches = {each: _search(each, plan.largest_batch or 0, cluster) for each in searched(plan).values()}
     left = {first_trial: bounds.trials_left for first_trial, bounds in searches.items()}
     for first_trial, bounds in searches.items():
@@ -221,11 +221,11 @@ def measure_trials(plan: Plan, cluster: Cluster, measure: Measure, say: Callable
 def _search(first_trial: Configuration, at_most: int, cluster: Cluster) -> BatchSearch:
     """Return what trials of this code have shown."""
 
-    def outcome_of(batch: int) -> Outcome | None:
+    def probe_outcome(batch: int) -> Outcome | None:
         (run,) = repetitions.requested_runs(trial(first_trial, batch), cluster)
         state = run.state()
         if state.out_of_memory_reason:
             return Outcome.OUT_OF_MEMORY
         return Outcome.COMPLETED if state.is_completed else None
 
-    return search(at_most, first_trial.micro_batches, outcome_of)
+    return search(at_most, first_trial.micro_batches, probe_outcome)

@@ -1,21 +1,17 @@
 """From the files of a study and of a cluster to a plan, and why a configuration can't run there."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.core import user_commands, wording
 from dlperf_study.core.errors import ImageSetError, StudyFileError, UnsupportedError
-from dlperf_study.core.part_search import fixed_parts_folders
-from dlperf_study.core.user_commands import make_command
-from dlperf_study.core.wording import all_reasons, unknown_name
 from dlperf_study.execution import libraries
 from dlperf_study.logs import formats
 from dlperf_study.logs.own_format import read_own_format
 from dlperf_study.machines import launchers
-from dlperf_study.machines.cluster import DEFAULT, Cluster
-from dlperf_study.machines.cluster.cluster_file import read_cluster
+from dlperf_study.machines.cluster import DEFAULT, Cluster, cluster_file
 from dlperf_study.machines.guard.installed_packages import UnusablePython
 from dlperf_study.programs.command import command_obstacles, missing_command, untold_processes
 from dlperf_study.programs.program_files import identified, require_packed_size
@@ -52,17 +48,17 @@ def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cl
 
 
 def _require_log_format(program: Program, source: str) -> None:
-    """Refuse a name of a log format that doesn't exist, and a declaration that is none."""
+    """Refuse an unknown log format, and an invalid declaration."""
     if program.log_format:
         read_own_format(program.log_format.encode(), program.steps)
         return
     choices = (RECORDER, LOG, *formats.names())
     if program.steps not in choices:
-        raise StudyFileError(unknown_name(f"{source}: program.steps is", program.steps, "choices", choices))
+        raise StudyFileError(wording.unknown_name(f"{source}: program.steps is", program.steps, "choices", choices))
 
 
 def _other_unknown_names(study_name: str, message: str) -> list[str]:
-    """Return what is misspelt in a study file besides what a message names, if it can be read."""
+    """Return further unknown names in a study file."""
     try:
         path = find_file("study", study_name)
         content = read_mapping(path)
@@ -74,7 +70,7 @@ def _other_unknown_names(study_name: str, message: str) -> list[str]:
 
 
 def _unknown_names(content: Any, source: str, location: Location | None = None) -> Iterator[str]:
-    """Yield a message for each framework, model and data source of a study file that doesn't exist, by its key.
+    """Yield a message for each unknown part of a study file.
 
     ``content`` may have any other error too.
     """
@@ -89,21 +85,23 @@ def _unknown_names(content: Any, source: str, location: Location | None = None) 
         ("data_source", data_sources.names()),
     ):
         if parameter in location and isinstance(content, str) and content not in names:
-            yield unknown_name(f"{source}: {key_path(location)} is", content, f"{parameter.replace('_', ' ')}s", names)
+            yield wording.unknown_name(
+                f"{source}: {key_path(location)} is", content, f"{parameter.replace('_', ' ')}s", names
+            )
 
 
 def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | None = None) -> Cluster:
-    """Return a cluster by its name in ``params/clusters`` or by the path of its file.
+    """Return a cluster by its name or path.
 
     ``framework_names`` are the frameworks that will train, on which the device ``auto`` depends; None: all.
     Raises StudyFileError for any error in the file.
     """
     reason = partial(libraries.cpu_reason, framework_names=framework_names)
-    return read_cluster(name_or_path, launchers.by_name(), made_image_sets(), reason)
+    return cluster_file.read_cluster(name_or_path, launchers.by_name(), made_image_sets(), reason)
 
 
 def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
-    """Return the cluster on which these studies are measured; its device ``auto`` depends on their frameworks."""
+    """Return the cluster for these studies."""
     names: dict[str, None] = {}
     for study in studies:
         if study.program:
@@ -115,27 +113,26 @@ def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
 
 
 def plan_study(study: Study, cluster: Cluster) -> Plan:
-    """Return the plan of a study on a cluster; the files of its program are identified.
+    """Return the plan of a study on a cluster.
 
     Raises StudyFileError where these can't be read or are too large.
     """
     if study.program:
-        study = replace(study, program=identified(study.program, study.source))
+        study = study.changed(program=identified(study.program, study.source))
     is_seen = cluster.is_this_machine and not cluster.container
     missing = missing_command(study.program) if study.program and is_seen else ""
 
     def unsupported(configuration: Configuration) -> str | None:
         counts_devices = not is_seen or cluster.device == "gpu"
         untold = untold_processes(study.program, configuration) if study.program and not counts_devices else ""
-        return all_reasons((missing, untold, unsupported_here(configuration, cluster, study.locate))) or None
+        return wording.all_reasons((missing, untold, unsupported_here(configuration, cluster, study.locate))) or None
 
     _require_framework_keys(cluster)
-    with fixed_parts_folders():
-        return build_plan(study, cluster, unsupported)
+    return build_plan(study, cluster, unsupported)
 
 
 def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Locate | None = None) -> str | None:
-    """Return every reason why this cluster's software can't run the configuration, in one line, or None.
+    """Return why the cluster's software can't run a configuration, or None.
 
     ``locate`` returns where a study file has a value; without it, messages name the study.
     Raises StudyFileError for a name that does not exist: it is misspelt, and not unsupported; and UnsupportedError
@@ -162,11 +159,11 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
         reasons.append(data_sources.load(configuration.data_source).obstacle_here(configuration))
     if version and cluster.is_this_machine:
         reasons.append(libraries.compiler_obstacle_here(configuration, cluster))
-    return all_reasons(reasons) or None
+    return wording.all_reasons(reasons) or None
 
 
 def _require_framework_keys(cluster: Cluster) -> None:
-    """Refuse a key of a cluster's ``python`` or ``images`` that is no framework."""
+    """Refuse unknown frameworks in ``python`` and ``images``."""
     launcher = launchers.load(cluster.launcher)
     images = launcher.images(cluster) if launcher.images else {}
     for key, section in (("python", cluster.python), (f"{cluster.launcher}.images", images)):
@@ -176,12 +173,12 @@ def _require_framework_keys(cluster: Cluster) -> None:
 def require_support(configuration: Configuration, cluster: Cluster) -> None:
     """Raise UnsupportedError with the reason when the configuration can't run here."""
     _require_framework_keys(cluster)
-    if reasons := all_reasons((*cluster.obstacles(configuration), unsupported_here(configuration, cluster))):
+    if reasons := wording.all_reasons((*cluster.obstacles(configuration), unsupported_here(configuration, cluster))):
         raise UnsupportedError(f"{configuration.identity}: {reasons}")
 
 
 def image_set_obstacle(configuration: Configuration, cluster: Cluster) -> str:
-    """Return why the cluster can't have the images of a configuration; empty if it has, or if only its nodes know.
+    """Return why a cluster lacks a configuration's images, or nothing.
 
     Raises ImageSetError if they are on this machine and damaged, or of other classes than the configuration: that is an
     error of the user, while a set that is nowhere may be on another cluster.
@@ -196,7 +193,7 @@ def image_set_obstacle(configuration: Configuration, cluster: Cluster) -> str:
     if not cluster.is_this_machine:
         return ""
     if folder == made_image_sets().get(name) and not Path(folder).exists():
-        return f"image_set {name} is not made yet; `{make_command('data')}` makes it"
+        return f"image_set {name} is not made yet; `{user_commands.make_command('data')}` makes it"
     try:
         require_classes(Path(folder), number_of_classes(folder), configuration.classes)
     except ImageSetError as error:

@@ -34,7 +34,7 @@ _SAMPLES, _TOKENS = "samples/s", "tokens/s"
 
 @dataclass(frozen=True)
 class PrintedSteps:
-    """The mean seconds of a step in each printed line, in order, of ``steps_per_line`` steps each.
+    """The mean step seconds of each printed line.
 
     ``has_whole_first``: the first line is of as many steps, with what happens before them, and can be the warm-up.
     """
@@ -45,7 +45,7 @@ class PrintedSteps:
 
 
 def read_printed_steps(run: RequestedRun, result: JobResult, device: str) -> JobResult:
-    """Write the steps of a run that its program printed as evidence, if its study says that it prints them.
+    """Write the printed steps of a run as evidence.
 
     Return the result of the run: failed, with what is wrong, where a run that ended well printed no such steps, or
     fewer than were requested. ``device``: of the cluster file; programs do not print theirs.
@@ -64,7 +64,7 @@ def read_printed_steps(run: RequestedRun, result: JobResult, device: str) -> Job
 
 
 def _parsed_logs(run: RequestedRun, program: Program) -> list[ParsedLog]:
-    """Return the logs of a run that are in the format; raises LogError with the reason of the first if none is."""
+    """Return the logs of a run in the format; raises LogError without."""
     own_format = read_own_format(program.log_format.encode(), program.steps) if program.log_format else None
     declared = "" if program.steps == LOG else program.steps
     format_name = own_format.name if own_format else declared
@@ -81,7 +81,7 @@ def _parsed_logs(run: RequestedRun, program: Program) -> list[ParsedLog]:
 
 
 def _printed_steps(logs: list[ParsedLog], configuration: Configuration, program: Program) -> PrintedSteps:
-    """Return the steps that logs have; raises LogError where a printed number is no time of a step."""
+    """Return the steps of logs; raises LogError for invalid times."""
     series = job_series(logs, _job_size(configuration))
     if series.metric.cumulative:
         raise LogError(f"{logs[0].source}: prints {series.metric.printed}, a mean since the start, and no single steps")
@@ -115,7 +115,7 @@ def _work_of_step(series: JobSeries, configuration: Configuration, program: Prog
 
 
 def _windows(printed: PrintedSteps, configuration: Configuration) -> Iterator[dict[str, Any]]:
-    """Yield the warm-up and the training window; the first line has what happens before, and is never measured."""
+    """Yield the warm-up and the training window."""
     per_line = printed.steps_per_line
     warmup = -(-configuration.warmup_steps // per_line)
     measured, rest = divmod(configuration.measured_steps, per_line)

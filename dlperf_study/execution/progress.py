@@ -15,7 +15,7 @@ from dlperf_study.study.plan import Plan
 
 
 def earlier_run_seconds(plan: Plan) -> dict[str, float]:
-    """Return the mean seconds of a completed run, its wait for an idle machine included, by identity.
+    """Return the mean seconds of a completed run, by identity.
 
     Runs of a different cluster are runs of a different configuration. A configuration without a completed run is
     missing.
@@ -48,7 +48,7 @@ class _Duration:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a call still has to measure: ``seconds_left`` is None before its first run has ended.
+    """The runs that a call still has to measure.
 
     ``is_round_over``: nothing is left of the round of which a run ended.
     """
@@ -66,7 +66,7 @@ def unwatched(situation: Situation) -> None:
 
 
 class Progress:
-    """Prints each step with the time left, estimated from the runs done so far; a terminal shows a bar as well.
+    """Prints each step with the time left.
 
     ``watch`` is called at the start, and after each execution before the next one starts.
     Several executions may go on at once, each of another configuration. A line about one begins with the name of its
@@ -111,7 +111,7 @@ class Progress:
         return time.monotonic() - self._start
 
     def expected_seconds(self, executions: Sequence[PendingExecution]) -> float | None:
-        """Return how long executions will take one after another, by those done so far; None where there are none."""
+        """Return how long executions will take, or None."""
         runs: Counter[str] = Counter()
         for execution in executions:
             runs[execution.configuration.identity] += len(execution.runs)
@@ -126,7 +126,7 @@ class Progress:
         self._say(f"[{self._started}/{self._total}] {name}: {execution.run_names} …")
 
     def expect(self, runs: int) -> None:
-        """Count so many further runs, of which it depends on others what they are and whether they are needed."""
+        """Count further runs that may be needed."""
         self._left[_UNKNOWN] = runs
         self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
 
@@ -169,7 +169,7 @@ class Progress:
         return sum(duration.seconds for duration in self._done.values())
 
     def _expected_seconds(self, runs: Counter[str]) -> float:
-        """Return the expected seconds of so many runs of each configuration, one after another.
+        """Return the expected seconds of so many runs of each configuration.
 
         A run is taken to last as long as those of its configuration did, or where there is none, as long as all did.
         """

@@ -7,24 +7,19 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any, cast
 
-from dlperf_study.core import code_identity
+from dlperf_study.core import code_identity, wording
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import ConfigurationPaths, StudyPaths
-from dlperf_study.core.wording import counted
 from dlperf_study.execution.fingerprint import fingerprint, fingerprint_parts, measuring_code
 from dlperf_study.execution.planning import load_cluster, require_support
 from dlperf_study.execution.program_log import read_printed_steps
 from dlperf_study.machines import launchers
-from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.cluster.software import git
+from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.supervision.locks import study_lock
 from dlperf_study.programs.command import CommandRun
 from dlperf_study.programs.program_files import file_not_copied, kept_program, module_not_there
-from dlperf_study.records import nccl_report
-from dlperf_study.records.failure_reason import disk_shortage
-from dlperf_study.records.run_file import ClusterFacts, GitFacts
-from dlperf_study.records.run_record import DriverFacts, RequestedRun, RunState, read, record, write
+from dlperf_study.records import failure_reason, nccl_report, run_file, run_record
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ALL_REDUCE, STRATEGIES
 from dlperf_study.study.job import Outcome, Turn
@@ -42,65 +37,69 @@ NCCL_REPORT = "NCCL-reported"
 REQUEST_VARIABLE = "DLPERF_STUDY_REQUEST"
 
 
-def paths_of(configuration: Configuration) -> ConfigurationPaths:
+def configuration_paths(configuration: Configuration) -> ConfigurationPaths:
     """Return where the evidence of a configuration is."""
     return StudyPaths.of(configuration.study).configuration(configuration.identity)
 
 
-def requested_runs(configuration: Configuration, cluster: Cluster, further: Collection[int] = ()) -> list[RequestedRun]:
-    """Return every repetition of a configuration, and before them the unmeasured run, if it has one.
+def requested_runs(
+    configuration: Configuration, cluster: Cluster, further: Collection[int] = ()
+) -> list[run_record.RequestedRun]:
+    """Return every run of a configuration, the unmeasured one first.
 
     In that run NCCL reports what connects the GPUs, which costs time.
     ``further``: repetitions beyond its ``repeats``, which a precision asked for.
     """
-    paths, parts = paths_of(configuration), fingerprint_parts(configuration, cluster)
+    paths, parts = configuration_paths(configuration), fingerprint_parts(configuration, cluster)
     digest, code = fingerprint(configuration, parts), measuring_code(configuration, cluster)
 
     repetitions = sorted({*range(1, configuration.repeats + 1), *further})
-    runs = [RequestedRun(configuration, each, digest, paths.run(each), code) for each in repetitions]
+    runs = [run_record.RequestedRun(configuration, each, digest, paths.run(each), code) for each in repetitions]
     purposes = unmeasured_purposes(configuration, cluster)
     if NCCL_REPORT in purposes:
         reported = configuration.reported
         digest, home = fingerprint(reported, parts), paths.nccl_report(reported.identity)
         variables = nccl_report.VARIABLES
-        runs.insert(0, RequestedRun(reported, 1, digest, home, code, variables, NCCL_REPORT))
+        runs.insert(0, run_record.RequestedRun(reported, 1, digest, home, code, variables, NCCL_REPORT))
     return [replace(run, parts=parts) for run in runs]
 
 
 def unmeasured_purposes(configuration: Configuration, cluster: Cluster) -> list[str]:
-    """Return what the unmeasured runs of a configuration are for: NCCL reports where GPUs average their gradients."""
+    """Return the purposes of the unmeasured runs of a configuration."""
     strategy = STRATEGIES.get(configuration.strategy)
     is_all_reduce = strategy is not None and strategy.exchange == ALL_REDUCE
     uses_nccl = cluster.device == "gpu" and configuration.world_size > 1 and is_all_reduce
     return [NCCL_REPORT] if uses_nccl else []
 
 
-def states_of(runs: Sequence[RequestedRun]) -> list[RunState]:
+def run_states(runs: Sequence[run_record.RequestedRun]) -> list[run_record.RunState]:
     """Return what the records of runs say now; each is read once."""
     return [run.state() for run in runs]
 
 
-def missing_of(states: Sequence[RunState]) -> list[RequestedRun]:
-    """Return those of all runs of a configuration that are to be measured: none if it does not fit in memory."""
-    return [] if out_of_memory_reason(states) else [state.run for state in states if not state.is_completed]
+def missing_repetitions(states: Sequence[run_record.RunState]) -> list[run_record.RequestedRun]:
+    """Return the runs of a configuration that are to be measured."""
+    if out_of_memory_reason(states):
+        return []
+    return [state.run for state in states if not state.is_completed]
 
 
-def out_of_memory_reason(states: Sequence[RunState]) -> str:
-    """Return why a configuration with these runs does not fit in memory; empty if none of them showed that."""
+def out_of_memory_reason(states: Sequence[run_record.RunState]) -> str:
+    """Return why a configuration does not fit in memory, or nothing."""
     return next(filter(None, (state.out_of_memory_reason for state in states)), "")
 
 
-def run_names(runs: Sequence[RequestedRun]) -> str:
-    """Return runs of one configuration as messages name them: ``run 2``, ``3 runs and the NCCL-reported one``."""
+def run_names(runs: Sequence[run_record.RequestedRun]) -> str:
+    """Return runs for messages: ``run 2``, ``3 runs and the NCCL-reported one``."""
     repetitions, unmeasured = _repetitions_and_purposes(runs)
     if not repetitions:
         return " and ".join(f"the {purpose} run" for purpose in unmeasured)
-    names = f"run {repetitions[0]}" if len(repetitions) == 1 else counted(len(repetitions), "run")
+    names = f"run {repetitions[0]}" if len(repetitions) == 1 else wording.counted(len(repetitions), "run")
     return " and ".join([names, *(f"the {purpose} one" for purpose in unmeasured)])
 
 
-def driver_request(runs: Sequence[RequestedRun], cluster: Cluster) -> str:
-    """Return the request of a driver that these runs of one turn, and no others, are performed now on this cluster.
+def driver_request(runs: Sequence[run_record.RequestedRun], cluster: Cluster) -> str:
+    """Return a driver's request to perform these runs.
 
     Its device and its wait for idle nodes may be others than a kernel would read from its file.
     """
@@ -109,8 +108,8 @@ def driver_request(runs: Sequence[RequestedRun], cluster: Cluster) -> str:
     return json.dumps(request | {"device": cluster.device, "idle_wait_seconds": cluster.idle_wait_seconds})
 
 
-def _repetitions_and_purposes(runs: Sequence[RequestedRun]) -> tuple[list[int], list[str]]:
-    """Return which repetitions are among runs, and what the unmeasured ones are for."""
+def _repetitions_and_purposes(runs: Sequence[run_record.RequestedRun]) -> tuple[list[int], list[str]]:
+    """Return the repetitions and the purposes among runs."""
     repetitions, purposes = [], []
     for run in runs:
         if run.is_measured:
@@ -121,7 +120,7 @@ def _repetitions_and_purposes(runs: Sequence[RequestedRun]) -> tuple[list[int], 
 
 
 class ConfigurationRuns:
-    """The runs of one configuration on its cluster, as its notebook performs them.
+    """The runs of one configuration, as its notebook performs them.
 
     Under a driver, only the runs that it requests are performed; by hand, all. The cluster file is read once, when this
     is made.
@@ -152,42 +151,42 @@ class ConfigurationRuns:
 
     @property
     def are_last(self) -> bool:
-        """Whether no run that is planned comes after those that are performed now."""
+        """Whether no planned run comes after these."""
         return self._now[-1].paths == self._requested[-1].paths
 
     def submission_text(self) -> str:
-        """Return what would be started for the first repetition, for people: scripts and manifests, then commands."""
+        """Return what would be started for the first run."""
         first = next(run for run in self._requested if run.is_measured)
         submission = _render(first, self._cluster)
         files = [text for name, text in submission.files.items() if name != first.paths.configuration_file.name]
         return "\n".join([*files, submission.as_json()])
 
     def perform(self) -> list[dict[str, Any]]:
-        """Perform the runs that are not completed yet; return the records of these and of those before, in order.
+        """Perform the missing runs; return all records in order.
 
         A run that fails is recorded and does not keep the next from being tried. After one that finds too little memory
         none is tried, and those have no record. If nothing is missing, nothing is locked.
         Raises BusyError when somebody else measures.
         """
-        missing = missing_of(states_of(self._now))
+        missing = missing_repetitions(run_states(self._now))
         if missing:
             with study_lock(self._configuration.study, self._cluster):
                 _perform(missing, self._cluster, self._configuration.timeout_seconds)
         last = self._now[-1].paths
         count = 1 + [run.paths for run in self._requested].index(last)
         records = []
-        does_not_fit = bool(out_of_memory_reason(states_of(self._requested)))
+        does_not_fit = bool(out_of_memory_reason(run_states(self._requested)))
         for run in self._requested[:count]:
             if does_not_fit and not run.paths.run_file.exists():
                 continue
             # An earlier execution may have been stopped before it began a run.
             never_begun = {"outcome": Outcome.FAILED, "reason": "it was never begun", "tail": {}}
-            records.append(read(run.paths) or {"repetition": run.repetition, **never_begun})
+            records.append(run_record.read(run.paths) or {"repetition": run.repetition, **never_begun})
         return records
 
 
 def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
-    """Raise RunError, with the last lines of the logs, unless every run completed or found too little memory."""
+    """Raise RunError, with the ends of logs, if a run failed."""
     lines: list[str] = []
     for facts in records:
         if facts["outcome"] in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
@@ -200,34 +199,38 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
         raise RunError("\n".join(lines))
 
 
-def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> DriverFacts:
-    """Return what the record of a run says of its cluster, without how to reach it, the checkout, program and model."""
+def driver_facts(cluster: Cluster, configuration: Configuration | None = None) -> run_record.DriverFacts:
+    """Return the driver's facts for the record of a run."""
     variables = passed_variables()
-    cluster_facts = cast(ClusterFacts, {name: getattr(cluster, name) for name in ClusterFacts.__annotations__})
+    cluster_facts = cast(
+        run_file.ClusterFacts, {name: getattr(cluster, name) for name in run_file.ClusterFacts.__annotations__}
+    )
     command = CommandRun.of(configuration) if configuration and configuration.own_program else None
     names = (*cluster.pass_environment, *(command.program.pass_environment if command else ()))
     passed = variables.passed(further=names) | dict(cluster.environment)
     has_model = configuration and not configuration.own_program
     flops = models.load(configuration.model).flops(configuration) if configuration and has_model else None
     program = command.record() if command else None
-    return DriverFacts(cluster_facts, cast(GitFacts, git()), passed, variables, program, flops)
+    return run_record.DriverFacts(
+        cluster_facts, cast(run_file.GitFacts, software.git()), passed, variables, program, flops
+    )
 
 
-def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:
-    """Perform these runs, and record each as it ends; a run that never began leaves nothing.
+def _perform(missing: Sequence[run_record.RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:
+    """Perform these runs, and record each as it ends.
 
     One that finds too little memory is the last.
     """
     folder = missing[0].paths.home.folder
     folder.mkdir(parents=True, exist_ok=True)
-    if shortage := disk_shortage(folder):
+    if shortage := failure_reason.disk_shortage(folder):
         raise RunError(shortage)
     submissions = [_render(run, cluster) for run in missing]
     with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as results:
         for run, result in zip(missing, results, strict=True):
             if run.configuration.own_program:
                 result = read_printed_steps(run, result, cluster.device)
-            facts = record(run, result, driver_facts(cluster, run.configuration))
+            facts = run_record.record(run, result, driver_facts(cluster, run.configuration))
             if run.configuration.own_program and facts["outcome"] is not Outcome.COMPLETED:
                 # It may have had not a file of its folder, or a module.
                 reason = facts["reason"]
@@ -235,15 +238,15 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
                 not_copied = file_not_copied(program, reason)
                 not_there = module_not_there(program, cluster.python_for(OWN_PROGRAM), reason)
                 facts["reason"] = "; ".join(filter(None, (reason, not_copied, not_there)))
-            write(facts, run.paths)
+            run_record.write(facts, run.paths)
             if result.interrupted:
                 raise KeyboardInterrupt
             if facts["outcome"] is Outcome.OUT_OF_MEMORY:
                 return
 
 
-def _render(run: RequestedRun, cluster: Cluster) -> Submission:
-    """Return what the launcher starts for a run; its processes get the identity of the measuring code."""
+def _render(run: run_record.RequestedRun, cluster: Cluster) -> Submission:
+    """Return the submission of a run."""
     configuration = run.configuration
     travels = code_identity.imports_parts_of_folders(run.code.roots)
     if configuration.own_program:
@@ -255,7 +258,7 @@ def _render(run: RequestedRun, cluster: Cluster) -> Submission:
         folder = cluster.image_folder(configuration)
         images = {FOLDER_VARIABLE: folder} if folder else {}
         driver_code = code_identity.driver_code_of(run.code.roots)
-        job = job.with_environment({**run.variables, **images, code_identity.DRIVER_CODE_VARIABLE: driver_code})
+        job = job.add_environment({**run.variables, **images, code_identity.DRIVER_CODE_VARIABLE: driver_code})
         job = described(job, configuration, folder)
         if travels:
             job = with_parts(job, StudyPaths.of(configuration.study))

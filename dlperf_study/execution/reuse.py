@@ -20,14 +20,14 @@ from dlperf_study.study.plan import Plan
 
 @dataclass
 class _OtherRuns:
-    """Completed runs that do not count for a plan; ``is_here``: the cluster is this machine, as is that of the plan."""
+    """Completed runs that do not count for a plan."""
 
     count: int = 0
     is_here: bool = False
 
 
 def not_counted(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> list[str]:
-    """Return a sentence for each kind of runs of the study that do not count for this plan, and why.
+    """Return a sentence for each kind of uncounted runs.
 
     ``done``: how many planned runs of each configuration are completed.
     """
@@ -35,7 +35,7 @@ def not_counted(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> list[s
 
 
 def _of_other_fingerprints(plan: Plan, cluster: Cluster, done: Mapping[str, int]) -> Iterator[str]:
-    """Yield how many completed runs were measured with other code, software or settings, and what differs."""
+    """Yield how many runs have other code, software or settings."""
     reasons = Counter[str]()
     begun_runs = StudyPaths.of(plan.study).begun_runs()
     for entry in plan.runnable:
@@ -52,7 +52,7 @@ def _of_other_fingerprints(plan: Plan, cluster: Cluster, done: Mapping[str, int]
 
 
 def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
-    """Yield how many runs are of other clusters, and how many of configurations that were removed or never planned."""
+    """Yield how many runs are of other clusters or configurations."""
     clusters: dict[str, _OtherRuns] = {}
     removed: list[int] = []
     for configuration, records in _other_configurations(plan):
@@ -75,7 +75,7 @@ def _of_other_configurations(plan: Plan, cluster: Cluster) -> Iterator[str]:
 
 
 def _other_configurations(plan: Plan) -> Iterator[tuple[Configuration, list[dict[str, Any]]]]:
-    """Yield each measured configuration that is not in the plan, and no trial of it, with its completed runs."""
+    """Yield each measured configuration outside of the plan."""
     for identity, runs in StudyPaths.of(plan.study).begun_runs().items():
         if identity in plan.by_identity:
             continue

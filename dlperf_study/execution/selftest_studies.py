@@ -13,12 +13,11 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from dlperf_study.core import resources, writing
 from dlperf_study.core.errors import RunError, UnsupportedError
 from dlperf_study.core.paths import SELFTEST, StudyPaths
-from dlperf_study.core.resources import PARAMS
-from dlperf_study.core.writing import write_atomically
 from dlperf_study.execution.driver import Say, run_study
 from dlperf_study.execution.planning import cluster_for, plan_study
 from dlperf_study.machines.supervision.locks import lock, machine_lock
@@ -37,7 +36,7 @@ _PROGRAMS = ("unshare", "ip", "tc")
 
 @dataclass
 class MeasuredStudies:
-    """The names of the studies that a self-test measured, and why it could not measure some, by name.
+    """The measured studies of a self-test, and its obstacles.
 
     ``others``: by what is known of them: ``steps``, ``straggler`` and ``link``.
     """
@@ -48,7 +47,7 @@ class MeasuredStudies:
 
 
 def measure_studies(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredStudies:
-    """Measure the studies of the self-test on this machine, as any other study; continue what was interrupted.
+    """Measure the studies of the self-test, or continue them.
 
     What an earlier self-test measured is kept aside. Nothing of it is touched when an error is raised before the first
     run: BusyError where another self-test or another study measures on this machine, and UnsupportedError where not
@@ -64,14 +63,14 @@ def end_measurement() -> None:
 
 
 def pair_studies(pairs: int, quick: bool) -> list[Study]:
-    """Return the study of pairs as many times, each with a name and an order of its own, and with one slowdown."""
+    """Return the studies of pairs, each with its own order."""
     study = _study("pairs", quick)
     slowdowns = [value for value in study.factors["planted_slowdown"] if value]
     studies = []
     for pair in range(1, pairs + 1):
         left_out = [value for value in slowdowns if value != slowdowns[pair % len(slowdowns)]]
         exclude = (*study.exclude, {"planted_slowdown": left_out}) if left_out else study.exclude
-        studies.append(replace(study, name=f"{study.name}_{pair:02d}", exclude=exclude, order_seed=pair))
+        studies.append(study.changed(name=f"{study.name}_{pair:02d}", exclude=exclude, order_seed=pair))
     return studies
 
 
@@ -112,12 +111,12 @@ def _study(name: str, quick: bool) -> Study:
 
 
 def study_file(name: str) -> str:
-    """Return the path of one of its study files: ``pairs``, ``steps``, ``straggler`` or ``link``."""
-    return str(PARAMS / SELFTEST / f"{SELFTEST}_{name}.yaml")
+    """Return the path of a study file of the self-test."""
+    return str(resources.PARAMS / SELFTEST / f"{SELFTEST}_{name}.yaml")
 
 
 def _begin(pairs: int, quick: bool) -> None:
-    """Put the evidence of the last self-test aside, unless it was interrupted and measured the same."""
+    """Put the last self-test aside, unless it was interrupted."""
     paths, form = StudyPaths.of(SELFTEST), json.dumps({"pairs": pairs, "quick": quick})
     unfinished = paths.selftest_unfinished
     if unfinished.exists() and unfinished.read_text(encoding="utf-8") == form:
@@ -126,7 +125,7 @@ def _begin(pairs: int, quick: bool) -> None:
     for folder in sorted(paths.folder.glob(f"{SELFTEST}_*")):
         earlier.mkdir(parents=True, exist_ok=True)
         folder.rename(earlier / folder.name)
-    write_atomically(unfinished, form)
+    writing.write_atomically(unfinished, form)
 
 
 def _obstacle(plan: Plan) -> str:
@@ -135,7 +134,7 @@ def _obstacle(plan: Plan) -> str:
 
 
 class _Parts:
-    """Prints which study of the self-test begins, and the time left, estimated from the runs done so far."""
+    """Prints which study begins, and the time left."""
 
     def __init__(self, plans: Mapping[str, Plan], say: Say) -> None:
         self._runs = {}
@@ -163,11 +162,13 @@ def link_obstacle() -> str:
     if missing:
         return f"{', '.join(missing)} can't be found; install iproute2 and util-linux"
     trial = subprocess.run(_in_namespace("true"), capture_output=True, text=True)
-    return f"no link can be shaped here: {trial.stderr.strip()}" if trial.returncode else ""
+    if trial.returncode:
+        return f"no link can be shaped here: {trial.stderr.strip()}"
+    return ""
 
 
 def run_on_shaped_link(study_file: str, cluster: str, quick: bool) -> None:
-    """Measure a study by the command line, in a namespace with a shaped link.
+    """Measure a study in a namespace with a shaped link.
 
     Runs that fail are in its evidence. Raises RunError when the command could not measure anything.
     """
@@ -179,7 +180,7 @@ def run_on_shaped_link(study_file: str, cluster: str, quick: bool) -> None:
 
 
 def _in_namespace(*command: str) -> list[str]:
-    """Return the argv that runs a command in a new network namespace with a shaped loopback interface.
+    """Return the argv of a command in a shaped namespace.
 
     Libraries meet at the address of the host's name, which only this machine's own interfaces have outside.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Refusals:
-    """The configurations that failed before anything started, by framework and reason; numbers in one may differ."""
+    """The configurations that failed before their start, by reason."""
 
     _configurations: dict[tuple[str, str], list[Configuration]] = field(default_factory=dict)
 
@@ -28,7 +28,7 @@ class Refusals:
             del self._configurations[key]
 
     def would_refuse(self, configuration: Configuration) -> bool:
-        """Return whether two of its framework were refused alike, and it needs no less than one of them.
+        """Return whether two smaller configurations were refused alike.
 
         A configuration with fewer nodes, or fewer devices on each, may have what it needs.
         """
@@ -44,7 +44,7 @@ class Refusals:
 
 @dataclass
 class StudyResult:
-    """What a call did: how many runs it measured, how many were measured before, and the executions that failed.
+    """The measured runs and the failures of a call.
 
     ``out_of_memory``: why configurations do not fit in memory, by identity, also those found by earlier calls.
     ``failure_reasons``: why executions failed, by the identity of a configuration, since it last completed a run.
@@ -72,7 +72,7 @@ class StudyResult:
             reasons.append(re.sub(r"\d+", "#", summary.message))
 
     def keeps_failing(self, identity: str) -> bool:
-        """Return whether two executions of a configuration failed for the same reason, and none since completed a run.
+        """Return whether a configuration failed twice for one reason.
 
         Numbers in a reason, as those of runs, processes and ports, may differ.
         """

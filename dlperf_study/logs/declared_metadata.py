@@ -21,10 +21,10 @@ from dlperf_study.logs.blocks import read_whole
 from dlperf_study.logs.inferred_metadata import parse_name_below, runs_of_repetitions
 from dlperf_study.logs.log_files import CONFIGURATION_FILE, LogFile
 from dlperf_study.logs.metadata import EXTRAS, Extras, LogMetadata, LogRun, StudyMetadata, merge_equal
-from dlperf_study.study.configuration import parameters_of, shared_batch, study_parameters
+from dlperf_study.study.configuration import parameters_in_scope, shared_batch, study_parameters
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.strict_yaml import MAX_BYTES, display_path, read_mapping
-from dlperf_study.study.study_file import Values, value_type
+from dlperf_study.study.study_values import Values, value_type
 from dlperf_study.study.validation import Section, validate
 
 HEAD = """\
@@ -62,7 +62,7 @@ class IdentityFile(Section):
 
 def _metadata_section() -> type[BaseModel]:
     """Return what may be declared of a configuration: our parameters, any precision, and the extras."""
-    declarations = parameters_of(Scope.WORKLOAD, Scope.NETWORK, Scope.MEASUREMENT)
+    declarations = parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK, Scope.MEASUREMENT)
     types: dict[str, Any] = {name: value_type(parameter) for name, parameter in declarations.items()}
     types |= dict.fromkeys(("study", "cluster", "precision"), str) | {"quick": bool}
     types |= dict.fromkeys(EXTRAS, str) | dict.fromkeys(_COUNTS, PositiveInt)

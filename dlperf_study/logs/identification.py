@@ -16,7 +16,7 @@ from dlperf_study.logs.metadata import REQUIRED, StudyMetadata, metadata_problem
 from dlperf_study.logs.own_format import FORMAT_FILE, assign_own_formats, format_file_next_to
 from dlperf_study.logs.proposed_format import proposed_format
 from dlperf_study.logs.tracker_files import collect_tracker_runs
-from dlperf_study.study.configuration import parameters_of
+from dlperf_study.study.configuration import parameters_in_scope
 from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameter import Scope
 
@@ -35,7 +35,7 @@ _EXAMPLE: Mapping[str, str | int] = {
     "precision": "fp32",
 }
 #: The parameters of a configuration except those of our own way of measuring.
-_SHOWN_PARAMETERS = tuple(parameters_of(Scope.WORKLOAD, Scope.NETWORK))
+_SHOWN_PARAMETERS = tuple(parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK))
 
 
 @dataclass(frozen=True)

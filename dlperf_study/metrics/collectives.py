@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import cast
 
 from dlperf_study.metrics.metric import COMMUNICATION, RC, Dtype, Gap, Metric, Summary
-from dlperf_study.records.lines import EXCHANGE, CollectiveLine, exchange_of, size_of_collectives
+from dlperf_study.records.lines import EXCHANGE, CollectiveLine, exchange_window_name, size_of_collectives
 from dlperf_study.records.rank_log import Window
 from dlperf_study.records.run import Run
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, CollectiveKind
@@ -50,7 +50,7 @@ def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None
     size = collective_bytes(run, kind, group)
     if size is None:
         return None
-    window = run.slowest(exchange_of(kind, group))
+    window = run.slowest(exchange_window_name(kind, group))
     return run.slowest(EXCHANGE) if window is None and size == collective_bytes(run) else window
 
 

@@ -16,7 +16,7 @@ from dlperf_study.record import REQUEST_VARIABLE, Request, steps_to_take
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import PROGRAM_FOLDER, Job, Task, TaskRole
 from dlperf_study.study.parameter import Scalar
-from dlperf_study.study.program import EACH_RANK, FIRST_NODE, OWN_PROGRAM, Program, placeholders_of
+from dlperf_study.study.program import EACH_RANK, FIRST_NODE, OWN_PROGRAM, Program, find_placeholders
 from dlperf_study.training.frameworks._base import ClusterView
 from dlperf_study.training.frameworks._processes import gpu_environment, gpus_per_node, network_environment
 from dlperf_study.training.questions import passed_variables
@@ -55,7 +55,7 @@ def untold_processes(program: Program, configuration: Configuration) -> str:
 def missing_command(program: Program) -> str:
     """Return that this machine has not the executable that begins the command of a program; empty if it has."""
     name = shlex.split(program.command)[0]
-    if any(placeholders_of(name)) or "PATH" in program.environment:
+    if any(find_placeholders(name)) or "PATH" in program.environment:
         return ""
     if "/" in name:
         return "" if Path(program.folder, name).exists() else f"{name} does not exist in {program.folder}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
-from dlperf_study.study.program import EACH_NODE, EACH_RANK, FIRST_NODE, LOG, RECORDER, placeholders_of
+from dlperf_study.study.program import EACH_NODE, EACH_RANK, FIRST_NODE, LOG, RECORDER, find_placeholders
 
 #: Names of scripts that train, the likeliest first.
 _SCRIPTS = (
@@ -89,7 +89,7 @@ def guess_program(folder: Path) -> Guess:
 
 def guess_start(command: str) -> str:
     """Return where a command is to be started: where it starts the processes of all nodes itself, on the first one."""
-    if {"rank", "local_rank"} & set(placeholders_of(command)):
+    if {"rank", "local_rank"} & set(find_placeholders(command)):
         return EACH_RANK
     launcher, *arguments = shlex.split(command)
     # So DeepSpeed starts the processes of its own node alone.
@@ -120,7 +120,11 @@ def guess_environment(command: str, factors: Collection[str]) -> tuple[dict[str,
 def note_python(command: str) -> str:
     """Return which Python a command has, if it has one that is not the Python of the shell; else nothing."""
     in_shell = which("python") or which("python3")
-    if "python" not in placeholders_of(command) or not in_shell or Path(in_shell).parent == Path(sys.executable).parent:
+    if (
+        "python" not in find_placeholders(command)
+        or not in_shell
+        or Path(in_shell).parent == Path(sys.executable).parent
+    ):
         return ""
     return f"{{python}} is that of this package, {sys.executable}: write python for that of your shell, {in_shell}"
 

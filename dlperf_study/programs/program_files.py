@@ -20,7 +20,7 @@ from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import StudyPaths, outputs_folder
 from dlperf_study.core.writing import replacing, write_atomically
 from dlperf_study.study.job import PROGRAM_FOLDER
-from dlperf_study.study.program import Program, placeholders_of
+from dlperf_study.study.program import Program, find_placeholders
 
 #: Larger files are data: they stay where they are.
 MOST_BYTES, MOST_FILES = 50 << 20, 20_000
@@ -159,7 +159,7 @@ def module_not_there(program: Program, python: str, reason: str) -> str:
     ``python``: what the placeholder {python} of its command was.
     """
     module = re.search(r"No module named '([^']+)'", reason)
-    if not module or "python" not in placeholders_of(program.command):
+    if not module or "python" not in find_placeholders(program.command):
         return ""
     return (
         f"{{python}} was {python}: where that is not the Python that has {module[1]}, write the path of that in "

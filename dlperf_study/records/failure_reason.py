@@ -5,11 +5,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from dlperf_study.core.large_files import last_lines
+from dlperf_study.core import large_files, signals, wording, writing
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.core.signals import PASSED_ON_SIGNALS
-from dlperf_study.core.wording import shortened
-from dlperf_study.core.writing import existing_folder
 from dlperf_study.study.job import JobResult, Outcome
 
 #: Logs and evidence of one run are far smaller; less than this is a disk about to be full.
@@ -50,7 +47,7 @@ _LATE = re.compile(
 
 
 def explained(result: JobResult, paths: RunPaths) -> JobResult:
-    """Return the result of a job that did not complete, with a more precise outcome and reason if logs give one."""
+    """Return a failed result with the more precise reason in its logs."""
     if result.outcome is not Outcome.FAILED:
         return result
     if refusal := refused_allocation(paths):
@@ -67,11 +64,11 @@ def explained(result: JobResult, paths: RunPaths) -> JobResult:
 
 
 def refused_allocation(paths: RunPaths) -> str:
-    """Return the last line by which a process of the run said that it got no memory, shortened; or nothing."""
+    """Return the last line about refused memory, or nothing."""
     for log in paths.process_logs:
-        for line in reversed(last_lines(log, SEARCHED_LINES)):
+        for line in reversed(large_files.last_lines(log, SEARCHED_LINES)):
             if match := _OUT_OF_MEMORY.fullmatch(line.strip()):
-                return shortened(match[1], LONGEST_EXCEPTION)
+                return wording.shortened(match[1], LONGEST_EXCEPTION)
     return ""
 
 
@@ -79,20 +76,20 @@ def last_log_lines(paths: RunPaths) -> dict[str, list[str]]:
     """Return the last lines of every log of the run, by task."""
     tails: dict[str, list[str]] = {}
     for log in paths.process_logs:
-        tails[log.stem] = last_lines(log, TAIL_LINES)
+        tails[log.stem] = large_files.last_lines(log, TAIL_LINES)
     return tails
 
 
 def disk_shortage(folder: Path) -> str:
-    """Return that the disk of ``folder``, which may not exist yet, has too little free space, or nothing."""
-    free = shutil.disk_usage(existing_folder(folder)).free
+    """Return that the disk of ``folder`` is full, or nothing."""
+    free = shutil.disk_usage(writing.existing_folder(folder)).free
     if free >= FREE_BYTES:
         return ""
     return f"{folder}: only {free / 1e6:.0f} MB free on this disk; a run needs {FREE_BYTES / 1e6:.0f}"
 
 
 def add_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
-    """Add the last exception of the task that failed to the reason, unless the exit code explains the failure.
+    """Add the last exception of the failed task to the reason.
 
     Of several ranks, the one whose log was written to least recently failed first: the others ended because of it.
     Whatever started the ranks logs no more than that they ended, so its log comes last.
@@ -100,14 +97,14 @@ def add_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     task, code = result.failed_task, result.exit_codes.get(result.failed_task)
     # When a signal ended the task, the exceptions of others are only a consequence. A SIGTERM that was passed on
     # explains nothing: a launcher sends it to its ranks when one of them has failed.
-    ended_by_signal = code is not None and (code < 0 or PASSED_ON_SIGNALS.get(code, "SIGTERM") != "SIGTERM")
+    ended_by_signal = code is not None and (code < 0 or signals.PASSED_ON_SIGNALS.get(code, "SIGTERM") != "SIGTERM")
     if result.outcome is not Outcome.FAILED or not code or ended_by_signal:
         return result
     logs = [log for log in paths.process_logs if log.stem.startswith(("rank-", f"{task}-rank-")) or log.stem == task]
     is_rank = task.startswith("rank-")
     for log in sorted(logs, key=lambda path: (path.stem == task and not is_rank, path.stat().st_mtime)):
         if exception := _last_exception(log):
-            cause = shortened(exception, LONGEST_EXCEPTION)
+            cause = wording.shortened(exception, LONGEST_EXCEPTION)
             cause = f"{log.stem}: {cause}" if is_rank and log.stem != task else cause
             named_limit = _NAMED_LIMIT if _LATE.search(exception) else ""
             return replace(result, reason=f"{result.reason}: {cause}{named_limit}")
@@ -115,16 +112,16 @@ def add_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
 
 
 def _significance(line: str) -> int:
-    """Return how much a line says of why a rank failed: least if it is the exception of a launcher."""
+    """Return how much a line explains a failure."""
     return 0 if _OF_LAUNCHER.match(line) else 2 if re.match(_RANK_MARK, line) else 1
 
 
 def _last_exception(log: Path) -> str:
-    """Return the last line of a log that names an exception of this process; or nothing.
+    """Return the last exception in a log, or nothing.
 
     A log of ranks and of what started them ends with an exception of the latter, which says that a rank failed.
     """
-    lines = last_lines(log, SEARCHED_LINES)
+    lines = large_files.last_lines(log, SEARCHED_LINES)
     for line in reversed(sorted(lines, key=_significance)):
         if ENDED_BY_LAUNCHER in line:
             return ""

@@ -4,8 +4,9 @@ Standard library only: every training process writes such lines.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypeVar
 
 from dlperf_study.study.exchange import CollectiveKind, Exchange, ProgramExchange
 from dlperf_study.study.record_types import Count, FormatNumber, PositiveCount, Rule, Seconds, TypedDict, record_type
@@ -25,7 +26,7 @@ WITH_BATCHES = (WARMUP, COMPUTATION_BEFORE, TRAINING, COMPUTATION_AFTER)
 
 
 class WarmupEnd(StrEnum):
-    """Why a warm-up ended: its steps were alike, its time was over, or only a number of steps was requested."""
+    """Why a warm-up ended."""
 
     STEADY = "steady"
     LIMIT = "limit"
@@ -33,7 +34,7 @@ class WarmupEnd(StrEnum):
 
 
 def part_of_exchange(part: int | str) -> str:
-    """Return the name of the window of a part of the exchange: bytes of the gradients, or a kind of collectives."""
+    """Return the window's name of a part of the exchange."""
     return f"{EXCHANGE}_{part}"
 
 
@@ -54,7 +55,7 @@ Megahertz = Annotated[int, Rule(ge=0, le=1_000_000)]
 
 @record_type
 class WallAnchor(TypedDict):
-    """The same moment on the clock of the wall and on that of the windows."""
+    """The same moment on the wall clock and the windows' clock."""
 
     unix_ns: Count
     clock_ns: Count
@@ -62,7 +63,7 @@ class WallAnchor(TypedDict):
 
 @record_type
 class Tuning(TypedDict, total=False):
-    """The levels that the library had after the first step; without what it can't be asked."""
+    """The levels of the library after the first step, as far known."""
 
     memory_format: Literal["nchw", "nhwc"]
     cudnn_autotune: Literal["enabled", "disabled"]
@@ -71,7 +72,7 @@ class Tuning(TypedDict, total=False):
 
 @record_type
 class CollectiveLine(TypedDict):
-    """What a step does by collectives of one kind among the ranks of one group.
+    """The collectives of one kind and group in a step.
 
     ``group``: the dimensions of the layout along which these differ, as ``data``; logs of earlier versions have none.
     """
@@ -83,8 +84,8 @@ class CollectiveLine(TypedDict):
     bytes: PositiveCount
 
 
-def exchange_of(kind: CollectiveKind | None, group: str | None) -> str:
-    """Return the name of the window of the collectives of a kind, of those of a group, or of all."""
+def exchange_window_name(kind: CollectiveKind | None, group: str | None) -> str:
+    """Return the window's name of collectives of a kind or group."""
     if kind:
         return part_of_exchange(kind)
     return part_of_exchange(f"over_{group}") if group else EXCHANGE
@@ -93,14 +94,14 @@ def exchange_of(kind: CollectiveKind | None, group: str | None) -> str:
 def size_of_collectives(
     collectives: Iterable[CollectiveLine], kind: CollectiveKind | None = None, group: str | None = None
 ) -> int:
-    """Return the bytes of the collectives of a kind, of those of a group, or of all; 0 where there are none."""
+    """Return the bytes of the collectives of a kind or group."""
     chosen = (line for line in collectives if kind in (None, line["kind"]) and group in (None, line.get("group")))
     return sum(line["bytes"] for line in chosen)
 
 
 @record_type
 class HeldBytes(TypedDict):
-    """The bytes that a rank holds of parameters, gradients and the state of the optimizer when it has updated."""
+    """The bytes of parameters, gradients and optimizer state of a rank."""
 
     weights: Count
     gradients: Count
@@ -108,7 +109,7 @@ class HeldBytes(TypedDict):
 
 
 class RecordedBy(StrEnum):
-    """Who measured: this package's worker, the recorder in a user's program, or the log that it printed."""
+    """Who measured a rank."""
 
     WORKER = "worker"
     RECORDER = "recorder"
@@ -116,7 +117,7 @@ class RecordedBy(StrEnum):
 
 
 class Scope(StrEnum):
-    """Of what a rank log is: of one rank, or of the whole job, of which there is one log then."""
+    """Whether a rank log is of one rank or of the job."""
 
     RANK = "rank"
     JOB = "job"
@@ -124,7 +125,7 @@ class Scope(StrEnum):
 
 @record_type
 class MeasuringProcess(TypedDict):
-    """The first line of every rank log: which process measured. The worker's has neither recorder nor scope."""
+    """The first line of every rank log: which process measured."""
 
     kind: Literal["rank"]
     format: Format
@@ -155,7 +156,7 @@ class MeasuringProcess(TypedDict):
 
 @record_type
 class RankLine(MeasuringProcess):
-    """The first line of a rank log of the worker, which knows what it trains."""
+    """The first line of a rank log of the worker."""
 
     parameters: PositiveCount
     gradient_bytes: Count
@@ -170,7 +171,7 @@ class RankLine(MeasuringProcess):
 
 @record_type
 class ProgramRankLine(MeasuringProcess):
-    """The first line of a rank log of a user's program; ``sharded``: a rank has a part of the model's parameters."""
+    """The first line of a rank log of a user's program."""
 
     exchange: ProgramExchange
     recorder: NotRequired[PositiveCount]
@@ -181,29 +182,52 @@ class ProgramRankLine(MeasuringProcess):
     sharded: NotRequired[bool]
 
 
-@record_type
-class WindowLine(TypedDict):
-    """A window. Losses may be any numbers here: whether a run with such losses counts is not a matter of its form."""
+Values = TypeVar("Values")
 
-    kind: Literal["window"]
+
+@dataclass(frozen=True)
+class MeasuredWindow(Generic[Values]):
+    """Measured steps of one kind: in memory, and in a log.
+
+    ``step_seconds`` has one value per step; ``losses`` too, or none, and they may be any numbers: whether a run with
+    such losses counts is not a matter of its form. ``input_seconds``: how much of each step was waiting for its batch.
+    ``bytes`` is of an exchange only, ``ended_by`` of the warm-up only, ``skipped_steps`` of steps with loss scaling:
+    how many updated nothing. ``begin_ns`` is when it began, on the clock of its node. ``samples``, ``tokens``: what
+    this rank trained in each step, where its program says that. A log that prints the mean of ``steps_per_value``
+    steps has one value for them. The second type of a field of values is the type in a line.
+    """
+
     name: str
     steps: Count
     seconds: Seconds
-    step_seconds: list[StepSeconds]
-    losses: list[Annotated[float, Rule(allow_inf_nan=True)]]
-    input_seconds: NotRequired[list[Seconds]]
-    bytes: NotRequired[Count | None]
-    ended_by: NotRequired[Annotated[WarmupEnd, Rule(strict=False)] | None]
-    skipped_steps: NotRequired[Count]
-    samples: NotRequired[list[Amount]]
-    tokens: NotRequired[list[Amount]]
-    steps_per_value: NotRequired[PositiveCount]
-    begin_ns: NotRequired[Count]
+    step_seconds: Annotated[Values, list[StepSeconds]]
+    losses: Annotated[Values, list[Annotated[float, Rule(allow_inf_nan=True)]]]
+    input_seconds: Annotated[Values | None, list[Seconds]] = None
+    bytes: Annotated[int | None, Count | None] = None
+    ended_by: Annotated[WarmupEnd | None, Annotated[WarmupEnd, Rule(strict=False)] | None] = None
+    skipped_steps: Annotated[int | None, Count] = None
+    begin_ns: Annotated[int | None, Count] = None
+    samples: Annotated[Values | None, list[Amount]] = None
+    tokens: Annotated[Values | None, list[Amount]] = None
+    steps_per_value: PositiveCount = 1
+
+    def line(self) -> dict[str, Any]:
+        """Return the line of a log, without empty fields."""
+        line = {"kind": "window"}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if value != entry.default:
+                line[entry.name] = value
+        return line
+
+
+#: A window of a training process.
+TimedWindow = MeasuredWindow[list[float]]
 
 
 @record_type
 class Calibration(TypedDict):
-    """A fixed loop before and after the training window: its iterations, and the seconds of both."""
+    """A fixed loop before and after training: iterations, and both times."""
 
     iterations: PositiveCount
     seconds: list[StepSeconds]
@@ -211,7 +235,7 @@ class Calibration(TypedDict):
 
 @record_type
 class PlantedWait(TypedDict):
-    """The waits that a study of the self-test added to the steps of a rank."""
+    """The waits that the self-test added to the steps."""
 
     steps: Count
     step_seconds: StepSeconds
@@ -220,7 +244,7 @@ class PlantedWait(TypedDict):
 
 @record_type
 class PeakMemory(TypedDict, total=False):
-    """The most bytes that a rank held in its training window; without what its library or kernel does not count."""
+    """The peak memory of a rank in training, as far known."""
 
     process_bytes: PositiveCount
     allocated_bytes: PositiveCount
@@ -229,7 +253,7 @@ class PeakMemory(TypedDict, total=False):
 
 @record_type
 class CpuLimit(TypedDict):
-    """How many cores a rank could use, and what was counted of it in its training window."""
+    """The cores of a rank, and their use in training."""
 
     cores: Cores
     cpu_seconds: Seconds
@@ -240,7 +264,7 @@ class CpuLimit(TypedDict):
 
 @record_type
 class LogEnd(TypedDict):
-    """The last line of every rank log; ``computation_obstacle``: why no step without exchange was measured."""
+    """The last line of every rank log."""
 
     kind: Literal["end"]
     windows: Count
@@ -277,7 +301,7 @@ class ProgramEndLine(LogEnd):
 
 @record_type
 class IncompleteLine(TypedDict):
-    """The last line of a rank log of a program that ended before the last requested step."""
+    """The last line of a program that ended early."""
 
     kind: Literal["incomplete"]
     steps: Count
@@ -300,7 +324,7 @@ class GpuFacts(TypedDict):
 
 @record_type
 class GpuSample(TypedDict, total=False):
-    """The state of a GPU; what it does not report is left out."""
+    """The state of a GPU, as far as it reports it."""
 
     utilisation: Share
     memory_used_bytes: Count

@@ -34,7 +34,7 @@ _RING_PATTERN = re.compile(r"Pattern 4, .*\btype (\w+)/\w+,.*")
 
 @dataclass(frozen=True)
 class NcclReport:
-    """What NCCL chose for a run; what it did not say is empty.
+    """What NCCL chose for a run; empty where unknown.
 
     ``cards`` are those of ``network``, the plugin that it uses between nodes. ``channels``: how many rings there are;
     ``rings``: their different orders of ranks. ``connections``: how many pairs of ranks each transport connects,
@@ -52,7 +52,7 @@ class NcclReport:
 
 
 def read_nccl_report(paths: RunPaths) -> NcclReport:
-    """Return what NCCL wrote in a run; raises EvidenceError where it wrote nothing."""
+    """Return the report of NCCL; raises EvidenceError without one."""
     logs = [file.read_text(encoding="utf-8", errors="replace") for file in sorted(paths.folder.glob(FILES))]
     if not "".join(logs).strip():
         raise EvidenceError(f"{paths.folder}: NCCL wrote no report ({FILES}): the library may not exchange with NCCL")
@@ -63,8 +63,12 @@ def nccl_report(logs: Iterable[str]) -> NcclReport:
     """Return what NCCL says in the files of the ranks."""
     lines = [line for log in logs for line in _MESSAGE.findall(log)]
     network = _first(_NETWORK, lines)
-    rings = [match for match in map(_RING.fullmatch, lines) if match]
-    orders = dict.fromkeys(" ".join(match[2].split()) for match in rings)
+    channels = 0
+    orders: dict[str, None] = {}
+    for match in map(_RING.fullmatch, lines):
+        if match:
+            channels = max(channels, int(match[1]))
+            orders[" ".join(match[2].split())] = None
     paths = {match[1] for match in map(_RING_PATTERN.fullmatch, lines) if match and match[1] in PATHS}
     # Each card once: mlx5_0:1/IB; of sockets the interface without its address.
     cards: dict[str, None] = {}
@@ -81,7 +85,7 @@ def nccl_report(logs: Iterable[str]) -> NcclReport:
         version=_first(_VERSION, lines),
         network=network,
         cards=tuple(cards),
-        channels=max((int(match[1]) for match in rings), default=0),
+        channels=channels,
         rings=tuple(orders),
         trees=len(trees),
         connections=_connections(lines),

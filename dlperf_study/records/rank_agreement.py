@@ -10,9 +10,8 @@ import numpy as np
 from dlperf_study.core.errors import Diagnostic, EvidenceError, Severity
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.records import run_agreement
+from dlperf_study.records import rank_log, run_agreement
 from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING, WARMUP
-from dlperf_study.records.rank_log import RankLog, read_rank_log
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import ELEMENT_BYTES, NO_EXCHANGE, STRATEGIES, UNKNOWN_EXCHANGE
 from dlperf_study.study.layout import Layout
@@ -33,13 +32,13 @@ PROGRAM = "program"
 INFINITE_LOSS_CAUSE = "batch normalisation over few values does that; more images or larger ones help"
 
 
-def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[RankLog], str]:
-    """Return the rank logs that are complete, in order of rank, and why the first other one is not; or nothing."""
-    logs: list[RankLog] = []
+def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[rank_log.RankLog], str]:
+    """Return the complete rank logs, and why another is incomplete."""
+    logs: list[rank_log.RankLog] = []
     problem = ""
     for rank in range(world_size):
         try:
-            logs.append(read_rank_log(paths.rank_log(rank)))
+            logs.append(rank_log.read_rank_log(paths.rank_log(rank)))
         except EvidenceError as error:
             problem = problem or str(error)
             continue
@@ -49,9 +48,9 @@ def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[RankLog], str]
 
 
 def contradiction(
-    logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
+    logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
 ) -> str:
-    """Return why a run whose record says that it completed does not count, or nothing.
+    """Return why a completed run does not count, or nothing.
 
     The driver calls it before it records a run as completed, and so does every reader. ``logs`` are those of all ranks,
     in order of rank; ``facts`` is the record.
@@ -77,7 +76,7 @@ def contradiction(
     return next((f"{paths.folder}: {message}" for message in chain.from_iterable(contradictions)), "")
 
 
-def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Configuration) -> None:
+def _check_rank_logs(logs: Sequence[rank_log.RankLog], paths: RunPaths, configuration: Configuration) -> None:
     """Check the logs against the configuration of their run."""
     run = f"{configuration.identity}/{paths.folder.name}"
     for rank, log in enumerate(logs):
@@ -92,7 +91,7 @@ def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Co
         if (log.facts["node"], log.facts["local_rank"]) != (node, local_rank):
             actual = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
             raise EvidenceError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
-        _check_steps(log, configuration.of_run(paths.repetition), source)
+        _check_steps(log, configuration.for_run(paths.repetition), source)
     _check_windows(logs, str(paths.folder))
     extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
     if extra_files:
@@ -100,8 +99,8 @@ def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Co
         raise EvidenceError(f"{paths.folder}: {names} belongs to no rank; the run has {configuration.world_size}")
 
 
-def _check_windows(logs: Sequence[RankLog], source: str) -> None:
-    """Check that all ranks measured the same windows, agreed on their steps, and counted what they trained, or none."""
+def _check_windows(logs: Sequence[rank_log.RankLog], source: str) -> None:
+    """Check that all ranks measured the same windows and steps."""
     if len({tuple(log.windows) for log in logs}) > 1:
         raise EvidenceError(f"{source}: the ranks measured different windows")
     for name in logs[0].windows:
@@ -118,8 +117,8 @@ def _check_windows(logs: Sequence[RankLog], source: str) -> None:
                 )
 
 
-def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:
-    """Check that each window has the requested steps; a window by time may have more."""
+def _check_steps(log: rank_log.RankLog, configuration: Configuration, source: str) -> None:
+    """Check that each window has at least the requested steps."""
     by_time = {WARMUP: configuration.max_warmup_seconds > 0, TRAINING: configuration.measured_seconds > 0}
     before, after = configuration.computation_halves(log.windows[TRAINING].steps)
     requested = {
@@ -138,9 +137,9 @@ def _check_steps(log: RankLog, configuration: Configuration, source: str) -> Non
 
 
 def _different_devices_or_facts(
-    logs: Sequence[RankLog], configuration: Configuration, device: str, driver_code: str
+    logs: Sequence[rank_log.RankLog], configuration: Configuration, device: str, driver_code: str
 ) -> Iterator[str]:
-    """Yield what must be equal and is not; ``driver_code`` is the digest of the measuring code of the driver."""
+    """Yield facts that must be equal on all ranks and are not."""
     # What a program printed does not say on which device it trained, and earlier versions wrote that it was a CPU.
     devices = {device if log.is_of_job else log.facts["device"] for log in logs}
     if devices != {device}:
@@ -161,8 +160,8 @@ def _different_devices_or_facts(
         yield "the ranks ran other measuring code than the driver of the study"
 
 
-def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
-    """Yield how the logs of a run contradict its precision and its loss scaling.
+def _contradictory_number_formats(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:
+    """Yield how logs contradict the precision and the loss scaling.
 
     Logs of earlier versions do not say in which number format their rank computed.
     """
@@ -188,8 +187,8 @@ def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Config
             yield f"the ranks skipped different numbers of steps of window {name} ({counts})"
 
 
-def _contradictory_tuning(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
-    """Yield how the libraries of the ranks were tuned otherwise than asked for, or than each other."""
+def _contradictory_tuning(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:
+    """Yield how the tuning of ranks differs from the request or each other."""
     levels_of_ranks: list[dict[str, Any]] = [{**log.facts.get("tuning", {})} for log in logs]
     for log, levels in zip(logs, levels_of_ranks, strict=True):
         for message in tuning_contradictions(configuration, levels):
@@ -222,8 +221,8 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
         yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {most}"
 
 
-def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
-    """Yield what may be wrong with a run of a user's program, which may train in ways that nobody else knows."""
+def program_diagnostics(logs: Sequence[rank_log.RankLog]) -> Iterator[Diagnostic]:
+    """Yield what may be wrong with a run of a user's program."""
     if not logs or not logs[0].is_of_program:
         return
     if all("parameter_checksum" in log.end for log in logs):
@@ -242,8 +241,8 @@ def program_diagnostics(logs: Sequence[RankLog]) -> Iterator[Diagnostic]:
             yield Diagnostic("computation_seconds", f"no step without exchange was measured: {obstacle}", Severity.NOTE)
 
 
-def _infinite_losses(logs: Sequence[RankLog]) -> Iterator[str]:
-    """Yield the first loss that is not finite: a step after it may be faster or slower than real training."""
+def _infinite_losses(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
+    """Yield the first loss that is not finite."""
     for log in logs:
         for window in log.windows.values():
             infinite_steps = np.flatnonzero(~np.isfinite(window.losses))

@@ -1,21 +1,22 @@
 """The log of one rank, read as ``docs/evidence.md`` describes it: which process measured, and every timed window."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NotRequired, cast, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.records import lines
 from dlperf_study.study.exchange import COLLECTIVES, CollectiveKind
-from dlperf_study.study.validation import lines_of_log, record_of
+from dlperf_study.study.record_types import Rule, record_type
+from dlperf_study.study.validation import lines_of_log, validate_record
 
 _RANK_LINE, _END_LINE = TypeAdapter(lines.RankLine), TypeAdapter(lines.EndLine)
-_WINDOW_LINE = TypeAdapter(lines.WindowLine)
 _PROGRAM_RANK_LINE, _PROGRAM_END_LINE = TypeAdapter(lines.ProgramRankLine), TypeAdapter(lines.ProgramEndLine)
 _INCOMPLETE_LINE = TypeAdapter(lines.IncompleteLine)
 #: By how much the steps of a window may exceed it: the clocks of a device and of its host differ a little.
@@ -25,35 +26,11 @@ NANO = 1e-9
 
 
 @dataclass(frozen=True)
-class Window:
-    """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none.
+class Window(lines.MeasuredWindow[Floats]):
+    """A window that was read; ``input_seconds`` are 0 without ``has_input``."""
 
-    ``input_seconds`` has how much of each step was waiting for its batch: 0 in windows without batches, and in logs
-    from before there were data sources, when no step waited. ``bytes`` is of an exchange only, ``ended_by`` of the
-    warm-up only, ``skipped_steps`` of steps whose loss is scaled. ``begin_ns`` is when it began, on
-    the clock of its node; None in logs from before there was telemetry. ``has_input``: whether ``input_seconds`` were
-    measured; ``samples``, ``tokens``: what this rank trained in each step, where its program says that.
-    A log that prints the mean of ``steps_per_value`` steps has one value for them.
-    """
-
-    name: str
-    seconds: float
-    step_seconds: Floats
-    losses: Floats
-    input_seconds: Floats
-    bytes: int | None
-    ended_by: lines.WarmupEnd | None
-    skipped_steps: int | None
-    begin_ns: int | None = None
+    input_seconds: Floats = field(default_factory=lambda: np.zeros(0))
     has_input: bool = True
-    samples: Floats | None = None
-    tokens: Floats | None = None
-    steps_per_value: int = 1
-
-    @property
-    def steps(self) -> int:
-        """The number of steps."""
-        return self.step_seconds.size * self.steps_per_value
 
     @property
     def mean_seconds(self) -> float:
@@ -66,9 +43,25 @@ class Window:
         return self.step_seconds - self.input_seconds
 
 
+def _window_line() -> TypeAdapter[Mapping[str, Any]]:
+    """Return the type of a window's line, from its declaration."""
+    types: dict[str, Any] = {"kind": Literal["window"]}
+    hints = get_type_hints(lines.MeasuredWindow, include_extras=True)
+    for entry in fields(lines.MeasuredWindow):
+        kind = hints[entry.name]
+        [metadata] = getattr(kind, "__metadata__", (None,))
+        if not isinstance(metadata, Rule | None):
+            kind = metadata
+        types[entry.name] = kind if entry.default is MISSING else NotRequired[kind]
+    return TypeAdapter(record_type(TypedDict("WindowLine", types)))  # type: ignore[operator]
+
+
+_WINDOW_LINE = _window_line()
+
+
 @dataclass(frozen=True)
 class RankLog:
-    """The complete log of one rank; ``facts`` is its ``rank`` line, ``end`` its last."""
+    """The complete log of one rank: first line, windows, last line."""
 
     rank: int
     facts: lines.RankLine | lines.ProgramRankLine
@@ -82,7 +75,7 @@ class RankLog:
 
     @property
     def is_of_program(self) -> bool:
-        """Whether a user's program was measured, which may not say what it trains."""
+        """Whether a user's program was measured."""
         return self.recorded_by is not lines.RecordedBy.WORKER
 
     @property
@@ -92,12 +85,12 @@ class RankLog:
 
     @property
     def process(self) -> tuple[str, int, int]:
-        """The process that wrote it: its host, its process id, and when it began (ns since 1970)."""
+        """The process that wrote it: host, id, and begin in ns."""
         return self.facts["host"], self.facts["pid"], self.facts["wall_anchor"]["unix_ns"]
 
 
 def read_rank_log(path: Path) -> RankLog:
-    """Read the log of one rank; raises EvidenceError where it is missing, truncated or contradicts itself."""
+    """Read the log of one rank; raises EvidenceError if it is invalid."""
     source = str(path)
     first, *window_lines, last = lines_of_log(path, ("rank",), "window", why_unended=_explain_incomplete)
     is_of_worker = first.get("recorded_by", lines.RecordedBy.WORKER) == lines.RecordedBy.WORKER
@@ -105,16 +98,16 @@ def read_rank_log(path: Path) -> RankLog:
     facts: lines.RankLine | lines.ProgramRankLine
     end: lines.EndLine | lines.ProgramEndLine
     if is_of_worker:
-        facts, end = record_of(_RANK_LINE, first, first_source), record_of(_END_LINE, last, last_source)
+        facts, end = validate_record(_RANK_LINE, first, first_source), validate_record(_END_LINE, last, last_source)
     else:
-        facts = record_of(_PROGRAM_RANK_LINE, first, first_source)
-        end = record_of(_PROGRAM_END_LINE, last, last_source)
+        facts = validate_record(_PROGRAM_RANK_LINE, first, first_source)
+        end = validate_record(_PROGRAM_END_LINE, last, last_source)
     if end["windows"] != len(window_lines):
         raise EvidenceError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
     _check_input(window_lines, source)
     windows: dict[str, Window] = {}
     for line_number, line in enumerate(window_lines, 2):
-        window = _window(record_of(_WINDOW_LINE, line, f"{source}: line {line_number}"), source)
+        window = _window(validate_record(_WINDOW_LINE, line, f"{source}: line {line_number}"), source)
         windows[window.name] = window
     if len(windows) < len(window_lines) or lines.TRAINING not in windows:
         raise EvidenceError(
@@ -127,15 +120,15 @@ def read_rank_log(path: Path) -> RankLog:
 
 
 def _explain_incomplete(last_line: dict[str, Any]) -> str:
-    """Return how a program ended before the last requested step, if this is what the last line of its log says."""
+    """Return how a program ended too early, or nothing."""
     if last_line.get("kind") != lines.INCOMPLETE:
         return ""
-    line = record_of(_INCOMPLETE_LINE, last_line, lines.INCOMPLETE)
+    line = validate_record(_INCOMPLETE_LINE, last_line, lines.INCOMPLETE)
     return f"the program took {line['steps']} of {line['requested']} steps ({line['reason']})"
 
 
 def _check_input(window_lines: Sequence[Mapping[str, Any]], source: str) -> None:
-    """Check that the log says of all windows with batches how long their steps waited for them, or of none."""
+    """Check that all windows with batches have input times, or none."""
     with_batches = [line for line in window_lines if line.get("name") in lines.WITH_BATCHES]
     names_without = [line["name"] for line in with_batches if "input_seconds" not in line]
     if 0 < len(names_without) < len(with_batches):
@@ -144,7 +137,7 @@ def _check_input(window_lines: Sequence[Mapping[str, Any]], source: str) -> None
 
 
 def _check_bytes(window: Window, facts: lines.RankLine | lines.ProgramRankLine, source: str) -> None:
-    """Check that an exchange moved all gradients, or the part of them after which its window is named."""
+    """Check that an exchange moved the bytes of its name."""
     gradient_bytes = facts.get("gradient_bytes", 0)
     if facts["exchange"] == COLLECTIVES:
         _check_collectives(window, facts, source)
@@ -158,20 +151,20 @@ def _check_bytes(window: Window, facts: lines.RankLine | lines.ProgramRankLine, 
 
 
 def _check_collectives(window: Window, facts: lines.RankLine | lines.ProgramRankLine, source: str) -> None:
-    """Check that an exchange moved what the collectives of a step do, or those after which it is named."""
+    """Check that an exchange moved the bytes of its collectives."""
     collectives = cast(lines.RankLine, facts).get("exchanges", [])
     parts: list[tuple[CollectiveKind | None, str | None]] = [(None, None)]
     for line in collectives:
         parts.append((line["kind"], None))
         # Ranks that differ in no dimension alone, such as the ends of a pipeline, have no window of their own.
         parts += [(None, group)] if (group := line.get("group")) else []
-    sizes = {lines.exchange_of(*part): lines.size_of_collectives(collectives, *part) for part in parts}
+    sizes = {lines.exchange_window_name(*part): lines.size_of_collectives(collectives, *part) for part in parts}
     if window.bytes != sizes.get(window.name):
         step = f"those of a step have {sizes.get(window.name, 'no such')} bytes"
         raise EvidenceError(f"{source}: window {window.name} exchanged {window.bytes} bytes, but {step}")
 
 
-def _window(line: lines.WindowLine, source: str) -> Window:
+def _window(line: Mapping[str, Any], source: str) -> Window:
     name, steps, seconds, ended_by = line["name"], line["steps"], line["seconds"], line.get("ended_by")
     step_seconds = np.array(line["step_seconds"], dtype=np.float64)
     losses = np.array(line["losses"], dtype=np.float64)
@@ -191,22 +184,17 @@ def _window(line: lines.WindowLine, source: str) -> Window:
     skipped_steps = line.get("skipped_steps")
     if skipped_steps is not None and skipped_steps > losses.size:
         raise EvidenceError(f"{source}: window {name} skipped {skipped_steps} steps, but trained {losses.size}")
-    optional = (line.get("bytes"), ended_by, skipped_steps, line.get("begin_ns"), "input_seconds" in line)
-    counts = (_counts(line, "samples", source), _counts(line, "tokens", source))
-    return Window(name, seconds, step_seconds, losses, input_seconds, *optional, *counts, per_value)
+    values = {key: value for key, value in line.items() if key in Window.__dataclass_fields__}
+    for key in ("samples", "tokens"):
+        if key in line:
+            values[key] = np.array(line[key], dtype=np.float64)
+            if values[key].size != steps:
+                raise EvidenceError(f"{source}: window {name} does not have one of {key} for each step")
+    values |= {"step_seconds": step_seconds, "losses": losses, "input_seconds": input_seconds}
+    return Window(**values, has_input="input_seconds" in line)
 
 
-def _counts(line: lines.WindowLine, key: Literal["samples", "tokens"], source: str) -> Floats | None:
-    """Return how many samples or tokens each step of a window trained; None where the log does not say that."""
-    if key not in line:
-        return None
-    counts = np.array(line[key], dtype=np.float64)
-    if counts.size != line["steps"]:
-        raise EvidenceError(f"{source}: window {line['name']} does not have one of {key} for each step")
-    return counts
-
-
-def _input_seconds(line: lines.WindowLine, step_seconds: Floats, source: str) -> Floats:
+def _input_seconds(line: Mapping[str, Any], step_seconds: Floats, source: str) -> Floats:
     """Return how long each step of a window waited for its batch."""
     if "input_seconds" not in line:
         return np.zeros_like(step_seconds)

@@ -8,14 +8,12 @@ from typing import Any
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, EvidenceError
 from dlperf_study.core.paths import RunPaths
+from dlperf_study.records import rank_agreement, rank_log, run_file
 from dlperf_study.records.lines import TRAINING
-from dlperf_study.records.rank_agreement import complete_logs, contradiction, program_diagnostics
-from dlperf_study.records.rank_log import RankLog, Window
-from dlperf_study.records.run_file import RUN_RECORD, RunRecord, changed_files, check_digest
 from dlperf_study.records.telemetry import NodeTelemetry, read_telemetry
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import ROUNDS, Outcome
-from dlperf_study.study.validation import object_of, record_of, text_of
+from dlperf_study.study.validation import parse_object, read_text_file, validate_record
 
 #: What makes a node faster or slower, so that it must be equal on all nodes.
 SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
@@ -23,7 +21,7 @@ SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One repetition. ``ranks`` is empty unless it completed and every rank's log is complete.
+    """One repetition; it has ``ranks`` if all their logs are complete.
 
     ``telemetry`` is of the nodes that have some, in order; a run counts without.
     """
@@ -33,8 +31,8 @@ class Run:
     repetition: int
     outcome: Outcome
     reason: str
-    facts: RunRecord
-    ranks: tuple[RankLog, ...]
+    facts: run_file.RunRecord
+    ranks: tuple[rank_log.RankLog, ...]
     diagnostics: tuple[Diagnostic, ...]
     telemetry: tuple[NodeTelemetry, ...] = ()
 
@@ -45,19 +43,19 @@ class Run:
 
     @property
     def steps_requested(self) -> Configuration:
-        """Its configuration with the steps that were asked of this run, which may have been to train alone."""
-        return self.configuration.of_run(self.repetition)
+        """Its configuration with the steps of this run."""
+        return self.configuration.for_run(self.repetition)
 
-    def windows(self, name: str) -> list[Window]:
-        """Return the window of that name of every rank that has it, in order of rank."""
+    def windows(self, name: str) -> list[rank_log.Window]:
+        """Return the window of that name of every rank, in order."""
         return [log.windows[name] for log in self.ranks if name in log.windows]
 
     def step_seconds(self, name: str) -> list[Floats]:
         """Return the seconds of the steps of these windows."""
         return [window.step_seconds for window in self.windows(name)]
 
-    def slowest(self, name: str) -> Window | None:
-        """Return the longest window of that name among the ranks, or None where there is none."""
+    def slowest(self, name: str) -> rank_log.Window | None:
+        """Return the longest window of that name, or None."""
         return max(self.windows(name), key=lambda window: window.seconds, default=None)
 
 
@@ -68,7 +66,7 @@ def read_run(paths: RunPaths) -> Run:
     failed, with that as reason.
     Raises EvidenceError where ``run.json`` is missing, unreadable, or belongs to a different run.
     """
-    run = run_of(run_facts(paths.run_file), paths)
+    run = assemble_run(run_facts(paths.run_file), paths)
     telemetry, diagnostics = [], list(run.diagnostics)
     for node in range(len(run.facts["nodes"])):
         path = paths.telemetry(node)
@@ -82,29 +80,30 @@ def read_run(paths: RunPaths) -> Run:
     return replace(run, telemetry=tuple(telemetry), diagnostics=tuple(diagnostics))
 
 
-def run_of(facts: RunRecord, paths: RunPaths) -> Run:
+def assemble_run(facts: run_file.RunRecord, paths: RunPaths) -> Run:
     """Return the repetition that has this record; the rest as ``read_run``."""
     configuration = _configuration(facts, paths)
     outcome, reason = facts["outcome"], facts["reason"]
-    ranks: list[RankLog] = []
+    ranks: list[rank_log.RankLog] = []
     if outcome is Outcome.COMPLETED:
-        ranks, problem = complete_logs(paths, configuration.world_size)
-        reason = "; ".join(changed_files(facts, paths))
+        ranks, problem = rank_agreement.complete_logs(paths, configuration.world_size)
+        reason = "; ".join(run_file.changed_files(facts, paths))
         reason = f"{paths.folder}: {reason}" if reason else problem
-        reason = reason or contradiction(ranks, facts, configuration, paths)
+        reason = reason or rank_agreement.contradiction(ranks, facts, configuration, paths)
         if reason:
             outcome, ranks = Outcome.FAILED, []
     identity, repetition = facts["configuration_identity"], facts["repetition"]
     recorded = [Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"]]
     # What the nodes of the record tell may be recorded too.
     messages = (*_other_first_node(facts), *different_nodes(facts["nodes"]))
-    of_nodes = (Diagnostic("nodes", message) for message in messages)
-    diagnostics = tuple(dict.fromkeys((*recorded, *of_nodes, *program_diagnostics(ranks))))
+    for message in messages:
+        recorded.append(Diagnostic("nodes", message))
+    diagnostics = tuple(dict.fromkeys((*recorded, *rank_agreement.program_diagnostics(ranks))))
     return Run(configuration, identity, repetition, outcome, reason, facts, tuple(ranks), diagnostics)
 
 
-def _other_first_node(facts: RunRecord) -> Iterator[str]:
-    """Yield where the environment, which is that of the first node, has other hardware than that node reported."""
+def _other_first_node(facts: run_file.RunRecord) -> Iterator[str]:
+    """Yield where environment and first node have different hardware."""
     for node in facts["nodes"][:1]:
         for name in SPEED_FACTS:
             value, reported = facts["environment"]["hardware"].get(name), node.get("hardware", {}).get(name)
@@ -113,7 +112,7 @@ def _other_first_node(facts: RunRecord) -> Iterator[str]:
 
 
 def different_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a message for each fact in which a node differs from the first: the slowest node delays all."""
+    """Return how nodes differ from the first."""
     messages = []
     for node in nodes[1:]:
         for name in SPEED_FACTS:
@@ -123,7 +122,7 @@ def different_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     return messages
 
 
-def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
+def _configuration(facts: run_file.RunRecord, paths: RunPaths) -> Configuration:
     """Return the configuration, which must be the one whose folder this is."""
     configuration = Configuration.from_record(facts["configuration"], f"{paths.run_file}: configuration")
     identity, repetition = facts["configuration_identity"], str(facts["repetition"])
@@ -136,12 +135,12 @@ def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
     return configuration
 
 
-def run_facts(path: Path) -> RunRecord:
-    """Return the record of a run; raises EvidenceError where it is missing or not as ``docs/evidence.md`` says."""
+def run_facts(path: Path) -> run_file.RunRecord:
+    """Return the record of a run; raises EvidenceError if invalid."""
     source = str(path)
-    content = object_of(text_of(path), source)
-    facts = record_of(RUN_RECORD, content, source)
-    check_digest(content, source)
+    content = parse_object(read_text_file(path), source)
+    facts = validate_record(run_file.RUN_RECORD, content, source)
+    run_file.check_digest(content, source)
     order, round_number, position = facts["order"], facts["round"], facts["position"]
     is_in_round, has_position = round_number is not None, position is not None
     if is_in_round != has_position or (is_in_round and order != ROUNDS):
@@ -153,7 +152,7 @@ def run_facts(path: Path) -> RunRecord:
 
 @dataclass(frozen=True)
 class RunProcesses:
-    """The name of a run, and the processes that wrote its logs, by rank."""
+    """The name of a run, and its ranks' processes."""
 
     name: str
     processes: Mapping[int, tuple[str, int, int]]
@@ -172,7 +171,7 @@ class DuplicateRuns:
         self._runs: dict[tuple[str, int, int], str] = {}
 
     def copied(self, run: RunProcesses) -> str:
-        """Return why a run is a copy: the earlier run whose process wrote one of its logs; empty where it is none."""
+        """Return the earlier run of which a run is a copy."""
         for rank, process in run.processes.items():
             if earlier_run := self._runs.get(process):
                 host, pid, _ = process
@@ -182,7 +181,7 @@ class DuplicateRuns:
         return ""
 
     def checked(self, run: Run) -> Run:
-        """Return the run, or, if a process of an earlier run wrote one of its logs, the run as failed."""
+        """Return the run, as failed if it is a copy."""
         reason = self.copied(RunProcesses.of(run))
         return copied_run(run, reason) if reason else run
 

@@ -17,14 +17,12 @@ import numpy as np
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.core.wording import counted
-from dlperf_study.records import lines
-from dlperf_study.records.rank_log import CLOCK_TOLERANCE, NANO, RankLog, Window
-from dlperf_study.records.run_file import DIGEST
+from dlperf_study.records import lines, rank_log, run_file
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import COLLECTIVES
 from dlperf_study.study.job import PRODUCER, TaskRole
 from dlperf_study.study.layout import OF_COPIES, OF_REPLICA, Layout
-from dlperf_study.study.validation import object_of, text_of
+from dlperf_study.study.validation import parse_object, read_text_file
 
 #: The names of tasks that are one rank each.
 _TASK_OF_RANK = re.compile(r"(?:rank|trainer)-(\d+)")
@@ -45,9 +43,9 @@ LOSS_TOLERANCE, LOSS_TOLERANCE_OF_16_BITS = 1e-5, 2e-4
 
 
 def check_record(
-    logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
+    logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
 ) -> None:
-    """Raise EvidenceError where the record of a completed run contradicts itself, its files or the logs of its ranks.
+    """Raise EvidenceError if the record contradicts itself or its files.
 
     ``logs`` are those of all ranks, in order of rank; ``facts`` is the record.
     """
@@ -64,8 +62,10 @@ def check_record(
         raise EvidenceError(f"{paths.folder}: {message}")
 
 
-def _contradictory_outcome(logs: Sequence[RankLog], facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
-    """Yield that a completed run has a reason to fail, is not of its round, or has not the logs of all ranks."""
+def _contradictory_outcome(
+    logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], paths: RunPaths
+) -> Iterator[str]:
+    """Yield how the outcome contradicts the record."""
     if facts["reason"]:
         yield f"outcome is completed in run.json, but reason is {facts['reason']!r}"
     # A round measures the repetition of its own number, once; beside it may be runs that are not measured.
@@ -80,7 +80,7 @@ def _contradictory_outcome(logs: Sequence[RankLog], facts: Mapping[str, Any], pa
 
 
 def _contradictory_exit_codes(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which trainers did not end well, or that some have no exit code."""
+    """Yield which trainers of a completed run did not end well."""
     # Servers and producers are ended, not awaited.
     trainers = {
         task: code for task, code in facts["exit_codes"].items() if not task.startswith((TaskRole.SERVER, PRODUCER))
@@ -95,7 +95,7 @@ def _contradictory_exit_codes(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _contradictory_time(facts: Mapping[str, Any], timeout_seconds: float) -> Iterator[str]:
-    """Yield that a run ends in the future, or lasted longer than it was given."""
+    """Yield that a run ends in the future or too late."""
     longest = timeout_seconds + START_AND_END_SECONDS
     if (facts["seconds"] or 0.0) > longest:
         limits = f"the timeout of {timeout_seconds:.0f} s and {START_AND_END_SECONDS:.0f} s to start and to end"
@@ -107,13 +107,17 @@ def _contradictory_time(facts: Mapping[str, Any], timeout_seconds: float) -> Ite
 
 
 def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterator[str]:
-    """Yield in what the file that the ranks read differs from the record; earlier evidence may not have it.
+    """Yield how the configuration of the ranks differs from the record.
 
     Nor may it have all parameters; one version wrote both where the record has a digest.
     """
     file, recorded = paths.configuration_file, facts["configuration"]
-    requested = object_of(text_of(file), str(file)) if file.exists() else {}
-    names = recorded.keys() | requested.keys() if DIGEST in facts and requested else recorded.keys() & requested.keys()
+    requested = parse_object(read_text_file(file), str(file)) if file.exists() else {}
+    names = (
+        recorded.keys() | requested.keys()
+        if run_file.DIGEST in facts and requested
+        else recorded.keys() & requested.keys()
+    )
     for name in sorted(names):
         if name not in requested or name not in recorded:
             yield f"{name} is missing in {file.name if name in recorded else 'run.json'}"
@@ -122,8 +126,8 @@ def _contradictory_request(facts: Mapping[str, Any], paths: RunPaths) -> Iterato
             yield f"{name} is {values}"
 
 
-def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the ranks that ran on other hosts, or with other versions of a library, than their nodes reported."""
+def _contradictory_nodes(logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the ranks whose host or library their node did not report."""
     reports = dict(enumerate(facts["nodes"]))
     for log in logs:
         # A program may be in a container, its launcher may number the nodes, and the driver writes what it printed.
@@ -144,8 +148,8 @@ def _contradictory_nodes(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> I
             yield f"rank {log.rank} trained with {library} {version}, but run.json says {', '.join(versions)}"
 
 
-def _contradictory_work(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield that the log of a rank has another work of a sample than the model; earlier records do not have that."""
+def _contradictory_work(logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that logs and model differ in the FLOPs of a sample."""
     expected = facts.get("flops_per_sample")
     for log in logs:
         flops = log.facts.get("flops_per_sample")
@@ -154,8 +158,10 @@ def _contradictory_work(logs: Sequence[RankLog], facts: Mapping[str, Any]) -> It
             yield f"{work}, but {expected:.4g} by the formula of its model, in run.json"
 
 
-def _impossible_work(logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
-    """Yield that a rank would have computed faster than any processor, where its log says the work of a sample."""
+def _impossible_work(
+    logs: Sequence[rank_log.RankLog], facts: Mapping[str, Any], configuration: Configuration
+) -> Iterator[str]:
+    """Yield that a rank was faster than any processor."""
     device, cores = facts["cluster"]["device"], facts["environment"]["hardware"].get("cores")
     units = 1 if device == "gpu" else cores
     for log in logs:
@@ -166,7 +172,7 @@ def _impossible_work(logs: Sequence[RankLog], facts: Mapping[str, Any], configur
                 yield f"rank {log.rank} would compute {rate:.3g} FLOP/s: its flops_per_sample can't be right"
 
 
-def contradictory_times(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:
+def contradictory_times(logs: Sequence[rank_log.RankLog], seconds: float | None) -> Iterator[str]:
     """Yield which windows can't have been measured when their logs say it.
 
     ``seconds``: the life of the processes of the run; None: unknown.
@@ -181,24 +187,24 @@ def contradictory_times(logs: Sequence[RankLog], seconds: float | None) -> Itera
         yield from _outside(log, windows, seconds)
 
 
-def _outside(log: RankLog, windows: Sequence[Window], seconds: float | None) -> Iterator[str]:
-    """Yield that the windows of a rank last longer than its run, or begin before its process did, or end after it."""
+def _outside(log: rank_log.RankLog, windows: Sequence[rank_log.Window], seconds: float | None) -> Iterator[str]:
+    """Yield that windows lie outside of their run or process."""
     measured = sum(window.seconds for window in windows)
-    if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
+    if seconds is not None and measured > seconds * (1 + rank_log.CLOCK_TOLERANCE):
         yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"
     rank, anchor = f"rank {log.rank}", log.facts["wall_anchor"]["clock_ns"]
     for window in windows:
         if window.begin_ns is None:
             continue
-        before, after = (anchor - window.begin_ns) * NANO, (_end_ns(window) - anchor) * NANO
+        before, after = (anchor - window.begin_ns) * rank_log.NANO, (_end_ns(window) - anchor) * rank_log.NANO
         if before > 0:
             yield f"window {window.name} of {rank} begins {before:.4g} s before {rank} had begun"
-        if seconds is not None and after > seconds * (1 + CLOCK_TOLERANCE):
+        if seconds is not None and after > seconds * (1 + rank_log.CLOCK_TOLERANCE):
             yield f"window {window.name} ends {after:.4g} s after {rank} had begun, of the run's {seconds:.4g} s"
 
 
-def _position(window: Window) -> tuple[int, float]:
-    """Return where a window is in the order of all; windows of other names, of later versions, come last."""
+def _position(window: rank_log.Window) -> tuple[int, float]:
+    """Return the position of a window in the order of all."""
     if window.name.startswith(lines.EXCHANGE):
         # Ranks that have different collectives agree on one order of their kinds and groups.
         is_of_bytes = window.name == lines.EXCHANGE or window.name.removeprefix(lines.part_of_exchange("")).isdigit()
@@ -206,14 +212,16 @@ def _position(window: Window) -> tuple[int, float]:
     return (ORDER.index(window.name) if window.name in ORDER else len(ORDER)), 0
 
 
-def _end_ns(window: Window) -> float:
-    """Return when a window ended at the earliest: the clock of a device may count more than that of its host."""
-    seconds = window.seconds * (1 - CLOCK_TOLERANCE)
-    return float("-inf") if window.begin_ns is None else window.begin_ns + seconds / NANO
+def _end_ns(window: rank_log.Window) -> float:
+    """Return when a window ended at the earliest."""
+    seconds = window.seconds * (1 - rank_log.CLOCK_TOLERANCE)
+    if window.begin_ns is None:
+        return float("-inf")
+    return window.begin_ns + seconds / rank_log.NANO
 
 
-def contradictory_parameters(logs: Sequence[RankLog], layout: Layout) -> Iterator[str]:
-    """Yield what is wrong with the parameters that the ranks had in the beginning and in the end.
+def contradictory_parameters(logs: Sequence[rank_log.RankLog], layout: Layout) -> Iterator[str]:
+    """Yield what is wrong with the parameters before and after training.
 
     In the end, those that have the same part of the model must have the same parameters. ``logs``: in order of rank.
     """
@@ -224,16 +232,16 @@ def contradictory_parameters(logs: Sequence[RankLog], layout: Layout) -> Iterato
         yield TRAINED_APART
 
 
-def different_beginnings(logs: Sequence[RankLog]) -> Iterator[str]:
-    """Yield that ranks built different models before they divided one: nobody sends the parts of one to all."""
+def different_beginnings(logs: Sequence[rank_log.RankLog]) -> Iterator[str]:
+    """Yield that ranks built different models before they divided one."""
     if logs[0].facts["exchange"] != COLLECTIVES:
         return
     if len({log.end["initial_checksum"] for log in logs}) > 1:
         yield "the ranks built models with different parameters, and divided a patchwork of them"
 
 
-def different_losses(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
-    """Yield the first step in which ranks that train on the same samples have different losses."""
+def different_losses(logs: Sequence[rank_log.RankLog], configuration: Configuration) -> Iterator[str]:
+    """Yield the first step with different losses of the same samples."""
     layout, is_exact = configuration.layout, configuration.precision == "fp32"
     tolerance = LOSS_TOLERANCE if is_exact else LOSS_TOLERANCE_OF_16_BITS
     for ranks in layout.groups(*OF_REPLICA) if layout.devices_per_replica > 1 else ():

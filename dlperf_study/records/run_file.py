@@ -16,13 +16,12 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.large_files import require_end
 from dlperf_study.core.paths import RunPaths
 from dlperf_study.records.lines import Cores, Flops, Format
-from dlperf_study.study.device_peaks import PeakFlops, number_or
+from dlperf_study.study import device_peaks, validation
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.record_types import Count, Integer, PositiveCount, Rule, Seconds, TypedDict, record_type
-from dlperf_study.study.validation import PastTime
 
 #: As in the cluster file; numbers by a format that this program does not know are read by none.
-PeaksOfRecord = Annotated[PeakFlops, number_or(dict[str, PeakFlops])]
+PeaksOfRecord = Annotated[device_peaks.PeakFlops, device_peaks.number_or(dict[str, device_peaks.PeakFlops])]
 #: The keys of ``run.json``: the digests of the other files of the run, by name, and that of the record itself.
 FILES, DIGEST = "files", "digest"
 
@@ -44,7 +43,7 @@ class ClusterFacts(TypedDict):
 
 @record_type
 class HardwareFacts(TypedDict, total=False):
-    """The hardware of a node; what could not be found out is missing or null."""
+    """The hardware of a node, as far as known."""
 
     host: str
     cpu_model: str | None
@@ -67,7 +66,7 @@ class GpuSupportFacts(TypedDict, total=False):
 
 @record_type
 class GitFacts(TypedDict, total=False):
-    """The checkout that drove the run, or the version of the installed package; empty for a copy of a checkout."""
+    """The checkout that drove the run, or the version."""
 
     commit: str
     dirty: bool
@@ -86,7 +85,7 @@ class Environment(TypedDict):
 
 @record_type
 class RecordedLoad(TypedDict):
-    """What other processes did on the nodes: seconds, cores, and those that earlier runs had left."""
+    """What other processes did on the nodes."""
 
     waited_seconds: Seconds | None
     busy_cores_before: Cores | None
@@ -115,7 +114,7 @@ class DiagnosticRecord(TypedDict):
 
 @record_type
 class ProgramRecord(TypedDict):
-    """The user's program that trained: what was started, of which commit, and how much work a step of it is.
+    """The user's program that trained, and its work in a step.
 
     ``digest``: of its declaration and its files. ``dirty``: a file that git tracks differs from the commit.
     """
@@ -170,7 +169,7 @@ class RunRecord(TypedDict):
     flops_per_sample: NotRequired[Flops]
     outcome: Annotated[Outcome, Rule(strict=False)]
     reason: str
-    started: PastTime | None
+    started: validation.PastTime | None
     seconds: Seconds | None
     exit_codes: dict[str, Integer | None]
     ranks_expected: PositiveCount
@@ -188,15 +187,15 @@ class RunRecord(TypedDict):
 RUN_RECORD = TypeAdapter(RunRecord)
 
 
-def with_digests(facts: Mapping[str, Any], paths: RunPaths) -> dict[str, Any]:
-    """Return the record of a run with the digests of the files that numbers are read from, and with its own."""
+def add_digests(facts: Mapping[str, Any], paths: RunPaths) -> dict[str, Any]:
+    """Return the record with digests of its files and its own."""
     files = {file.name: _digest(file.read_bytes()) for file in paths.evidence_files}
     complete = {**facts, FILES: files}
     return complete | {DIGEST: _digest_of_record(complete)}
 
 
 def check_digest(facts: Mapping[str, Any], source: str) -> None:
-    """Raise EvidenceError where a record is not what the run wrote; those of earlier versions have no digest."""
+    """Raise EvidenceError where a record was changed."""
     if DIGEST in facts and facts[DIGEST] != _digest_of_record(facts):
         raise EvidenceError(f"{source}: was changed after the run: it does not have the digest that it states")
 

@@ -7,17 +7,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from dlperf_study.core.code_identity import MeasuringCode
+from dlperf_study.core import code_identity, wording, writing
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.core.wording import counted
-from dlperf_study.core.writing import write_atomically
-from dlperf_study.records.failure_reason import explained, last_log_lines
+from dlperf_study.records import failure_reason, rank_agreement, rank_log, run_file
 from dlperf_study.records.lines import FORMAT
-from dlperf_study.records.rank_agreement import complete_logs, contradiction
-from dlperf_study.records.rank_log import RankLog
-from dlperf_study.records.run import different_nodes, run_facts, run_of
-from dlperf_study.records.run_file import ClusterFacts, FingerprintParts, GitFacts, RunRecord, with_digests
+from dlperf_study.records.run import assemble_run, different_nodes, run_facts
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
 from dlperf_study.study.job import JobResult, Outcome, Turn
@@ -42,11 +37,11 @@ class RequestedRun:
     repetition: int
     fingerprint: str
     paths: RunPaths
-    code: MeasuringCode = field(default_factory=MeasuringCode)
+    code: code_identity.MeasuringCode = field(default_factory=code_identity.MeasuringCode)
     variables: Mapping[str, str] = field(default_factory=dict)
     purpose: str = ""
     turn: Turn = field(default_factory=Turn)
-    parts: FingerprintParts = field(default_factory=FingerprintParts)
+    parts: run_file.FingerprintParts = field(default_factory=run_file.FingerprintParts)
 
     @property
     def is_measured(self) -> bool:
@@ -54,7 +49,7 @@ class RequestedRun:
         return not self.purpose
 
     def state(self) -> "RunState":
-        """Read its record, if there is one that is valid and has this fingerprint."""
+        """Read its record, if it is valid and has this fingerprint."""
         try:
             facts = run_facts(self.paths.run_file)
         except EvidenceError:
@@ -64,36 +59,38 @@ class RequestedRun:
 
 @dataclass(frozen=True)
 class RunState:
-    """A requested run and its record, as it was when it was read; None where there is none that counts."""
+    """A requested run and its record, or None."""
 
     run: RequestedRun
-    facts: RunRecord | None = None
+    facts: run_file.RunRecord | None = None
 
     @cached_property
     def is_completed(self) -> bool:
         """Whether the evidence of the run is complete; reads its rank logs."""
         try:
-            return self.facts is not None and run_of(self.facts, self.run.paths).completed
+            return self.facts is not None and assemble_run(self.facts, self.run.paths).completed
         except EvidenceError:
             return False
 
     @property
     def out_of_memory_reason(self) -> str:
         """Why the run found too little memory; empty where it did not."""
-        return self.facts["reason"] if self.facts and self.facts["outcome"] is Outcome.OUT_OF_MEMORY else ""
+        if self.facts and self.facts["outcome"] is Outcome.OUT_OF_MEMORY:
+            return self.facts["reason"]
+        return ""
 
 
 @dataclass(frozen=True)
 class DriverFacts:
-    """What the driver of a run knows besides: facts of its cluster, and of its checkout.
+    """What the driver of a run knows besides.
 
     ``passed``: the variables that processes of the run had from it or from the cluster file, of which the values may be
     secrets; ``variables`` says which are none. ``program``: the record of the user's program that trained.
     ``flops_per_sample``: forward and backward, by the formula of the model; None where that is unknown.
     """
 
-    cluster: ClusterFacts
-    git: GitFacts
+    cluster: run_file.ClusterFacts
+    git: run_file.GitFacts
     passed: Mapping[str, str] = field(default_factory=dict)
     variables: PassedVariables = COMMON_VARIABLES
     program: Mapping[str, Any] | None = None
@@ -105,23 +102,23 @@ class DriverFacts:
 
 
 def record(requested: RequestedRun, result: JobResult, driver: DriverFacts) -> dict[str, Any]:
-    """Return ``run.json``: a run is completed only if every rank's log is complete and the ranks agree.
+    """Return ``run.json``; a run is completed only if all ranks agree.
 
     Each rank log is parsed once.
     """
     configuration, paths = requested.configuration, requested.paths
-    logs, problem = complete_logs(paths, configuration.world_size)
+    logs, problem = rank_agreement.complete_logs(paths, configuration.world_size)
     if driver.program:
         for log in paths.process_logs:
             driver.variables.redact_file(log, driver.passed)
-    tails = last_log_lines(paths)
+    tails = failure_reason.last_log_lines(paths)
     facts = _facts(requested, result, driver, logs)
     if result.outcome is not Outcome.COMPLETED:
-        result = explained(result, paths)
+        result = failure_reason.explained(result, paths)
     elif (
         reason := _problem_of_logs(requested, logs, problem, driver)
         or _future_start(result)
-        or contradiction(logs, facts, configuration, paths)
+        or rank_agreement.contradiction(logs, facts, configuration, paths)
     ):
         result = replace(result, outcome=Outcome.FAILED, reason=reason)
     facts |= {"outcome": result.outcome, "reason": driver.redacted(result.reason)}
@@ -132,30 +129,37 @@ def record(requested: RequestedRun, result: JobResult, driver: DriverFacts) -> d
     return facts
 
 
-def _problem_of_logs(requested: RequestedRun, logs: Sequence[RankLog], problem: str, driver: DriverFacts) -> str:
-    """Return why the rank logs of a run are not complete; of a user's program, which of its ranks recorded nothing."""
+def _problem_of_logs(
+    requested: RequestedRun, logs: Sequence[rank_log.RankLog], problem: str, driver: DriverFacts
+) -> str:
+    """Return why the rank logs of a run are incomplete."""
     size, paths = requested.configuration.world_size, requested.paths
-    silent = [rank for rank in range(size) if not paths.rank_log(rank).exists()]
+    silent = []
+    for rank in range(size):
+        if not paths.rank_log(rank).exists():
+            silent.append(f"rank {rank}")
     if not (problem and silent and driver.program):
         return problem
     if logs and logs[0].facts["world_size"] != size:
-        started = counted(logs[0].facts["world_size"], "rank")
+        started = wording.counted(logs[0].facts["world_size"], "rank")
         return f"{paths.folder}: the program had {started}, but {size} were requested; its command must start them"
     if len(silent) < size:
-        return f"{paths.folder}: no steps were recorded by {', '.join(f'rank {rank}' for rank in silent)} of {size}"
+        return f"{paths.folder}: no steps were recorded by {', '.join(silent)} of {size}"
     remedy = "call Recorder.step in the program, or let program.steps be the format of its log"
     return f"{paths.folder}: no rank recorded a step; {remedy}"
 
 
 def _future_start(result: JobResult) -> str:
-    """Return why the start of a run can't be right, or nothing: the first node recorded it by its own clock."""
+    """Return that a run starts in the future, or nothing."""
     if result.started and datetime.fromisoformat(result.started) > datetime.now(UTC):
         return f"it started at {result.started}, which is in the future here: set the clock of its first node"
     return ""
 
 
-def _facts(requested: RequestedRun, result: JobResult, driver: DriverFacts, logs: Sequence[RankLog]) -> dict[str, Any]:
-    """Return what ``run.json`` says of a run whose processes ended like this and left these complete logs."""
+def _facts(
+    requested: RequestedRun, result: JobResult, driver: DriverFacts, logs: Sequence[rank_log.RankLog]
+) -> dict[str, Any]:
+    """Return the facts of a run for ``run.json``."""
     return {
         "format": FORMAT,
         "configuration": requested.configuration.as_dict(),
@@ -183,7 +187,7 @@ def _facts(requested: RequestedRun, result: JobResult, driver: DriverFacts, logs
 
 
 def measured_device_name(nodes: Sequence[NodeFacts]) -> dict[str, str]:
-    """Return ``device_name`` as the devices of the first node call themselves; nothing where no node reported."""
+    """Return the names of the devices on the first node."""
     for node in nodes[:1]:
         if support := node.get("gpu_support"):
             return {"device_name": ", ".join(dict.fromkeys(support["gpus"]))}
@@ -193,16 +197,16 @@ def measured_device_name(nodes: Sequence[NodeFacts]) -> dict[str, str]:
 
 
 def write(facts: dict[str, Any], paths: RunPaths) -> None:
-    """Write ``run.json`` in one piece, after everything else that the run wrote, with digests of that.
+    """Write ``run.json`` last, with digests of the other files.
 
     What is no character, as in the name of a process or a folder, becomes a question mark: no reader of JSON takes it.
     """
     readable = json.loads(json.dumps(facts, ensure_ascii=False).encode(errors="replace"))
-    write_atomically(paths.run_file, json.dumps(with_digests(readable, paths), indent=1) + "\n")
+    writing.write_atomically(paths.run_file, json.dumps(run_file.add_digests(readable, paths), indent=1) + "\n")
 
 
 def read(paths: RunPaths) -> dict[str, Any] | None:
-    """Return a run's record, or None if there is none that is complete and valid."""
+    """Return a run's record, or None without a valid one."""
     try:
         return {**run_facts(paths.run_file)}
     except EvidenceError:
@@ -214,15 +218,16 @@ def is_completed(facts: Mapping[str, Any] | None) -> bool:
     return facts is not None and facts["outcome"] == Outcome.COMPLETED
 
 
-def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None, git: GitFacts) -> dict[str, Any]:
-    """Return what ``run.json`` says about the nodes, and about what other processes did on them."""
+def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None, git: run_file.GitFacts) -> dict[str, Any]:
+    """Return the facts of the nodes for ``run.json``."""
     first = nodes[0] if nodes else {}
     environment = {name: dict(first.get(name, {})) for name in ("hardware", "software", "variables")}
-    loads = [node["load"] for node in nodes]
-    survivors: list[str] = []
+    loads, survivors = [], []
     for node in nodes:
+        loads.append(node["load"])
         prefix = f"{node['name']}: " if node["name"] else ""
-        survivors += [prefix + survivor for survivor in node["load"]["survivors_ended"]]
+        for survivor in node["load"]["survivors_ended"]:
+            survivors.append(prefix + survivor)
     return {
         "environment": environment | {"git": git},
         "nodes": list(nodes),

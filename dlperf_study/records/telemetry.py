@@ -8,14 +8,14 @@ from pydantic import TypeAdapter
 
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.records.lines import FirstLine, LastLine, NodeSample
-from dlperf_study.study.validation import lines_of_log, record_of
+from dlperf_study.study.validation import lines_of_log, validate_record
 
 _FIRST, _SAMPLE, _LAST = TypeAdapter(FirstLine), TypeAdapter(NodeSample), TypeAdapter(LastLine)
 
 
 @dataclass(frozen=True)
 class NodeTelemetry:
-    """The samples of one node, in order of time: ``before`` is of the node before anything was started.
+    """The samples of one node, in order of time.
 
     ``not_reported`` has, by UUID of the GPU and name of the value, why there is none.
     """
@@ -36,16 +36,16 @@ class NodeTelemetry:
 
 
 def read_telemetry(path: Path) -> NodeTelemetry:
-    """Read the telemetry of one node; raises EvidenceError where it is missing, truncated or contradicts itself."""
+    """Read the telemetry of one node; raises EvidenceError if invalid."""
     source, lines = str(path), lines_of_log(path, first=("telemetry", "before"), repeated="sample")
     first, *sample_lines, last = lines
-    facts = record_of(_FIRST, first, f"{source}: line 1")
-    end = record_of(_LAST, last, f"{source}: line {len(lines)}")
+    facts = validate_record(_FIRST, first, f"{source}: line 1")
+    end = validate_record(_LAST, last, f"{source}: line {len(lines)}")
     if end["samples"] != len(sample_lines):
         raise EvidenceError(f"{source}: truncated, it has {len(sample_lines)} of {end['samples']} samples")
     samples: list[NodeSample] = []
     for line_number, line in enumerate(sample_lines, 2):
-        sample = record_of(_SAMPLE, line, f"{source}: line {line_number}")
+        sample = validate_record(_SAMPLE, line, f"{source}: line {line_number}")
         if len(sample["gpus"]) != len(facts["gpus"]):
             gpus = f"{len(sample['gpus'])} GPUs, but the first line {len(facts['gpus'])}"
             raise EvidenceError(f"{source}: line {line_number} has {gpus}")

@@ -6,12 +6,10 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from dlperf_study.core.code_identity import code_of_driver
-from dlperf_study.core.writing import write_atomically
+from dlperf_study.core import code_identity, writing
 from dlperf_study.records import lines
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.exchange import Drain
@@ -22,45 +20,22 @@ CLOCK = "perf_counter_ns"
 
 
 class Rank(Protocol):
-    """The position of a trainer in its run, and how it exchanges gradients."""
+    """The position of a trainer, and how it exchanges gradients."""
 
     rank: int
     world_size: int
     exchange_kind: str
 
 
-@dataclass(frozen=True)
-class TimedWindow:
-    """Measured steps of one kind: ``step_seconds`` and ``losses`` hold one value per step.
-
-    ``input_seconds`` too, of steps that train: the part of each in which it waited for its batch. ``ended_by`` is of
-    the warm-up only, ``skipped_steps`` of steps with loss scaling: how many updated nothing.
-    """
-
-    name: str
-    step_seconds: list[float]
-    losses: list[float]
-    input_seconds: list[float] | None = None
-    bytes: int | None = None
-    ended_by: lines.WarmupEnd | None = None
-    skipped_steps: int | None = None
-    begin_ns: int | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of all steps."""
-        return sum(self.step_seconds)
-
-
 class RankLogWriter:
-    """Collects the lines of the log of one rank; ``write`` puts them on disk atomically."""
+    """Collects the lines of one rank log."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lines: list[lines.RankLine | lines.WindowLine | lines.EndLine] = []
+        self._lines: list[Mapping[str, Any]] = []
 
     def begin(self, rank: Rank, description: Mapping[str, Any], configuration: Configuration) -> None:
-        """Add the ``rank`` line: which process measures, with which code and library, and the anchor of its clock.
+        """Add the ``rank`` line: process, code, library and clock.
 
         Raises TypeError where the description of a trainer has a key that ``RankLine`` does not declare.
         """
@@ -71,35 +46,17 @@ class RankLogWriter:
             "kind": "rank",
             "format": lines.FORMAT,
             "run": f"{configuration.identity}/{self._path.parent.name}",
-            "code": code_of_driver(),
+            "code": code_identity.code_of_driver(),
             **{"rank": rank.rank, "world_size": rank.world_size, "node": node, "local_rank": local_rank},
             **{"host": socket.gethostname(), "pid": os.getpid(), "exchange": rank.exchange_kind},
             "interpreter": sys.version,
         }
         content = process | {**description, "clock": CLOCK, "wall_anchor": wall_anchor()}
-        self._lines.append(cast(lines.RankLine, content))
+        self._lines.append(content)
 
-    def window(self, window: TimedWindow) -> None:
+    def window(self, window: lines.TimedWindow) -> None:
         """Add one window; what it does not have is left out."""
-        line: lines.WindowLine = {
-            "kind": "window",
-            "name": window.name,
-            "steps": len(window.step_seconds),
-            "seconds": window.seconds,
-            "step_seconds": window.step_seconds,
-            "losses": window.losses,
-        }
-        if window.begin_ns is not None:
-            line["begin_ns"] = window.begin_ns
-        if window.input_seconds is not None:
-            line["input_seconds"] = window.input_seconds
-        if window.bytes is not None:
-            line["bytes"] = window.bytes
-        if window.ended_by:
-            line["ended_by"] = window.ended_by
-        if window.skipped_steps is not None:
-            line["skipped_steps"] = window.skipped_steps
-        self._lines.append(line)
+        self._lines.append(window.line())
 
     def end(
         self,
@@ -140,15 +97,15 @@ class RankLogWriter:
             "background_cores": background_cores,
         }
         measured = {name: value for name, value in optional.items() if value is not None}
-        self._lines.append(cast(lines.EndLine, {**line, **measured}))
+        self._lines.append({**line, **measured})
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""
-        write_atomically(self._path, "".join(json.dumps(line) + "\n" for line in self._lines))
+        writing.write_atomically(self._path, "".join(json.dumps(line) + "\n" for line in self._lines))
 
 
 class TelemetryWriter:
-    """Collects the lines of the telemetry of one node; ``write`` puts them on disk atomically."""
+    """Collects the lines of the telemetry of one node."""
 
     def __init__(self, interval_seconds: float, gpus: list[lines.GpuFacts], obstacles: dict[str, str]) -> None:
         self._interval_seconds, self._gpus, self._obstacles = interval_seconds, gpus, obstacles
@@ -160,7 +117,7 @@ class TelemetryWriter:
         self._samples.append(sample)
 
     def write(self, path: Path, node: int, not_reported: dict[str, dict[str, str]]) -> None:
-        """Write all lines, so that the file is either absent or complete; raises OSError where that can't be done."""
+        """Write all lines, so that the file is absent or complete."""
         first: lines.FirstLine = {
             "kind": "telemetry",
             "format": lines.TELEMETRY_FORMAT,
@@ -173,7 +130,7 @@ class TelemetryWriter:
             "node": node,
         }
         last: lines.LastLine = {"kind": "end", "samples": len(self._samples), "not_reported": not_reported}
-        write_atomically(path, "".join(json.dumps(line) + "\n" for line in (first, *self._samples, last)))
+        writing.write_atomically(path, "".join(json.dumps(line) + "\n" for line in (first, *self._samples, last)))
 
 
 def wall_anchor() -> lines.WallAnchor:

@@ -14,7 +14,7 @@ from dlperf_study.metrics.statistics import MINIMUM_RUNS
 from dlperf_study.prediction.intervals import COVERAGE
 from dlperf_study.report.formatting import display_name, distinct_levels, level_with_unit, listed, listed_columns
 from dlperf_study.report.series import goes_without_saying, level_label, usual_levels
-from dlperf_study.study.configuration import PARAMETERS, parameters_of
+from dlperf_study.study.configuration import PARAMETERS, parameters_in_scope
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import BATCH_OF_SCALING
 
@@ -95,7 +95,7 @@ _ALWAYS_NAMED = (
 #: Of these a level alone is understood.
 _SAY_THEMSELVES = ("precision", "data_source")
 #: All other parameters of the training: named where a level is not the default.
-_UNUSUAL = tuple(name for name in parameters_of(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
+_UNUSUAL = tuple(name for name in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
 _MERGED = "Ranks are merged by the slowest: the job takes as long as that rank."
 _SHARDED = (
     "A sharded classifier has collectives in its forward and backward pass: they count as computation, not as "
@@ -164,7 +164,7 @@ def page_conditions(dataset: Dataset) -> str:
         if len(distinct_levels(rows[name])) == 1:
             label = "" if name in _SAY_THEMSELVES else f"{column_named(name).words} "
             training.append(f"{label}{levels(rows[name])}")
-    of_workload = parameters_of(Scope.WORKLOAD, Scope.NETWORK)
+    of_workload = parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK)
     varied = [name for name in (*of_workload, *settings_of(rows)) if len(distinct_levels(rows[name])) > 1]
     differing = f"varied: {listed_columns(varied)}" if varied else ""
     how, scaling = (differing, _unless_named(dataset), versions(runs)), f"{dataset.plan.scaling} scaling"

@@ -19,7 +19,7 @@ from dlperf_study.metrics.steady_state import Answer, steadiness_tolerance
 from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, distinct_levels, latex_escaped, listed
 from dlperf_study.report.say import LATEX, say
-from dlperf_study.study.configuration import parameters_of
+from dlperf_study.study.configuration import parameters_in_scope
 from dlperf_study.study.job import BLOCKS, ROUNDS
 from dlperf_study.study.parameter import Scope
 
@@ -101,7 +101,7 @@ def _settings(dataset: Dataset) -> str:
     """Return the settings of the training, each with its levels, as far as they are known."""
     rows = dataset.measured
     further = () if dataset.plan.is_program else _ALSO_NAMED
-    departures = context.departures(rows, parameters_of(Scope.WORKLOAD, Scope.NETWORK))
+    departures = context.departures(rows, parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK))
     unnamed = [name for name in departures if name not in _NAMED_ELSEWHERE]
     names = dict.fromkeys((*context.named_factors(dataset, rows), *further, *unnamed))
     # The first sentence says what is trained.

@@ -16,7 +16,7 @@ from dlperf_study.core.paths import SELFTEST, StudyPaths
 from dlperf_study.core.user_commands import make_command
 from dlperf_study.core.writing import write_atomically
 from dlperf_study.study.record_types import FormatNumber
-from dlperf_study.study.validation import PastTime, object_of, record_of, text_of
+from dlperf_study.study.validation import PastTime, parse_object, read_text_file, validate_record
 
 FORMAT = 1
 
@@ -139,8 +139,8 @@ def read_results() -> list[SelftestResult]:
     if not file.exists():
         return []
     try:
-        content = object_of(text_of(file), str(file))
-        return record_of(_RESULTS_FILE, content, str(file))["results"]
+        content = parse_object(read_text_file(file), str(file))
+        return validate_record(_RESULTS_FILE, content, str(file))["results"]
     except EvidenceError as error:
         raise EvidenceError(f"{error}; delete the file, and run the self-test again") from error
 

@@ -18,7 +18,7 @@ WARMUP_STEPS, STEPS = 2, 2
 
 @dataclass(frozen=True)
 class BatchSearch:
-    """What trials of batches up to ``at_most`` have shown so far, all of them multiples of ``micro_batches``.
+    """The state of a search for the largest batch up to ``at_most``.
 
     ``fitting``: the largest batch that trained, 0 where none has. ``too_large``: the smallest that did not fit, None
     where none has. ``trials``: how many runs showed that.
@@ -32,15 +32,17 @@ class BatchSearch:
 
     @property
     def largest_micro_batch(self) -> int:
-        """The samples that a device computes at once in the largest batch that trained."""
+        """The samples computed at once in the largest batch that trained."""
         return self.fitting // self.micro_batches
 
     @property
     def next_batch(self) -> int | None:
-        """The batch that is to be tried next, the largest at first; None where nothing is left to be found."""
+        """The batch to try next, the largest first; None at the end."""
         if self.too_large is None:
             return None if self.fitting else self._sizes * self.micro_batches
-        return self.fitting + self._sizes // 2 * self.micro_batches if self._sizes > 1 else None
+        if self._sizes > 1:
+            return self.fitting + self._sizes // 2 * self.micro_batches
+        return None
 
     @property
     def trials_left(self) -> int:
@@ -51,7 +53,7 @@ class BatchSearch:
 
     @property
     def _sizes(self) -> int:
-        """How many multiples there are above ``fitting``, up to the smallest that is known not to fit."""
+        """How many multiples are above ``fitting`` and may fit."""
         end = self.at_most if self.too_large is None else self.too_large
         return (end - self.fitting) // self.micro_batches
 
@@ -69,19 +71,21 @@ class BatchSearch:
             return f"{at_least}{below}at most {counted(self.trials_left, 'short run')} left"
         if not self.fitting:
             return f"none, {self.micro_batches} does not fit"
-        in_parts = f" in {self.micro_batches} micro-batches" if self.micro_batches > 1 else ""
+        in_parts = ""
+        if self.micro_batches > 1:
+            in_parts = f" in {self.micro_batches} micro-batches"
         beyond = f"{self.too_large} does not fit" if self.too_large else "none larger is tried"
         return f"{self.fitting}{in_parts}, {beyond}"
 
 
-def search(at_most: int, micro_batches: int, outcome_of: Callable[[int], Outcome | None]) -> BatchSearch:
-    """Return what is known by the trials that there are; ``outcome_of`` returns how that of a batch ended.
+def search(at_most: int, micro_batches: int, probe_outcome: Callable[[int], Outcome | None]) -> BatchSearch:
+    """Return the state of a search by the outcomes of its trials.
 
     One that failed, or is missing, is the next.
     """
     bounds = BatchSearch(at_most, micro_batches=micro_batches)
     while (batch := bounds.next_batch) is not None:
-        outcome = outcome_of(batch)
+        outcome = probe_outcome(batch)
         if outcome not in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
             break
         bounds = bounds.after(batch, fits=outcome is Outcome.COMPLETED)
@@ -89,7 +93,7 @@ def search(at_most: int, micro_batches: int, outcome_of: Callable[[int], Outcome
 
 
 def trial(configuration: Configuration, batch: int) -> Configuration:
-    """Return the configuration with another batch per device, measured for a few steps.
+    """Return the configuration with another batch, measured for a few steps.
 
     A program of the user keeps its numbers of steps: its log may have one time for several of them.
     """
@@ -108,7 +112,7 @@ def trial(configuration: Configuration, batch: int) -> Configuration:
 
 
 def searched(plan: Plan) -> dict[str, Configuration]:
-    """Return the trial of the smallest batch of each configuration that can run and is searched, by identity.
+    """Return the first trial of each searched configuration, by identity.
 
     Configurations that differ only in their batch, or in how they are measured, share one search.
     """

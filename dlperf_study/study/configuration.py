@@ -10,8 +10,8 @@ from typing import Any
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.core.paths import is_selftest
+from dlperf_study.study import parallel_parameters, training_parameters
 from dlperf_study.study.layout import Layout
-from dlperf_study.study.parallel_parameters import ParallelParameters, layout_of
 from dlperf_study.study.parameter import (
     IMAGES,
     SEQUENCES,
@@ -19,12 +19,11 @@ from dlperf_study.study.parameter import (
     Scalar,
     Scope,
     Value,
+    declared_parameter,
     parameter,
-    parameter_of,
     typed,
 )
 from dlperf_study.study.program import OWN_PROGRAM, program_values
-from dlperf_study.study.training_parameters import TrainingParameters
 
 PLAN, SELFTEST = Scope.PLAN, Scope.SELFTEST
 #: The parameters of which the default is part of an identity as well; of all others, which were added later, only
@@ -49,7 +48,7 @@ MAX_STEPS, MAX_WINDOW_SECONDS = 1_000_000, 24 * 3600
 def _measurement(
     default: Value, label: str, meaning: str, unit: str, bounds: tuple[float, float], **details: Any
 ) -> Value:
-    """Return the field of a parameter that says how a configuration is measured."""
+    """Return the field of a parameter of the measurement."""
     return parameter(default, label, meaning, scope=Scope.MEASUREMENT, unit=unit, bounds=bounds, **details)
 
 
@@ -59,7 +58,7 @@ FORMER_PARAMETERS = {"trace_steps": "leave it out: the timeline of Horovod is no
 
 
 @dataclass(frozen=True)
-class Configuration(ParallelParameters, TrainingParameters):
+class Configuration(parallel_parameters.ParallelParameters, training_parameters.TrainingParameters):
     """What one run trains, on what, and how it is measured.
 
     All values are flat scalars, by the same names in a study's YAML, in the ``parameters`` cell of the notebook, in
@@ -179,8 +178,8 @@ class Configuration(ParallelParameters, TrainingParameters):
         return configuration
 
     @classmethod
-    def of_program(cls, program: str, values: Mapping[str, Any], source: str = "configuration") -> "Configuration":
-        """Build one of a user's program from what its study gives: parameters of this package, and its settings.
+    def for_program(cls, program: str, values: Mapping[str, Any], source: str = "configuration") -> "Configuration":
+        """Build the configuration of a user's program from the values of its study.
 
         Raises StudyFileError as ``from_mapping`` does.
         """
@@ -192,7 +191,7 @@ class Configuration(ParallelParameters, TrainingParameters):
 
     @classmethod
     def from_record(cls, values: Mapping[str, Any], source: str) -> "Configuration":
-        """Build the one that a file of this package has: parameters that were added later have their defaults.
+        """Build the configuration of a record; later parameters have their defaults.
 
         Parameters of earlier versions are left out.
         Raises EvidenceError where the file is damaged, or a later version of this package wrote it.
@@ -211,8 +210,8 @@ class Configuration(ParallelParameters, TrainingParameters):
 
     @cached_property
     def layout(self) -> Layout:
-        """Which of the processes have samples of their own, and which share a copy of the model."""
-        return layout_of(vars(self))
+        """Which ranks have samples of their own, and which share a model."""
+        return parallel_parameters.parallel_layout(vars(self))
 
     @property
     def global_batch(self) -> int:
@@ -234,28 +233,30 @@ class Configuration(ParallelParameters, TrainingParameters):
 
     @property
     def runtime(self) -> str:
-        """The key of a cluster file under which the Python that trains it is: its framework, or ``program``."""
+        """The key of its Python in a cluster file: framework, or ``program``."""
         return OWN_PROGRAM if self.own_program else self.framework
 
     @property
     def reported(self) -> "Configuration":
-        """The run in which NCCL reports what it chose: two steps, and an exchange of each size; none is counted."""
+        """The short run in which NCCL reports what it chose."""
         training = replace(self, measured_steps=2, measured_seconds=0.0, max_warmup_seconds=0.0)
         return replace(training, **_TRAINING_ALONE | {"exchange_steps": 1, "breakdown_from": 1})
 
     def is_broken_down(self, repetition: int) -> bool:
-        """Return whether a run measures the windows of computation, exchange and input that are asked for."""
+        """Return whether a run measures computation, exchange and input too."""
         return repetition >= self.breakdown_from
 
-    def of_run(self, repetition: int) -> "Configuration":
-        """Return the steps that a run has: those of the configuration, or none but those of training.
+    def for_run(self, repetition: int) -> "Configuration":
+        """Return the configuration with the steps of one run.
 
         Only for its steps: the identity of a run is that of its configuration.
         """
-        return self if self.is_broken_down(repetition) else replace(self, **_TRAINING_ALONE)
+        if self.is_broken_down(repetition):
+            return self
+        return replace(self, **_TRAINING_ALONE)
 
     def computation_halves(self, measured_steps: int) -> tuple[int, int]:
-        """Return the steps without exchange before and after a measured window of ``measured_steps``."""
+        """Return the steps without exchange before and after the measured window."""
         steps = measured_steps if self.computation_steps < 0 else self.computation_steps
         return steps // 2, steps - steps // 2
 
@@ -264,7 +265,7 @@ class Configuration(ParallelParameters, TrainingParameters):
         return {name: getattr(self, name) for name in FIELD_NAMES}
 
     def identifying_values(self) -> dict[str, Scalar]:
-        """Return the parameters without those that change how often and how long is measured, but not what.
+        """Return the parameters that change what is measured.
 
         A parameter that is not in ``IDENTIFIED_BY_DEFAULT`` is left out while it has its default. Of a user's program
         those about sequences are among its settings, as they were before they were parameters.
@@ -275,44 +276,45 @@ class Configuration(ParallelParameters, TrainingParameters):
         return values
 
     def selftest_values(self) -> dict[str, Scalar]:
-        """Return the parameters of the self-test that do not have their defaults; none in any other study."""
+        """Return the parameters of the self-test without their defaults."""
         return self._values_other_than(_SELFTEST_DEFAULTS)
 
     def _values_other_than(self, left_out: Mapping[str, Scalar | None]) -> dict[str, Scalar]:
-        """Return those of some parameters that do not have the value given for each."""
+        """Return those parameters whose value is not the given one."""
         values = vars(self)
         return {name: values[name] for name, left_out_value in left_out.items() if values[name] != left_out_value}
 
     @cached_property
     def own_settings(self) -> dict[str, Scalar]:
-        """The settings of a user's program that are no parameters of this package, by name."""
+        """The settings of a user's program besides the parameters, by name."""
         settings: dict[str, Scalar] = json.loads(self.settings) if self.settings else {}
         return {name: value for name, value in settings.items() if name not in PARAMETERS}
 
     @property
     def program_values(self) -> dict[str, Scalar]:
-        """What a user's program may be told of it, by placeholder: parameters, settings, and what follows from them."""
+        """The values of a program's placeholders, by name."""
         return program_values(self.as_dict() | self.own_settings)
 
     @property
     def samples(self) -> str:
-        """What a sample is: ``IMAGES``, or ``SEQUENCES`` of tokens; of a user's program it means nothing."""
+        """The kind of a sample: ``IMAGES``, or ``SEQUENCES`` of tokens."""
         return SEQUENCES if self.sequence_length else IMAGES
 
     @cached_property
     def unstated(self) -> tuple[str, ...]:
-        """The parameters about other samples, and those of which the study of a program is silent: without meaning."""
+        """The parameters without a meaning or a value in the study."""
         if not self.own_program:
             return _OF_OTHER_SAMPLES[self.samples]
         settings = json.loads(self.settings)
         return tuple(name for name in _OF_WORKLOADS if name not in settings)
 
-    def value_of(self, name: str) -> Scalar:
-        """Return the value of a parameter, or of a setting of a user's program."""
-        return self.own_settings[name] if name in self.own_settings else getattr(self, name)
+    def parameter_value(self, name: str) -> Scalar:
+        """Return the value of a parameter or setting."""
+        values: dict[str, Scalar] = {**vars(self), **self.own_settings}
+        return values[name]
 
     def displayed_values(self) -> dict[str, Scalar | None]:
-        """Return parameters and settings as pages show them: the cluster without the folder of its file.
+        """Return parameters and settings as pages show them.
 
         None: unstated.
         """
@@ -321,7 +323,7 @@ class Configuration(ParallelParameters, TrainingParameters):
 
 
 #: Every parameter by name, in order of declaration.
-PARAMETERS: dict[str, Parameter] = {entry.name: parameter_of(entry) for entry in fields(Configuration)}
+PARAMETERS: dict[str, Parameter] = {entry.name: declared_parameter(entry) for entry in fields(Configuration)}
 FIELD_NAMES = tuple(PARAMETERS)
 #: The values that parameters have unless a study says otherwise, and the parameters without.
 DEFAULTS = {name: entry.default for name, entry in PARAMETERS.items() if entry.default is not None}
@@ -360,15 +362,15 @@ GLOBAL_BATCH = Parameter(
 )
 
 
-def parameters_of(*scopes: Scope) -> dict[str, Parameter]:
+def parameters_in_scope(*scopes: Scope) -> dict[str, Parameter]:
     """Return the parameters of some scopes by name, in order of declaration."""
     return {name: entry for name, entry in PARAMETERS.items() if entry.scope in scopes}
 
 
 def study_parameters() -> dict[str, Parameter]:
-    """Return what a study may fix or vary, by name: of workload, network and self-test, and the global batch."""
+    """Return the parameters that a study may fix or vary, by name."""
     parameters = {}
-    for name, entry in parameters_of(Scope.WORKLOAD, Scope.NETWORK, SELFTEST).items():
+    for name, entry in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK, SELFTEST).items():
         parameters[name] = entry
         if name == "batch_per_device":
             parameters[GLOBAL_BATCH.name] = GLOBAL_BATCH
@@ -376,11 +378,11 @@ def study_parameters() -> dict[str, Parameter]:
 
 
 def shared_batch(global_batch: int, replicas: int) -> int:
-    """Return the samples of each device with samples of its own; 0, as in tables, if they can't be shared equally."""
+    """Return the batch per replica; 0 if it can't be shared equally."""
     batch, rest = divmod(global_batch, replicas) if replicas else (0, global_batch)
     return 0 if rest else batch
 
 
 def cluster_title(name: str) -> str:
-    """Return what pages call a cluster: the name of its file, and not the folder where a user keeps it."""
+    """Return the name of a cluster without the folder of its file."""
     return PurePath(name).stem if "/" in name else name

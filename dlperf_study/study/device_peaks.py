@@ -32,7 +32,7 @@ PeakFlops = Annotated[float, Field(ge=1e6, le=1e18)]
 
 
 class PeaksByFormat(Section):
-    """FLOP/s of one device by number format; a format that is left out has no peak."""
+    """FLOP/s of one device by number format."""
 
     fp32: PeakFlops | None = None
     tf32: PeakFlops | None = None
@@ -46,7 +46,7 @@ PeaksOfFile = float | Mapping[str, float]
 
 
 def number_or(by_format: Any) -> WrapValidator:
-    """Return a validator of a number for every format, or of the type ``by_format``, which is made a dict."""
+    """Return a validator of one number, or of numbers by format."""
     mapping = TypeAdapter(by_format)
 
     def check(value: Any, as_number: ValidatorFunctionWrapHandler) -> Any:
@@ -59,7 +59,7 @@ def number_or(by_format: Any) -> WrapValidator:
 
 @dataclass(frozen=True)
 class DevicePeak:
-    """The peak FLOP/s of a device in one number format; of a CPU, that of one thread."""
+    """The peak FLOP/s of a device, or CPU thread, in one format."""
 
     device: str
     number_format: str
@@ -70,7 +70,7 @@ class DevicePeak:
 
 @cache
 def known_peaks() -> tuple[DevicePeak, ...]:
-    """Return the peaks that data sheets print, in the order of the table; formats are named as in ``COMPUTED_IN``."""
+    """Return the peaks of all data sheets."""
     peaks = []
     with open(_TABLE, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -83,16 +83,16 @@ def known_peaks() -> tuple[DevicePeak, ...]:
 
 @cache
 def known_device(device_name: str) -> str | None:
-    """Return the device of the table that a name means; None for others, for parts of one, and for different devices.
+    """Return the device of the table that a name means, or None.
 
     The device's name must be words of it, which "_" divides too: an RTX A1000 is no A100, an A10G no A10, and an
     RTX 3090 Ti no RTX 3090.
     """
-    devices = {_device_of(name) for name in device_name.split(", ")}
+    devices = {_matching_device(name) for name in device_name.split(", ")}
     return devices.pop() if len(devices) == 1 else None
 
 
-def _device_of(name: str) -> str | None:
+def _matching_device(name: str) -> str | None:
     if _PARTITION.search(name):
         return None
     words = name.replace("_", " ")
@@ -103,7 +103,7 @@ def _device_of(name: str) -> str | None:
 
 
 def known_peak(device_name: str, number_format: str) -> DevicePeak | None:
-    """Return the peak that a data sheet prints, for a format as in ``COMPUTED_IN``; None where it prints none."""
+    """Return the peak of a data sheet for a format, or None."""
     device = known_device(device_name)
     for peak in known_peaks():
         if (peak.device, peak.number_format) == (device, number_format):
@@ -112,7 +112,7 @@ def known_peak(device_name: str, number_format: str) -> DevicePeak | None:
 
 
 def peak_of_file(peaks: PeaksOfFile | None, number_format: str | None) -> float | None:
-    """Return the FLOP/s that a cluster file gives for a format as in ``COMPUTED_IN``; None where it gives none."""
+    """Return the peak of a cluster file for a format, or None."""
     if not isinstance(peaks, Mapping):
         return peaks
     for name in FORMATS:
@@ -122,5 +122,5 @@ def peak_of_file(peaks: PeaksOfFile | None, number_format: str | None) -> float 
 
 
 def _number_format(name: str) -> str:
-    """Return the format as in ``COMPUTED_IN``; one that no precision here computes in has its own name."""
+    """Return the format by its name in ``COMPUTED_IN``."""
     return COMPUTED_IN.get(canonical_precision(name), name)

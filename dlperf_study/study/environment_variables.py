@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
 from dlperf_study.core.large_files import replace_in_file
 from dlperf_study.study.library_settings import KNOWN_SETTINGS
@@ -59,13 +58,8 @@ class PassedVariables:
     prefixes: tuple[str, ...] = COMMON_PREFIXES
     decided: tuple[str, ...] = COMMON_DECIDED_VARIABLES
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the same, given as JSON has it."""
-        return cls(tuple(values["prefixes"]), tuple(values["decided"]))
-
     def passed(self, environment: Mapping[str, str] = os.environ, further: Sequence[str] = ()) -> dict[str, str]:
-        """Return the variables of ``environment`` that training processes may see; ``further`` are allowed by name."""
+        """Return the variables that training processes may see."""
         passed = {}
         for name, value in sorted(environment.items()):
             is_setting = name.startswith(self.prefixes) and not name.startswith(self.decided)
@@ -74,32 +68,32 @@ class PassedVariables:
         return passed
 
     def travelling(self, environment: Mapping[str, str], further: Sequence[str]) -> dict[str, str]:
-        """Return the passed variables that mean the same on every node: not the folders and the user of this one."""
+        """Return the passed variables that mean the same on every node."""
         passed = self.passed(environment, further)
         return {name: value for name, value in passed.items() if name in further or name not in PASSED_VARIABLES}
 
     def recorded(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return variables as evidence may show them: with their values where these can't be secrets."""
+        """Return variables as evidence shows them, possible secrets withheld."""
         return {name: value if self._is_harmless(name, value) else WITHHELD for name, value in environment.items()}
 
     def redacted(self, text: str, environment: Mapping[str, str]) -> str:
-        """Return a text without keys of services, and without the values of these variables that evidence withholds."""
+        """Return a text without secrets."""
         for value in self._secrets(environment):
             text = text.replace(value, WITHHELD)
         return _SERVICE_KEY.sub(WITHHELD, text)
 
     def redact_file(self, path: Path, environment: Mapping[str, str]) -> None:
-        """Replace the values of these variables that evidence withholds, and keys of services, in a file."""
+        """Replace secrets in a file."""
         replace_in_file(path, self._secrets(environment), WITHHELD, beginnings=_SERVICE_KEYS)
 
     def _secrets(self, environment: Mapping[str, str]) -> list[str]:
-        """Return the values that may be secrets, the longest first: one may be a part of another."""
+        """Return the values that may be secrets, the longest first."""
         values = {value for name, value in environment.items() if not self._is_harmless(name, value)}
         secrets = (value for value in values if len(value) >= SHORTEST_SECRET and not _SWITCH.fullmatch(value))
         return sorted(secrets, key=len, reverse=True)
 
     def _is_harmless(self, name: str, value: str) -> bool:
-        """Return whether a variable is a known one, and its value has no password and no key in it."""
+        """Return whether a variable is known and holds no secret."""
         has_secret = _SECRET_VALUE.search(value) or _SERVICE_KEY.search(value)
         return name in PASSED_VARIABLES or (name in KNOWN_SETTINGS and not has_secret)
 
@@ -115,7 +109,7 @@ _KEYS = {"api", "access", "secret", "private", "auth", "license"}
 
 
 def names_secret(name: str) -> bool:
-    """Return whether a name of an option or a variable is one of a secret: ``HF_TOKEN``, ``--api-key``."""
+    """Return whether a name is one of a secret: ``HF_TOKEN``, ``--api-key``."""
     parts = re.findall("[a-z]+", name.lower())
     # Of variables, each that ends so: the key of whatever service it is.
     is_key = "key" in parts[-1:] and (bool(_KEYS & set(parts[:-1])) or name.isupper())
@@ -123,7 +117,7 @@ def names_secret(name: str) -> bool:
 
 
 def secrets_in(arguments: Sequence[str]) -> list[str]:
-    """Return what evidence must not show of a command line: options that are followed by a secret, or what one is."""
+    """Return the parts of a command line that are secret."""
     secrets = []
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
         name, _, value = argument.partition("=")
@@ -142,5 +136,5 @@ COMMON_VARIABLES = PassedVariables()
 
 
 def start_up_environment(meet_seconds: float, collective_seconds: float) -> dict[str, str]:
-    """Return the variables by which training processes know how long they may take to meet, and to exchange."""
+    """Return the variables with the time limits of libraries."""
     return {MEET_VARIABLE: f"{meet_seconds:g}", COLLECTIVE_VARIABLE: f"{collective_seconds:g}"}

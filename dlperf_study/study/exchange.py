@@ -23,7 +23,7 @@ ELEMENT_BYTES = {"none": 4, "fp16": 2}
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to train on several devices: what pages call it, and how gradients travel between ranks."""
+    """A way to train on several devices."""
 
     display_name: str
     exchange: str
@@ -42,7 +42,7 @@ STRATEGIES = {
 
 @dataclass(frozen=True)
 class Drain:
-    """How long a rank's updates were pending: at least ``seconds``, and at most ``resolution_seconds`` longer."""
+    """How long the updates of a rank were pending, at least."""
 
     seconds: float = 0.0
     resolution_seconds: float = 0.0

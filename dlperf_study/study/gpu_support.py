@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dlperf_study.core.wording import counted
+from dlperf_study.core import restoring, wording
 
 #: Words that drivers say of a device or leave out, by their version.
 MAKER_WORDS = frozenset(("nvidia", "tesla"))
@@ -12,7 +12,7 @@ MAKER_WORDS = frozenset(("nvidia", "tesla"))
 
 @dataclass(frozen=True)
 class GpuSupport:
-    """What the library of a framework can use, asked in a process with the Python and the variables of a run.
+    """The GPUs and libraries that a framework can use on a node.
 
     ``cuda``, ``cudnn`` and ``nccl`` are the versions that the library is built with; empty: it is built without.
     ``gpus`` are the names of the GPUs that it sees, in its order. ``obstacle``: why it sees none although it is built
@@ -27,8 +27,8 @@ class GpuSupport:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any] | None) -> Self | None:
-        """Return the support that JSON describes; None if the library is not installed."""
-        return cls(**{**answer, "gpus": tuple(answer["gpus"])}) if answer else None
+        """Return the support in an answer; None without the library."""
+        return restoring.restored(cls, answer) if answer else None
 
     @property
     def build(self) -> str:
@@ -41,7 +41,7 @@ class GpuSupport:
 
 @dataclass(frozen=True)
 class GpuQuestion:
-    """How a framework's library is asked for its ``GpuSupport``, and how messages name both.
+    """The question for a framework's ``GpuSupport``, and its names in messages.
 
     ``arguments`` are those of the Python that trains, which prints the answer as one line of JSON: null if the library
     is not installed. Without them the framework trains on CPUs only. ``remedy`` is the command that installs a build
@@ -53,13 +53,8 @@ class GpuQuestion:
     arguments: tuple[str, ...] = ()
     remedy: str = ""
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the same, given as JSON has it."""
-        return cls(**{**values, "arguments": tuple(values["arguments"])})
-
     def obstacle(self, support: GpuSupport | None, wanted: int = 1) -> str:
-        """Return why the framework can't train on this many GPUs with such a support, and the remedy; else nothing."""
+        """Return why a framework can't train on these GPUs, with the remedy."""
         if not self.arguments:
             return f"{self.framework} trains on CPUs only"
         if support is None:
@@ -69,12 +64,12 @@ class GpuQuestion:
             return f"{self.library} is built without CUDA ({remedy})"
         if len(support.gpus) < wanted:
             reason = f": {support.obstacle}" if support.obstacle else ""
-            seen = counted(len(support.gpus), "GPU")
+            seen = wording.counted(len(support.gpus), "GPU")
             return f"{self.library} ({support.build}) sees {seen}, but the run needs {wanted}{reason}"
         return ""
 
     def contradictions(self, supports: Mapping[str, GpuSupport | None], wanted: int, device_name: str) -> Iterator[str]:
-        """Yield why the framework can't train on some nodes, or where they contradict the cluster file or each other.
+        """Yield why a framework can't train on these nodes.
 
         ``supports`` are by node. ``wanted`` is the number of GPUs on each, and ``device_name`` the one of the cluster
         file.
@@ -94,7 +89,7 @@ class GpuQuestion:
 
 
 def is_named(device_name: str, measured: str) -> bool:
-    """Return whether a device may be called so: every word of the name is one of what the device says of itself.
+    """Return whether a device has every word of a name.
 
     A name may be shorter, as ``A100`` for ``NVIDIA A100-SXM4-80GB``. Where a machine has several kinds of devices,
     commas separate their names.

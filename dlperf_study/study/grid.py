@@ -4,7 +4,6 @@ Standard library only.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -20,25 +19,14 @@ Denominator = Literal["baseline", "reference"]
 DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
 
 
-@dataclass(frozen=True)
-class DenominatorRule:
-    """The denominator of the points that match ``where``: the same point with ``values`` put in."""
-
-    values: Mapping[str, Scalar]
-    where: Levels = field(default_factory=dict)
-
-
-Rules = tuple[DenominatorRule, ...]
-
-
-def points_of(levels: Levels) -> Iterator[Point]:
+def grid_points(levels: Levels) -> Iterator[Point]:
     """Yield the product of the levels; the last name varies fastest."""
     for values in product(*levels.values()):
         yield dict(zip(levels, values, strict=True))
 
 
 def matches(point: Point, where: Levels) -> bool:
-    """Return whether a point has one of the given values under every name."""
+    """Return whether a point has one of the values for every name."""
     return all(point.get(name) in values for name, values in where.items())
 
 
@@ -48,12 +36,12 @@ def format_values(values: Mapping[str, object]) -> str:
 
 
 def format_condition(where: Levels) -> str:
-    """Return a condition as messages show it: ``nodes 3 or 5, servers 0``."""
+    """Return a condition for messages: ``nodes 3 or 5, servers 0``."""
     return format_values({name: " or ".join(map(level, values)) for name, values in where.items()})
 
 
 def baseline_example(content: Mapping[str, Any]) -> str:
-    """Return a baseline that fits the factors of a file, as it is written; empty where they have no level."""
+    """Return an example baseline for the factors of a file."""
     factors = content.get("factors")
     if not isinstance(factors, dict):
         return ""

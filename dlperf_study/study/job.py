@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
-from dlperf_study.study.environment_variables import COMMON_VARIABLES, PassedVariables
-from dlperf_study.study.gpu_support import GpuQuestion
+from dlperf_study.core.restoring import restored
+from dlperf_study.study import environment_variables, gpu_support
 
 
 class Outcome(StrEnum):
@@ -56,7 +56,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """All tasks of one run, on how many nodes, and how many free ports they share.
+    """All tasks of one run, their nodes and ports.
 
     ``rank_output`` is a regular expression for the files below ``{run}/scratch`` that hold what single ranks
     printed; its groups name the log such a file is kept as. Everything else there is deleted.
@@ -81,8 +81,8 @@ class Job:
     gpus_per_node: int = 0
     starts_other_nodes: bool = False
     framework: str = ""
-    gpu_question: GpuQuestion | None = None
-    variables: PassedVariables = COMMON_VARIABLES
+    gpu_question: gpu_support.GpuQuestion | None = None
+    variables: environment_variables.PassedVariables = environment_variables.COMMON_VARIABLES
     libraries: Mapping[str, Sequence[str]] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     requirements: tuple[tuple[str, ...], ...] = ()
@@ -92,14 +92,14 @@ class Job:
     data: Mapping[str, str] = field(default_factory=dict)
     pass_environment: tuple[str, ...] = ()
 
-    def with_environment(self, variables: dict[str, str]) -> "Job":
+    def add_environment(self, variables: dict[str, str]) -> "Job":
         """Return this job with further variables for every task."""
         tasks = (replace(task, environment=task.environment | variables) for task in self.tasks)
         return replace(self, tasks=tuple(tasks))
 
 
 class FrameworkFacts(Protocol):
-    """What a check must know of a framework: its packages, of which the first that is installed has its version."""
+    """What a check must know of a framework."""
 
     @property
     def name(self) -> str:
@@ -118,24 +118,24 @@ class FrameworkFacts(Protocol):
         """What to do about a wrong version."""
 
     def version_in(self, versions: Mapping[str, str]) -> str | None:
-        """Return the version of its library, given those of the installed packages; None: it is not installed."""
+        """Return the version of its library among installed packages, or None."""
 
     @property
     def wrong_version(self) -> Callable[[str], str]:
-        """Why a version of its library can't train in any configuration; empty if it can."""
+        """Why a version of its library can't train; empty if it can."""
 
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """What a check must know of everything that can train on a cluster; see ``Job``.
+    """What a check must know of all that can train; see ``Job``.
 
     ``gpu_questions`` are by framework. ``made_image_sets`` are the folders of images that this project makes itself,
     and ``classes_question`` the arguments by which this project's Python prints how many classes a folder has.
     """
 
     frameworks: Sequence[FrameworkFacts] = ()
-    gpu_questions: Mapping[str, GpuQuestion] = field(default_factory=dict)
-    variables: PassedVariables = COMMON_VARIABLES
+    gpu_questions: Mapping[str, gpu_support.GpuQuestion] = field(default_factory=dict)
+    variables: environment_variables.PassedVariables = environment_variables.COMMON_VARIABLES
     libraries: Mapping[str, Sequence[str]] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     made_image_sets: Mapping[str, str] = field(default_factory=dict)
@@ -169,13 +169,7 @@ class JobResult:
     @classmethod
     def from_json(cls, text: str) -> "JobResult":
         """Return what ``as_json`` wrote."""
-        values = tuples_of_lists(json.loads(text))
-        return cls(**values | {"outcome": Outcome(values["outcome"])})
-
-
-def tuples_of_lists(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values read from JSON with tuples where it has lists."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        return restored(cls, json.loads(text))
 
 
 #: Every configuration once a round, shuffled within each; or all runs of a configuration, then those of the next.

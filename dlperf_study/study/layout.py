@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def replicas(self) -> int:
-        """How many groups of ranks have samples of their own: the global batch is divided among them."""
+        """How many groups of ranks share the global batch."""
         return self.data * self.shard
 
     @property
@@ -65,7 +65,7 @@ class Layout:
         return self.pipeline * self.context * self.tensor
 
     def coordinates(self, rank: int) -> Coordinates:
-        """Return the position of a rank; raises ValueError for a number that is no rank."""
+        """Return the position of a rank; raises ValueError for others."""
         if not 0 <= rank < self.devices:
             raise ValueError(f"rank {rank} is none of {self.devices}")
         position = {}
@@ -81,12 +81,12 @@ class Layout:
         return rank
 
     def replica(self, rank: int) -> int:
-        """Return which of the ``replicas`` a rank belongs to: it takes the samples with this number."""
+        """Return the number of the replica of a rank."""
         position = self.coordinates(rank)
         return position.data * self.shard + position.shard
 
     def group(self, rank: int, *dimensions: Dimension) -> tuple[int, ...]:
-        """Return the ranks, in order, that differ from a rank in these dimensions alone; it is one of them."""
+        """Return the ranks that differ from a rank in these dimensions alone."""
         position = self.coordinates(rank)
         ranks = []
         for values in product(*(range(getattr(self, name)) for name in dimensions)):
@@ -94,11 +94,11 @@ class Layout:
         return tuple(sorted(ranks))
 
     def groups(self, *dimensions: Dimension) -> tuple[tuple[int, ...], ...]:
-        """Return all groups of these dimensions, in order of their first rank: each rank is in one of them."""
+        """Return all groups of these dimensions, by their first rank."""
         return tuple(dict.fromkeys(self.group(rank, *dimensions) for rank in range(self.devices)))
 
     def dimensions(self, ranks: Collection[int]) -> tuple[Dimension, ...]:
-        """Return the fewest dimensions along which ranks form a group, the outermost first; none if they form none."""
+        """Return the fewest dimensions along which ranks form a group."""
         several = [name for name in DIMENSIONS if getattr(self, name) > 1]
         for count in range(1, len(several) + 1):
             for names in combinations(several, count):
@@ -107,5 +107,5 @@ class Layout:
         return ()
 
     def holds_loss(self, rank: int) -> bool:
-        """Return whether a rank computes the loss itself: it has the last stage of the pipeline."""
+        """Return whether a rank has the last stage, and so the loss."""
         return self.coordinates(rank).pipeline == self.pipeline - 1

@@ -18,7 +18,7 @@ COMMAND_WIDTH, COMMENT_COLUMN = 100, 40
 
 @dataclass(frozen=True)
 class NewStudy:
-    """What a new study file says; ``factors`` are the levels of each by name, and ``notes`` what was guessed."""
+    """The content of a new study file; ``notes`` say what was guessed."""
 
     name: str
     command: str
@@ -81,10 +81,12 @@ class NewStudy:
 
 
 def _commented(line: str, comment: str) -> str:
-    return f"{line:{COMMENT_COLUMN}}# {comment}" if len(line) < COMMENT_COLUMN else f"{line}  # {comment}"
+    if len(line) < COMMENT_COLUMN:
+        return f"{line:{COMMENT_COLUMN}}# {comment}"
+    return f"{line}  # {comment}"
 
 
 def _scalar(value: object) -> str:
-    """Return a value as YAML has it in one line, with quotes where it needs them."""
+    """Return a value as YAML in one line."""
     flow = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=float("inf"), allow_unicode=True)
     return flow.removesuffix("...\n").strip()

@@ -16,7 +16,7 @@ from dlperf_study.study.plan import Plan
 
 @dataclass(frozen=True)
 class PlannedExecution:
-    """One execution of the notebook: these repetitions of a configuration, which are measured at this turn."""
+    """One execution of the notebook: repetitions of a configuration at a turn."""
 
     configuration: Configuration
     repetitions: tuple[int, ...]
@@ -24,7 +24,7 @@ class PlannedExecution:
 
 
 def planned_executions(plan: Plan) -> list[PlannedExecution]:
-    """Return every execution that a plan requests of what can run, in order."""
+    """Return every execution that a plan requests, in order."""
     configurations = [entry.configuration for entry in plan.runnable]
     if plan.order == BLOCKS:
         return [
@@ -42,7 +42,7 @@ def planned_executions(plan: Plan) -> list[PlannedExecution]:
 def planned_round(
     configurations: Sequence[Configuration], order_seed: int, round_number: int
 ) -> Iterator[PlannedExecution]:
-    """Yield one repetition of each configuration, the one with the number of the round, in the order of that round.
+    """Yield one repetition of each configuration, in the order of a round.
 
     A round of an even number has the reversed order of the one before it.
     """
@@ -55,7 +55,7 @@ def planned_round(
 
 
 def _draw(configuration: Configuration, order_seed: int, round_number: int) -> bytes:
-    """Return what a configuration drew in a round: whoever drew less comes first.
+    """Return the sort key that a configuration drew in a round.
 
     A digest is the same with every version of Python, and what one configuration draws depends on no other one: a
     study that gets a further configuration keeps the order of those it had.

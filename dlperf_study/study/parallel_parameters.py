@@ -23,7 +23,7 @@ DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel")
 
 @dataclass(frozen=True)
 class ParallelParameters:
-    """How devices divide a model and its batches; a field declares all there is to know of its parameter."""
+    """The parameters that divide a model and its batches among devices."""
 
     tensor_parallel: int = parameter(
         1,
@@ -91,8 +91,8 @@ class ParallelParameters:
     )
 
 
-def layout_of(values: Mapping[str, Any]) -> Layout:
-    """Return the layout that parameters give; those that are missing have their defaults.
+def parallel_layout(values: Mapping[str, Any]) -> Layout:
+    """Return the layout of these parameters or their defaults.
 
     The ranks with samples of their own follow from the devices: ``data``, or ``shard`` where ZeRO divides parameters.
     Where the degrees do not divide the devices, the layout has fewer devices than there are: ``layout_obstacles``.
@@ -105,7 +105,7 @@ def layout_of(values: Mapping[str, Any]) -> Layout:
 
 
 def layout_obstacles(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield that the degrees of parallelism do not divide the devices, if they don't."""
+    """Yield why the degrees of parallelism do not divide the devices."""
     degrees = {name: values[name] for name in DEGREES if values.get(name, 1) != 1}
     if not degrees or not (devices := _devices(values)) % math.prod(degrees.values()):
         return
@@ -119,6 +119,6 @@ def _devices(values: Mapping[str, Any]) -> int:
 
 
 def _count(values: Mapping[str, Any], name: str) -> int:
-    """Return a value above 0, or 1 where it is missing or none: a wrong type has an error of its own."""
+    """Return a value above 0, or 1 if it is missing."""
     value = values.get(name)
     return value if type(value) is int and value > 0 else 1

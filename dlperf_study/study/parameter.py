@@ -26,7 +26,7 @@ LARGEST_NUMBER = 2**63 - 1
 
 
 class Scope(StrEnum):
-    """What a parameter belongs to. A study file gives all of them but those of the plan."""
+    """What a parameter belongs to; a study file gives all but the plan's."""
 
     PLAN = "plan"
     WORKLOAD = "workload"
@@ -77,23 +77,23 @@ class Parameter:
     default: Scalar | None = None
 
     def is_named_default(self, level: Any) -> bool:
-        """Return whether a level is the default and has a name, as the 0 of no limit."""
+        """Return whether a level is the default and has a name."""
         return bool(self.default_name) and level == self.default
 
 
 def parameter(default: Value, label: str, meaning: str, **details: Any) -> Value:
-    """Return the dataclass field of a parameter with a default; ``details`` as in Parameter."""
+    """Return the dataclass field of a parameter with a default."""
     value: Value = field(default=default, metadata=declared(label, meaning, **details))
     return value
 
 
 def declared(label: str, meaning: str, **details: Any) -> Mapping[str, Parameter]:
-    """Return the metadata of a dataclass field that declares a parameter; ``details`` as in Parameter."""
+    """Return the metadata of a field that declares a parameter."""
     return {_KEY: Parameter(label, meaning, **details)}
 
 
-def parameter_of(declaration: "Field[Any]") -> Parameter:
-    """Return the parameter that a dataclass field declares, with the field's name, type and default."""
+def declared_parameter(declaration: "Field[Any]") -> Parameter:
+    """Return the parameter that a dataclass field declares."""
     parameter: Parameter = declaration.metadata[_KEY]
     value_type: Any = declaration.type
     default = None if declaration.default is MISSING else declaration.default
@@ -101,7 +101,7 @@ def parameter_of(declaration: "Field[Any]") -> Parameter:
 
 
 def typed(source: str, parameter: Parameter, value: Any) -> Any:
-    """Return ``value`` as the parameter's type; an int may be given for a float, nothing else is converted.
+    """Return ``value`` as the parameter's type.
 
     Raises StudyFileError, which names ``source``, where it is of another type, or larger than any number may be.
     """

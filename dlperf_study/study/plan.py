@@ -2,25 +2,30 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationInfo,
+    computed_field,
+)
+
+from dlperf_study.core import user_commands, wording, writing
 from dlperf_study.core.errors import EvidenceError, StudyFileError
-from dlperf_study.core.user_commands import command_of_study
-from dlperf_study.core.wording import all_reasons, counted
-from dlperf_study.core.writing import write_atomically
+from dlperf_study.study import grid, parallel_parameters, study_values, validation
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM, Configuration
-from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
-from dlperf_study.study.parallel_parameters import layout_obstacles
-from dlperf_study.study.parameter import SAMPLES, TOKENS, Scalar
+from dlperf_study.study.parameter import TOKENS, Scalar
 from dlperf_study.study.program import Program
+from dlperf_study.study.record_types import FormatNumber
 from dlperf_study.study.rounds import Rounds
-from dlperf_study.study.study import QUESTIONS, Study
-
-if TYPE_CHECKING:
-    from dlperf_study.study.plan_record import EntryRecord
+from dlperf_study.study.study import FORMER_QUESTIONS, Question, Study, StudyFacts
 
 FORMAT = 4
 
@@ -38,15 +43,23 @@ class PlannedCluster(Protocol):
 
     @property
     def why_not_gpu(self) -> str:
-        """Why runs are measured on the CPU although this machine has GPUs; empty everywhere else."""
+        """Why runs are measured on the CPU in spite of GPUs."""
 
     def obstacles(self, configuration: Configuration) -> Iterator[str]:
         """Yield each reason why a configuration needs more than there is."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One configuration, the identities of its declared baseline and reference, and why it can't run here (or None).
+ParameterName = Annotated[str, study_values.valid_name("parameters", lambda: FIELD_NAMES)]
+
+
+def _recorded_configuration(values: Any, info: ValidationInfo) -> Any:
+    if isinstance(values, dict):
+        return Configuration.from_record(values, f"{info.context}: configuration of an entry")
+    return values
+
+
+class Entry(validation.Section):
+    """One configuration of a plan, with its baseline and its obstacle.
 
     Every entry has a baseline, and a reference where the study declares references (else None). A baseline is an
     entry of the same plan and its own baseline, whether or not it can run: the declaration belongs to the study and
@@ -55,17 +68,26 @@ class Entry:
     not have it, according to the study.
     """
 
-    configuration: Configuration
+    model_config = ConfigDict(extra="ignore")
+    configuration: Annotated[
+        InstanceOf[Configuration], BeforeValidator(_recorded_configuration), PlainSerializer(Configuration.as_dict)
+    ]
     baseline_identity: str
     unsupported: str | None = None
     reference_identity: str | None = None
-    unstated: tuple[str, ...] = ()
+    unstated: tuple[ParameterName, ...] = Field(default=(), strict=False)
     is_extra: bool = False
     is_searched: bool = False
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def identity(self) -> str:
+        """The identity of its configuration."""
+        return self.configuration.identity
+
     @property
     def parameters(self) -> dict[str, Scalar | None]:
-        """Every parameter by name, as pages show it; None where it is unstated."""
+        """Every parameter by name; None where it is unstated."""
         return self.configuration.displayed_values() | dict.fromkeys(self.unstated)
 
     @property
@@ -78,69 +100,58 @@ class Entry:
         """Whether this configuration is its own reference."""
         return self.configuration.identity == self.reference_identity
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the entry as JSON has it."""
-        configuration = self.configuration
-        return {"identity": configuration.identity, **vars(self), "configuration": configuration.as_dict()}
-
-    def denominator(self, kind: Denominator) -> str | None:
+    def denominator(self, kind: grid.Denominator) -> str | None:
         """Return the identity of the declared baseline or reference."""
         return {"baseline": self.baseline_identity, "reference": self.reference_identity}[kind]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What will be run, in order; ``factors`` are the names of the parameters that vary.
+def _present_pages(questions: Any) -> Any:
+    if isinstance(questions, list | tuple):
+        return [name for name in questions if name not in FORMER_QUESTIONS]
+    return questions
 
-    ``published`` are the names of the published sources whose numbers are shown next to the measured ones.
-    ``order`` and ``order_seed``: in which order the runs are measured; empty and 0 for what is ingested.
-    ``precision``: the target half-width of every interval as a share of its value, for which rounds are added to
-    ``repeats``, up to ``max_repeats`` in all; None: none are added. ``time_budget_minutes``: no round is added that
-    would end later.
+
+class Plan(StudyFacts):
+    """What will be run, in order: a study's facts and its configurations.
+
+    ``factors`` are the names of the parameters that vary. ``order``: empty for what is ingested.
     ``largest_batch``: up to which batch per device the largest that fits in memory is searched; None: it is not.
     ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
-    ``device``: ``cpu`` or ``gpu``, of the cluster; empty for what is ingested.
+    ``device``: of the cluster; empty for what is ingested.
     ``program``: the user's own that trains; None: networks of this package. It is no part of the file.
     ``why_not_gpu``: why runs are measured on a CPU although the machine has GPUs; empty everywhere else.
-    ``rate``: what ratios count, ``samples`` or ``tokens``.
     """
 
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    format: Annotated[int, FormatNumber(FORMAT)] = FORMAT
     study: str
     cluster: str
-    title: str
-    about: str
-    scaling: str
-    questions: tuple[str, ...]
-    factors: tuple[str, ...]
-    published: tuple[str, ...]
+    # An earlier version may have written a plan with pages that there are no more.
+    questions: Annotated[tuple[Question, ...], Field(strict=False), BeforeValidator(_present_pages)]
+    factors: tuple[str, ...] = Field(strict=False)
     quick: bool
-    entries: tuple[Entry, ...]
-    order: str = ""
-    order_seed: int = 0
-    precision: float | None = None
-    max_repeats: int | None = None
-    time_budget_minutes: float | None = None
-    largest_batch: int | None = None
+    entries: tuple[Entry, ...] = Field(strict=False)
+    order: Literal["rounds", "blocks", ""] = ""
+    largest_batch: int | None = Field(default=None, ge=1)
     ingested_from: str = ""
-    device: str = ""
+    device: Literal["cpu", "gpu", ""] = ""
     why_not_gpu: str = ""
-    rate: str = SAMPLES
-    program: Program | None = None
+    program: InstanceOf[Program] | None = Field(default=None, exclude=True)
 
     @property
     def rounds(self) -> Rounds:
-        """How many rounds are measured, and when the target precision is looked at."""
+        """How many rounds are measured, and when precision is checked."""
         planned = max((entry.configuration.repeats for entry in self.runnable), default=0)
         return Rounds.of(planned, self.precision, self.max_repeats)
 
     @property
     def has_speedups(self) -> bool:
-        """Whether a configuration has another one as its baseline; the ratio of each to itself would tell nothing."""
+        """Whether a configuration has another one as its baseline."""
         return not all(entry.is_baseline for entry in self.entries)
 
     @property
     def is_program(self) -> bool:
-        """Whether a program of the user trains, of which only its study and its logs say what it trains."""
+        """Whether a program of the user trains."""
         return any(entry.configuration.own_program for entry in self.entries)
 
     @property
@@ -149,7 +160,9 @@ class Plan:
 
         It is not make's for a user's program: make is called in the checkout, and its study is elsewhere.
         """
-        return command_of_study("study", self.study, self.cluster, again=True, by_make=not self.is_program)
+        return user_commands.command_of_study(
+            "study", self.study, self.cluster, again=True, by_make=not self.is_program
+        )
 
     @property
     def runnable(self) -> tuple[Entry, ...]:
@@ -168,7 +181,7 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What who measures should know before: that it is a CPU that will be measured, or that no rate will come.
+        """What to know before measuring: a CPU is used, or no rate follows.
 
         Of a plan that was read from its file, the program and thus the latter are not known.
         """
@@ -186,39 +199,42 @@ class Plan:
             "samples_per_step, tokens_per_step or batch_per_device states it"
         )
 
-    def declares(self, kind: Denominator) -> bool:
+    def declares(self, kind: grid.Denominator) -> bool:
         """Return whether the study declares baselines, or references."""
         return any(entry.denominator(kind) for entry in self.entries)
 
     def write(self, path: Path) -> None:
         """Write the plan as JSON, all of it or nothing."""
-        entries = [entry.as_dict() for entry in self.entries]
-        head = {name: value for name, value in vars(self).items() if name not in ("entries", "program")}
-        content = {"format": FORMAT, **head, "entries": entries}
-        write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        writing.write_atomically(path, json.dumps(self.model_dump(), indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
-        """Read a plan; raises EvidenceError when it is missing, damaged or of another version of this package."""
-        # Who only makes plans needs the standard library alone.
-        from dlperf_study.study.plan_record import read_record
-
-        command = command_of_study("run", path.parent.name)
+        """Read a plan; raises EvidenceError when it is missing or damaged."""
+        command = user_commands.command_of_study("run", path.parent.name)
         if not path.exists():
             raise EvidenceError(f"{path}: there is no plan yet; `{command}` writes one")
         try:
-            record = read_record(path)
-            entries = tuple(_entry(entry, path) for entry in record["entries"])
-            _check_denominators(entries, path)
-            _check_factors(record["factors"], entries, path)
+            content = validation.parse_object(validation.read_text_file(path), str(path))
+            plan = validation.validate_record(_PLAN, content, str(path))
+            for name in _ALWAYS_WRITTEN:
+                if name not in content:
+                    raise EvidenceError(f"{path}: {name} is missing")
+            for index, (entry, record) in enumerate(zip(plan.entries, content["entries"], strict=True)):
+                if "reference_identity" not in record:
+                    raise EvidenceError(f"{path}: entries[{index}].reference_identity is missing")
+                if entry.identity != record.get("identity"):
+                    name = f"the entry {record.get('identity')} has the parameters of {entry.identity}"
+                    raise EvidenceError(f"{path}: {name}")
+            _check_denominators(plan.entries, path)
+            _check_factors(plan.factors, plan.entries, path)
         except EvidenceError as error:
             raise EvidenceError(f"{error}; plan the study again with `{command}`") from error
-        values: dict[str, Any] = {}
-        for name, value in record.items():
-            if name in cls.__dataclass_fields__:
-                values[name] = tuple(value) if isinstance(value, list) else value
-        questions = tuple(name for name in record["questions"] if name in QUESTIONS)
-        return cls(**values | {"questions": questions, "entries": entries})
+        return plan
+
+
+_PLAN = TypeAdapter(Plan)
+#: Keys that have defaults in memory, and are in the file of every version.
+_ALWAYS_WRITTEN = ("format", "about", "published", "order", "order_seed", "precision", "max_repeats", "ingested_from")
 
 
 def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Configuration], str | None]) -> Plan:
@@ -238,16 +254,16 @@ def build_plan(study: Study, cluster: PlannedCluster, unsupported: Callable[[Con
     references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
     entries = []
     for point, configuration, baseline, reference in zip(points, configurations, baselines, references, strict=True):
-        misfits = list(layout_obstacles(vars(configuration)))
+        misfits = list(parallel_parameters.layout_obstacles(vars(configuration)))
         obstacles = [*misfits, *cluster.obstacles(configuration), unsupported(configuration)]
         if not configuration.batch_per_device and not configuration.own_program and not misfits:
             obstacles.insert(0, f"global_batch {point['global_batch']} {_not_shared(configuration)}")
         entries.append(
             Entry(
-                configuration,
-                baseline,
-                all_reasons(obstacles) or None,
-                reference,
+                configuration=configuration,
+                baseline_identity=baseline,
+                unsupported=wording.all_reasons(obstacles) or None,
+                reference_identity=reference,
                 unstated=configuration.unstated,
                 is_extra=study.is_extra(point),
                 is_searched=study.is_searched(point),
@@ -261,53 +277,51 @@ def _not_shared(configuration: Configuration) -> str:
     layout = configuration.layout
     if layout.devices_per_replica == 1:
         return f"can't be shared equally by {layout.replicas} devices"
-    groups = counted(layout.replicas, "group")
-    return f"can't be shared equally by {groups} of {counted(layout.devices_per_replica, 'device')}"
+    groups = wording.counted(layout.replicas, "group")
+    return f"can't be shared equally by {groups} of {wording.counted(layout.devices_per_replica, 'device')}"
 
 
 def _plan(study: Study, cluster: PlannedCluster, entries: Sequence[Entry]) -> Plan:
-    """Return the plan of these entries, with what the study file says of all of them."""
+    """Return the plan of these entries."""
+    values: dict[str, Any] = {name: getattr(study, name) for name in StudyFacts.model_fields}
+    if study.precision:
+        values["max_repeats"] = study.rounds_at_most
+    if study.largest_batch:
+        values["largest_batch"] = study.largest_batch.at_most
+    values["device"] = cluster.device
     return Plan(
+        **values,
         study=study.name,
         cluster=cluster.name,
-        title=study.title,
-        about=study.about,
-        scaling=study.scaling,
         questions=study.questions,
         factors=varying(entries, list(study.factors)),
-        published=study.published,
-        quick=study.quick,
+        quick=study.is_quick,
         entries=tuple(entries),
         order=study.order,
-        order_seed=study.order_seed,
-        precision=study.precision,
-        max_repeats=study.rounds_at_most if study.precision else None,
-        time_budget_minutes=study.time_budget_minutes,
-        largest_batch=study.largest_batch,
-        device=cluster.device,
         why_not_gpu=cluster.why_not_gpu,
-        rate=study.rate,
         program=study.program,
     )
 
 
-def _denominators(kind: Denominator, study: Study, points: Sequence[Point], identities: Sequence[str]) -> list[str]:
-    """Return the identity of each point's baseline or reference; ``identities`` has those of the points."""
+def _denominators(
+    kind: grid.Denominator, study: Study, points: Sequence[grid.Point], identities: Sequence[str]
+) -> list[str]:
+    """Return the identity of each point's baseline or reference."""
     # A point has fifty values, of which a study varies a few: by these the declared one is found.
     names = study.varied
     by_levels = {tuple(map(point.get, names)): identity for point, identity in zip(points, identities, strict=True)}
     denominators = []
     for point in points:
-        denominator = tuple(map(study.denominator_of(point, kind).get, names))
+        denominator = tuple(map(study.declared_denominator(point, kind).get, names))
         if denominator not in by_levels:
             raise study.missing_denominator(point, kind)
         denominators.append(by_levels[denominator])
     return denominators
 
 
-def _check_all_different(study: Study, points: Sequence[Point], configurations: Sequence[Configuration]) -> None:
-    """Refuse points that become one configuration: global batches that can't be shared have no batch per device."""
-    points_by_identity: dict[str, Point] = {}
+def _check_all_different(study: Study, points: Sequence[grid.Point], configurations: Sequence[Configuration]) -> None:
+    """Refuse points that become one configuration."""
+    points_by_identity: dict[str, grid.Point] = {}
     for point, configuration in zip(points, configurations, strict=True):
         first = points_by_identity.setdefault(configuration.identity, point)
         if first is not point:
@@ -318,12 +332,12 @@ def _check_all_different(study: Study, points: Sequence[Point], configurations: 
             )
 
 
-def _check_searched_batches(study: Study, points: Sequence[Point]) -> None:
-    """Refuse a search that could try no batch, as a batch has a sample at least in each of its micro-batches."""
+def _check_searched_batches(study: Study, points: Sequence[grid.Point]) -> None:
+    """Refuse a search below one sample for each micro-batch."""
     parts = max((int(point.get("micro_batches", 1)) for point in points if study.is_searched(point)), default=1)
-    if study.largest_batch is not None and study.largest_batch < parts:
+    if study.largest_batch and study.largest_batch.at_most < parts:
         reason = f"a batch of {parts} micro-batches has {parts} samples at least"
-        raise StudyFileError(f"{study.source}: largest_batch.at_most is {study.largest_batch}, but {reason}")
+        raise study.error(f"largest_batch.at_most is {study.largest_batch.at_most}, but {reason}")
 
 
 def _check_rate(study: Study, configurations: Sequence[Configuration]) -> None:
@@ -336,7 +350,7 @@ def _check_rate(study: Study, configurations: Sequence[Configuration]) -> None:
 
 
 def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]:
-    """Return the parameters with more than one value: the study's factors first, in their order."""
+    """Return the parameters with more than one value, factors first."""
     configurations, names = [entry.configuration for entry in entries], []
     settings = dict.fromkeys(name for configuration in configurations for name in configuration.own_settings)
     for name in dict.fromkeys((*factors, *FIELD_NAMES, *settings)):
@@ -351,24 +365,8 @@ def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]
     return tuple(names)
 
 
-def _entry(record: "EntryRecord", path: Path) -> Entry:
-    configuration = Configuration.from_record(record["configuration"], f"{path}: configuration of an entry")
-    if configuration.identity != record["identity"]:
-        name = f"the entry {record['identity']} has the parameters of {configuration.identity}"
-        raise EvidenceError(f"{path}: {name}")
-    return Entry(
-        configuration,
-        baseline_identity=record["baseline_identity"],
-        unsupported=record["unsupported"],
-        reference_identity=record["reference_identity"],
-        unstated=tuple(record.get("unstated", ())) or configuration.unstated,
-        is_extra=record.get("is_extra", False),
-        is_searched=record.get("is_searched", False),
-    )
-
-
 def _check_factors(factors: Sequence[str], entries: Sequence[Entry], path: Path) -> None:
-    """Check that every factor is a parameter, or a setting of the program of an entry."""
+    """Check that every factor is a parameter or a setting."""
     declared = {*FIELD_NAMES, *(name for entry in entries for name in entry.configuration.own_settings)}
     for name in factors:
         if name not in declared:
@@ -376,12 +374,12 @@ def _check_factors(factors: Sequence[str], entries: Sequence[Entry], path: Path)
 
 
 def _check_denominators(entries: Sequence[Entry], path: Path) -> None:
-    """Check that all entries differ, and that the baseline and the reference of each are among them."""
+    """Check that entries differ, and have their baselines among them."""
     identities = {entry.configuration.identity for entry in entries}
     if len(identities) < len(entries):
         raise EvidenceError(f"{path}: two of its {len(entries)} entries are the same configuration")
     for entry in entries:
-        for kind in DENOMINATORS:
+        for kind in grid.DENOMINATORS:
             denominator = entry.denominator(kind)
             if denominator is not None and denominator not in identities:
                 owner = entry.configuration.identity

@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from types import MappingProxyType
 
-from dlperf_study.core.terminal import text_table
-from dlperf_study.core.wording import counted, duration, level, single_reasons
-from dlperf_study.study.batch_search import BatchSearch
+from dlperf_study.core import terminal, wording
+from dlperf_study.study import batch_search, grid
 from dlperf_study.study.configuration import GLOBAL_BATCH, PARAMETERS
-from dlperf_study.study.grid import DENOMINATORS, Denominator
 from dlperf_study.study.job import BLOCKS
 from dlperf_study.study.plan import Entry, Plan, varying
 
@@ -18,17 +16,17 @@ from dlperf_study.study.plan import Entry, Plan, varying
 LONGEST_LIST, ENDS = 200, 10
 #: Of more configurations that can't run, most for the same reasons, these are counted.
 MOST_UNSUPPORTED = 12
-NO_SEARCH: Mapping[str, BatchSearch] = MappingProxyType({})
+NO_SEARCH: Mapping[str, batch_search.BatchSearch] = MappingProxyType({})
 #: Whose devices train: a study made for GPUs may be planned where there are none.
 _DEVICES = {"cpu": "the CPUs of ", "gpu": "the GPUs of "}
 NOTHING_UNMEASURED: Mapping[str, int] = MappingProxyType({})
 #: What a configuration has no value of where its baseline or reference can't run.
-_COMPARED: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
+_COMPARED: dict[grid.Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
 
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """What earlier runs show of a plan, by the identity of a configuration.
+    """What earlier runs show of a plan, by identity.
 
     ``run_seconds``: the mean seconds of a run here. ``done``: how many of the planned runs are completed.
     ``not_fitting``: why a configuration does not fit in memory. ``not_counted``: which runs of the study do not count
@@ -47,7 +45,7 @@ NO_EARLIER_RUNS = EarlierRuns()
 def describe(
     plan: Plan,
     earlier_runs: EarlierRuns = NO_EARLIER_RUNS,
-    searches: Mapping[str, BatchSearch] = NO_SEARCH,
+    searches: Mapping[str, batch_search.BatchSearch] = NO_SEARCH,
     unmeasured: Mapping[str, int] = NOTHING_UNMEASURED,
     complete: bool = False,
 ) -> str:
@@ -78,13 +76,13 @@ def describe(
 
 
 def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
-    """Return how many of its runs a study has already, how many are to do, and how long these take."""
+    """Return how many runs a study has, and how long the rest take."""
     fitting = [entry for entry in plan.runnable if entry.configuration.identity not in earlier_runs.not_fitting]
     planned = sum(entry.configuration.repeats for entry in fitting)
     count = sum(earlier_runs.done.values())
     if count == planned:
-        return f"All {counted(planned, 'planned run')} are done."
-    sentence = f"Done: {count} of {counted(planned, 'run')}. To do: {counted(planned - count, 'run')}"
+        return f"All {wording.counted(planned, 'planned run')} are done."
+    sentence = f"Done: {count} of {wording.counted(planned, 'run')}. To do: {wording.counted(planned - count, 'run')}"
     if not earlier_runs.run_seconds:
         return f"{sentence}."
     # A configuration without a run is taken to last as long as the others.
@@ -94,7 +92,7 @@ def describe_reuse(plan: Plan, earlier_runs: EarlierRuns) -> str:
         identity = entry.configuration.identity
         runs_left = entry.configuration.repeats - earlier_runs.done.get(identity, 0)
         seconds += runs_left * earlier_runs.run_seconds.get(identity, mean)
-    return f"{sentence}, about {duration(seconds)} if they take as long as those that are done."
+    return f"{sentence}, about {wording.duration(seconds)} if they take as long as those that are done."
 
 
 def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
@@ -108,9 +106,8 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
     ]
     if extras := sum(entry.is_extra for entry in plan.entries):
         of_source = len(plan.entries) - extras
-        lines.append(
-            f"Of the {len(plan.entries)}, {of_source} are in the published tables; {counted(extras, 'extra')} are not."
-        )
+        marked = wording.counted(extras, "extra")
+        lines.append(f"Of the {len(plan.entries)}, {of_source} are in the published tables; {marked} are not.")
     if fitting:
         is_begun = any(earlier_runs.done.values())
         lines.append(describe_reuse(plan, earlier_runs) if is_begun else _time(fitting, earlier_runs.run_seconds))
@@ -127,12 +124,12 @@ def _head(plan: Plan, earlier_runs: EarlierRuns) -> str:
 
 
 def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
-    """Return a row for each configuration that can run: its levels, its global batch, and what it is compared with.
+    """Return a row for each configuration that can run.
 
     A factor that has one level in all of them is named once, below. Where any of the runs is done, a row says how many
     of its own are.
     """
-    kinds = [kind for kind in DENOMINATORS if plan.declares(kind)]
+    kinds = [kind for kind in grid.DENOMINATORS if plan.declares(kind)]
     entries, row_numbers = plan.runnable, _row_numbers(plan)
     factors = varying(entries, plan.factors) or plan.factors
     headings = ["#", *factors, GLOBAL_BATCH.name, *kinds]
@@ -160,13 +157,13 @@ def _runnable(plan: Plan, earlier_runs: EarlierRuns, complete: bool) -> str:
         notes.append(f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them.")
         for kind in kinds:
             if count := sum(entry.denominator(kind) not in row_numbers for entry in entries):
-                configurations = counted(count, "configuration")
+                configurations = wording.counted(count, "configuration")
                 notes.append(f"{configurations}: no {_COMPARED[kind]}, because the {kind} can't run here.")
-    return "\n".join([text_table(headings, rows), *notes])
+    return "\n".join([terminal.text_table(headings, rows), *notes])
 
 
 def _row_numbers(plan: Plan) -> dict[str | None, int]:
-    """Return the number of each configuration that can run, its place in the plan, by identity."""
+    """Return the place of each runnable configuration, by identity."""
     row_numbers: dict[str | None, int] = {}
     for row_number, entry in enumerate(plan.entries, start=1):
         if entry.unsupported is None:
@@ -177,45 +174,49 @@ def _row_numbers(plan: Plan) -> dict[str | None, int]:
 def _levels(entry: Entry, factors: Sequence[str]) -> tuple[str, ...]:
     levels = []
     for name in factors:
-        value, parameter = entry.configuration.value_of(name), PARAMETERS.get(name)
+        value, parameter = entry.configuration.parameter_value(name), PARAMETERS.get(name)
         if parameter and parameter.is_named_default(value):
             levels.append(parameter.default_name)
         else:
-            levels.append(level(value))
+            levels.append(wording.level(value))
     return tuple(levels)
 
 
-def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | None, int]) -> str:
-    """Return the number of a baseline or reference, or that it can't run."""
+def _denominator(entry: Entry, kind: grid.Denominator, row_numbers: Mapping[str | None, int]) -> str:
+    """Return the number of a baseline or reference."""
     identity = entry.denominator(kind)
     if identity == entry.configuration.identity:
         return "itself"
-    return f"#{row_numbers[identity]}" if identity in row_numbers else f"can't run here: no {_COMPARED[kind]}"
+    if identity in row_numbers:
+        return f"#{row_numbers[identity]}"
+    return f"can't run here: no {_COMPARED[kind]}"
 
 
 def _unsupported(plan: Plan, complete: bool) -> str:
-    """Return a row for each configuration that can't run, or for each single reason how many have it."""
+    """Return a row for each unsupported configuration, or each reason."""
     entries = plan.unsupported
     if complete or len(entries) <= MOST_UNSUPPORTED:
         rows = [(*_levels(entry, plan.factors), str(entry.unsupported)) for entry in entries]
-        return text_table((*plan.factors, "reason"), rows)
-    counts = Counter(reason for entry in entries for reason in single_reasons(str(entry.unsupported)))
+        return terminal.text_table((*plan.factors, "reason"), rows)
+    counts = Counter(reason for entry in entries for reason in wording.single_reasons(str(entry.unsupported)))
     listed = counts.most_common(2 * ENDS)
     rows = [(str(count), reason) for reason, count in listed]
     if len(counts) > len(listed):
         rows.append(("…", f"{len(counts) - len(listed)} other reasons"))
     several = "; some have several reasons" if counts.total() > len(entries) else ""
-    table = text_table(("configurations", "reason"), rows)
+    table = terminal.text_table(("configurations", "reason"), rows)
     return f"{table}\nplan with --all lists the {len(entries)} configurations{several}."
 
 
 def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
-    """Return a table of reasons by identity, with the number of each configuration in the list of the plan."""
+    """Return a table of reasons by the number of the configuration."""
     row_numbers = _row_numbers(plan)
     rows = [(str(row_numbers[identity]), reason) for identity, reason in reasons.items()]
     shown = rows if complete else rows[:LONGEST_LIST]
-    table = text_table(("#", heading), shown)
-    return table if len(shown) == len(rows) else f"{table}\nplan with --all lists the {len(rows)} configurations."
+    table = terminal.text_table(("#", heading), shown)
+    if len(shown) == len(rows):
+        return table
+    return f"{table}\nplan with --all lists the {len(rows)} configurations."
 
 
 def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
@@ -223,19 +224,22 @@ def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
     timed = [entry.configuration for entry in entries if entry.configuration.identity in run_seconds]
     seconds = sum(run_seconds[configuration.identity] * configuration.repeats for configuration in timed)
     if len(timed) == len(entries):
-        return f"All runs take about {duration(seconds)}, as long as earlier ones took here."
+        return f"All runs take about {wording.duration(seconds)}, as long as earlier ones took here."
     if timed:
+        number = wording.counted(len(entries), "configuration")
         return (
-            f"The runs of {len(timed)} of the {counted(len(entries), 'configuration')} take about {duration(seconds)}, "
+            f"The runs of {len(timed)} of the {number} take about {wording.duration(seconds)}, "
             "as long as earlier ones took here; how long the others take is unknown."
         )
     configurations = [entry.configuration for entry in entries]
     least = sum(each.measured_seconds * each.repeats for each in configurations)
     most = sum(each.timeout_seconds * each.repeats for each in configurations)
     limits = {each.timeout_seconds for each in configurations}
-    each_limit = f" of {duration(max(limits))} each" if len(limits) == 1 else ""
-    bounds = f"at least {duration(least)} for their measured steps, " if least else ""
-    bounds += f"at most {duration(most)} by their timeouts{each_limit}"
+    each_limit = f" of {wording.duration(max(limits))} each" if len(limits) == 1 else ""
+    bounds = ""
+    if least:
+        bounds = f"at least {wording.duration(least)} for their measured steps, "
+    bounds += f"at most {wording.duration(most)} by their timeouts{each_limit}"
     return (
         f"How long the runs take is unknown, because none was measured here before: {bounds}. "
         "From its first run on, the study says how much time is left."

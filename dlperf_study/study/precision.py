@@ -35,12 +35,12 @@ _PRECISIONS = {
 
 @dataclass(frozen=True)
 class LossScaling:
-    """The factor of the loss now, and how many steps so far updated nothing: their gradients were not finite."""
+    """The factor of the loss, and how many steps updated nothing."""
 
     scale: float
     skipped_steps: int
 
 
 def canonical_precision(precision: str) -> str:
-    """Return the level of ``precision`` that another program's name for it means; unknown names stay as they are."""
+    """Return the level of ``precision`` for another program's name."""
     return _PRECISIONS.get(precision.lower(), precision)

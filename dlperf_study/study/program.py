@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from dlperf_study.study.parallel_parameters import layout_of
+from dlperf_study.core.restoring import restored
+from dlperf_study.study.parallel_parameters import parallel_layout
 from dlperf_study.study.parameter import Scalar
 
 #: How its command is started: once on each node, on the first node alone, or once for each rank.
@@ -54,7 +55,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Program:
-    """A training program that is no part of this package, as the section ``program`` of a study file declares it.
+    """A training program of the user, as a study file declares it.
 
     ``folder``: its files, copied for every run. ``command``: one command line, with placeholders in braces.
     ``start``: ``each_node``, ``first_node`` or ``each_rank``. ``steps``: the recorder, or the log format of what it
@@ -87,22 +88,25 @@ class Program:
 
     @property
     def records_steps(self) -> bool:
-        """Whether its processes record their steps, and its log is not read for them."""
+        """Whether its processes record their steps themselves."""
         return self.steps == RECORDER
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """The names in its command, its environment and its amounts of work that a study or this package gives."""
+        """The names in braces that a study or this package gives."""
         amounts = (getattr(self, name) for name in AMOUNTS)
         templates = (self.command, *self.environment.values(), *amounts)
-        names = dict.fromkeys(name for template in templates for name in placeholders_of(template))
+        names = dict.fromkeys(name for template in templates for name in find_placeholders(template))
         return tuple(name for name in names if not _AT_THE_START.fullmatch(name))
 
     @property
     def tells_processes(self) -> bool:
-        """Whether its command or its environment says how many processes train, or where."""
-        names = {name for template in (self.command, *self.environment.values()) for name in placeholders_of(template)}
-        return any(name in _OF_PROCESSES or (name != "run" and _AT_THE_START.fullmatch(name)) for name in names)
+        """Whether its command or environment has the number of processes."""
+        for template in (self.command, *self.environment.values()):
+            for name in find_placeholders(template):
+                if name in _OF_PROCESSES or (name != "run" and _AT_THE_START.fullmatch(name)):
+                    return True
+        return False
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -111,7 +115,7 @@ class Program:
 
     @property
     def data_links(self) -> dict[str, str]:
-        """Its data by absolute path, each with its place in the copy of the folder; empty: in none."""
+        """Its data by absolute path, each with its link in the copy."""
         links = {}
         for name in self.data:
             path = PurePath(self.folder, name)
@@ -120,12 +124,12 @@ class Program:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the record of a run says of it, besides how much work a step is."""
+        """The facts about it in the record of a run."""
         names = ("name", "command", "start", "steps", "digest", "commit", "dirty", "remote")
         return {name: getattr(self, name) for name in names}
 
     def argv(self, values: Mapping[str, Scalar]) -> tuple[str, ...]:
-        """Return its command, each argument with its placeholders replaced; those of the launcher stay."""
+        """Return its command with these placeholders replaced."""
         return tuple(self.filled(argument, values) for argument in shlex.split(self.command))
 
     def amount(self, name: str, values: Mapping[str, Scalar]) -> float | None:
@@ -165,13 +169,10 @@ class Program:
     @classmethod
     def from_json(cls, text: str) -> "Program":
         """Return what ``as_json`` wrote."""
-        values = json.loads(text)
-        for name in ("pass_environment", "data", "booleans"):
-            values[name] = tuple(values[name])
-        return cls(**values)
+        return restored(cls, json.loads(text))
 
     def digest_with(self, files_digest: str) -> str:
-        """Return the digest of a declaration and of the files; the folder where they are is no part of it."""
+        """Return the digest of declaration and files, without the folder."""
         declared = asdict(self)
         for name in ("folder", "study_folder", "digest", "commit", "dirty", "remote"):
             del declared[name]
@@ -179,17 +180,17 @@ class Program:
         return hashlib.sha256(content.encode()).hexdigest()
 
 
-def placeholders_of(text: str) -> Iterator[str]:
+def find_placeholders(text: str) -> Iterator[str]:
     """Yield the names in braces in a text."""
     return (match[1] for match in _PLACEHOLDER.finditer(text) if match[1] is not None)
 
 
 def program_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return what a program may be told of a configuration: its parameters and settings, and what follows from them."""
+    """Return the values of a program's placeholders for a configuration."""
     processes = int(values["nodes"]) * int(values["devices_per_node"])
     derived: dict[str, Scalar] = {"processes": processes, "world_size": processes}
     if values.get("batch_per_device"):
-        derived["global_batch"] = int(values["batch_per_device"]) * layout_of(values).replicas
+        derived["global_batch"] = int(values["batch_per_device"]) * parallel_layout(values).replicas
     if int(values.get("computation_steps", 0)) < 0:
         derived["computation_steps"] = values["measured_steps"]
     return {**values, **derived}

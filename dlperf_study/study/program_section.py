@@ -6,21 +6,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, ValidationInfo
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from dlperf_study.core.errors import EvidenceError, StudyFileError
+from dlperf_study.study import environment_variables, validation
 from dlperf_study.study.configuration import study_parameters
-from dlperf_study.study.environment_variables import secrets_in
 from dlperf_study.study.program import AMOUNTS, RECORDER, Program
-from dlperf_study.study.validation import Section, text_of
 
 _SECRET_REMEDY = "name a variable that has it in pass_environment, and let the program read that"
 
 
 def secret_problem(arguments: Sequence[str]) -> str:
-    """Return what is wrong with arguments of which one has a secret, without its value; empty where none has."""
-    secrets = secrets_in(arguments)
-    return f"has {secrets[0]}, which evidence shows; {_SECRET_REMEDY}" if secrets else ""
+    """Return what is wrong with arguments if one has a secret."""
+    secrets = environment_variables.secrets_in(arguments)
+    if secrets:
+        return f"has {secrets[0]}, which evidence shows; {_SECRET_REMEDY}"
+    return ""
 
 
 def _require_no_secret(arguments: Sequence[str]) -> None:
@@ -61,8 +63,8 @@ def _check_name(name: str) -> str:
 Expression = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[int, Field(ge=1)]
 
 
-class ProgramSection(Section):
-    """A training program that is no part of this package, and how one run of it is started."""
+class ProgramSection(validation.Section):
+    """A training program of the user, and how a run starts it."""
 
     name: Annotated[str, AfterValidator(_check_name)] = Field(description="what pages call it")
     folder: str = Field(
@@ -90,9 +92,12 @@ class ProgramSection(Section):
     environment: Annotated[dict[str, str], AfterValidator(_check_environment)] = Field(
         default={}, description="variables of its processes; with placeholders too"
     )
-    pass_environment: list[str] = Field(default=[], description="names of variables that it gets from yours")
-    data: list[Annotated[str, AfterValidator(_check_data)]] = Field(
-        default=[],
+    pass_environment: tuple[str, ...] = Field(
+        default=(), strict=False, description="names of variables that it gets from yours"
+    )
+    data: tuple[Annotated[str, AfterValidator(_check_data)], ...] = Field(
+        default=(),
+        strict=False,
         description="paths that every node has; those that are relative are linked into the copy of each run",
     )
     booleans: tuple[str, str] = Field(
@@ -100,30 +105,39 @@ class ProgramSection(Section):
     )
 
     def declared(self, folder: Path) -> Program:
-        """Return the program; its folder is given from that of the study file."""
+        """Return the program for the folder of the study file."""
         log_format = ""
         if self.steps.endswith((".yaml", ".yml")):
-            log_format = text_of(folder / self.steps)
-        return Program(
-            self.name,
-            str(folder.joinpath(Path(self.folder).expanduser()).resolve()),
-            self.command,
-            self.start,
-            self.steps,
-            environment=self.environment,
-            pass_environment=tuple(self.pass_environment),
-            data=tuple(self.data),
-            booleans=self.booleans,
-            log_format=log_format,
-            study_folder=str(folder),
-            samples_per_step=str(self.samples_per_step or ""),
-            tokens_per_step=str(self.tokens_per_step or ""),
-            flops_per_sample=str(self.flops_per_sample or ""),
-        )
+            log_format = validation.read_text_file(folder / self.steps)
+        declared = dict(self)
+        for name in AMOUNTS:
+            declared[name] = str(declared[name] or "")
+        folder_of_program = folder.joinpath(Path(self.folder).expanduser()).resolve()
+        declared |= {"folder": str(folder_of_program), "log_format": log_format, "study_folder": str(folder)}
+        return Program(**declared)
+
+
+class _FromSection:
+    """Let pydantic make a Program of a section."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(_declared, handler.generate_schema(ProgramSection))
+
+
+def _declared(section: ProgramSection, info: ValidationInfo) -> Program:
+    context = info.context or {}
+    try:
+        return section.declared(context["folder"])
+    except EvidenceError as error:
+        message = f"{context['source']}: program.steps is {section.steps!r}: {error}"
+        raise StudyFileError(message) from error
+
+
+DeclaredProgram = Annotated[Program, _FromSection()]
 
 
 def declared_settings(content: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names that a study file may give besides the parameters of this package: those its program takes.
+    """Return the names of the placeholders that only a study gives.
 
     The file may have any error.
     """

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Rule:
-    """The unit of a value, and what a reader demands of it, as pydantic names that."""
+    """The unit of a value, and its limits as pydantic names them."""
 
     def __init__(self, unit: str = "", **demands: Any) -> None:
         self.unit, self.demands = unit, demands
@@ -58,7 +58,7 @@ class FormatNumber:
 
 
 def record_type(declaration: type[T]) -> type[T]:
-    """Let a TypedDict be read as a record: keys that it does not declare are kept, and nothing reads them."""
+    """Let a TypedDict be read as a record, which may have more keys."""
     declaration.__pydantic_config__ = READING_RULES  # type: ignore[attr-defined]
     return declaration
 

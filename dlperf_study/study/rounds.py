@@ -19,7 +19,7 @@ class Rounds:
 
     @classmethod
     def of(cls, planned: int, precision: float | None, max_repeats: int | None) -> "Rounds":
-        """Return the rounds of a plan with this target precision and at most so many rounds."""
+        """Return the rounds of a plan with this target precision."""
         if precision is None or not planned:
             return cls(planned)
         looks = [count * planned for count in LOOKS if count * planned <= (max_repeats or 0)]

@@ -13,11 +13,9 @@ from typing import Any
 
 import yaml
 
+from dlperf_study.core import large_files, resources, wording
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.core.large_files import require_end
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.core.resources import FOLDERS, folders_of, named_files, workspace
-from dlperf_study.core.wording import as_yaml, closest
 
 #: How deep lists and mappings may be nested, and how many values a file may have, repeated ones included.
 MAX_DEPTH, MAX_VALUES = 20, 100_000
@@ -54,13 +52,13 @@ def read_mapping(path: Path) -> dict[str, Any]:
     Raises StudyFileError for a syntax error, a tab, a duplicate key, a number that YAML 1.1 and 1.2 read differently,
     too many bytes, too many or too deeply nested values, or anything but a mapping.
     """
-    require_end(path)
+    large_files.require_end(path)
     with path.open("rb") as stream:
         return parse_mapping(stream.read(MAX_BYTES + 1), display_path(path))
 
 
 def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
-    """Return the mapping in the bytes of a YAML file, named ``file`` in messages; raises what ``read_mapping`` does."""
+    """Return the mapping in the bytes of a YAML file named ``file``."""
     if len(data) > MAX_BYTES:
         raise StudyFileError(f"{file}: has more than {MAX_BYTES:,} bytes; no study or cluster file needs so many")
     try:
@@ -81,13 +79,13 @@ def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
         raise StudyFileError(f"{file}: not UTF-8: {error}") from None
     if not isinstance(content, dict):
         kinds = {list: "a list", str: "a string", type(None): "nothing"}
-        kind = kinds.get(type(content), as_yaml(content))
+        kind = kinds.get(type(content), wording.as_yaml(content))
         raise StudyFileError(f"{file}: holds {kind}; it must be a mapping of keys to values")
     return content
 
 
 def _line_without_colon(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> str:
-    """Return which line of a file has a key without its colon, if that is what a parser stumbled over further on."""
+    """Return which line of a file lacks its colon."""
     mark = error.problem_mark
     if mark and (key := re.match(r"\s*(\w+)\s+[\[{]", lines[mark.line] if mark.line < len(lines) else "")):
         return f"line {mark.line + 1}: {key[1]} has no colon"
@@ -98,11 +96,13 @@ def _line_without_colon(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> st
     else:
         return ""
     line = lines[index].strip() if 0 <= index < len(lines) else ""
-    return f"line {index + 1}: {line} has no colon" if re.fullmatch(r"\w+( .*)?", line) and ":" not in line else ""
+    if re.fullmatch(r"\w+( .*)?", line) and ":" not in line:
+        return f"line {index + 1}: {line} has no colon"
+    return ""
 
 
 def find_file(kind: str, name_or_path: str | Path) -> Path:
-    """Return the file of a study or cluster, given by a path or by its name in one of ``folders_of`` its kind.
+    """Return the file of a study or cluster by path or name.
 
     ``kind`` is ``study`` or ``cluster``. Raises StudyFileError, with the valid names, when it doesn't exist.
     """
@@ -110,7 +110,7 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
     if is_path:
         path = Path(name_or_path)
     else:
-        candidates = [folder / f"{name_or_path}.yaml" for folder in folders_of(kind)]
+        candidates = [folder / f"{name_or_path}.yaml" for folder in resources.folders_of(kind)]
         path = next((candidate for candidate in candidates if candidate.exists()), candidates[-1])
     if path.is_file():
         return path
@@ -118,16 +118,20 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
 
 
 def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
-    """Return why there is no file of a kind at a path, with what may be meant; it was given by its name or a path."""
+    """Return why there is no such file, with suggestions."""
     if path.exists():
         kind_of_path = "a folder" if path.is_dir() else "a device or a pipe"
         return f"{path} is {kind_of_path}, not a {kind} file; give the path of a file, or a name in {_shown(kind)}"
     if not name_of_file:
         files = map(str, path.parent.glob("*.y*ml")) if path.parent.is_dir() else ()
-        return f"there is no file {path}; {closest(str(path), files)}give a path, or a name in {_shown(kind)}"
-    names = sorted(named_files(kind))
-    [other_kind] = FOLDERS.keys() - {kind}
-    suggestion = f"it is a {other_kind}; " if name_of_file in named_files(other_kind) else closest(name_of_file, names)
+        return f"there is no file {path}; {wording.closest(str(path), files)}give a path, or a name in {_shown(kind)}"
+    names = sorted(resources.named_files(kind))
+    [other_kind] = resources.FOLDERS.keys() - {kind}
+    suggestion = (
+        f"it is a {other_kind}; "
+        if name_of_file in resources.named_files(other_kind)
+        else wording.closest(name_of_file, names)
+    )
     if kind == "study" and StudyPaths.of(name_of_file).plan_file.exists():
         folder = display_path(StudyPaths.of(name_of_file).folder)
         suggestion = f"{folder} is of a study file in a different folder, or of logs: give the path of the file; "
@@ -136,13 +140,15 @@ def _not_found_message(kind: str, path: Path, name_of_file: str) -> str:
 
 
 def _shown(kind: str) -> str:
-    """Return the folders in which a name is looked up, as messages name them."""
+    """Return the folders of a kind for messages."""
     return " and ".join(map(display_path, _folders(kind)))
 
 
 def _folders(kind: str) -> list[Path]:
-    """Return the folders that are there and hold files of a kind only."""
-    return [folder for folder in folders_of(kind) if folder.name == FOLDERS[kind] and folder.is_dir()]
+    """Return the folders that hold files of a kind only."""
+    return [
+        folder for folder in resources.folders_of(kind) if folder.name == resources.FOLDERS[kind] and folder.is_dir()
+    ]
 
 
 def key_path(location: Location) -> str:
@@ -151,13 +157,13 @@ def key_path(location: Location) -> str:
 
 
 def display_path(path: Path) -> str:
-    """Return a path as messages name it: relative to the workspace if it is in there."""
-    path_in_full, top = path.resolve(), workspace().resolve()
+    """Return a path for messages: relative to the workspace if inside."""
+    path_in_full, top = path.resolve(), resources.workspace().resolve()
     return str(path_in_full.relative_to(top) if path_in_full.is_relative_to(top) else path)
 
 
 class StrictLoader(yaml.SafeLoader):
-    """Plain data only: no tags, no value that contains itself; keys are strings and unique."""
+    """Plain data only: no tags or cycles; keys are unique strings."""
 
     # Nothing inherited: these are the values of YAML 1.1.
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
@@ -236,7 +242,7 @@ class StrictLoader(yaml.SafeLoader):
 
 
 def _error(node_or_event: Any, problem: str, key: str = "") -> yaml.MarkedYAMLError:
-    """Return the error at a node or event; ``key`` is that of the value with the problem."""
+    """Return the error at a node or event, with the key."""
     problem = f"{key}: {problem}" if key else problem
     return yaml.constructor.ConstructorError(problem=problem, problem_mark=node_or_event.start_mark)
 

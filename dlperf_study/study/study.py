@@ -1,27 +1,18 @@
-"""What a study measures: a grid of points, each with its baseline and its reference. Standard library only."""
+"""What a study measures: its keys, and the grid of points, each with its baseline and its reference."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import Annotated, Any, Literal, Self
 
+from pydantic import AfterValidator, Field
+
+from dlperf_study.core import resources, wording
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.core.resources import PACKAGE_FOLDER
-from dlperf_study.core.wording import closest, counted, level
-from dlperf_study.study import grid
-from dlperf_study.study.configuration import (
-    DEFAULTS,
-    GLOBAL_BATCH,
-    SCALE,
-    Configuration,
-    shared_batch,
-    study_parameters,
-)
-from dlperf_study.study.job import ROUNDS
-from dlperf_study.study.parallel_parameters import layout_of
-from dlperf_study.study.parameter import SAMPLES, Parameter, Scalar
-from dlperf_study.study.program import AMOUNTS, Program, program_values
+from dlperf_study.study import grid, parallel_parameters, program_section, study_values, training_parameters, validation
+from dlperf_study.study.configuration import GLOBAL_BATCH, SCALE, Configuration, shared_batch, study_parameters
+from dlperf_study.study.parameter import Parameter, Scalar
+from dlperf_study.study.program import AMOUNTS, program_values
 
 #: What a report may be asked, in the order of its pages: each is a notebook of this name.
 QUESTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality", "resources", "prediction")
@@ -32,17 +23,11 @@ FORMER_QUESTIONS = {
 }
 #: The question that needs a declared reference, the one that needs published sources, and the one on further sizes.
 COMPARISON, PUBLISHED, PREDICTION = "comparison", "published", "prediction"
-SOURCES_FOLDER = PACKAGE_FOLDER / "audit" / "published" / "sources"
+SOURCES_FOLDER = resources.PACKAGE_FOLDER / "audit" / "published" / "sources"
 
-#: An interval needs so many runs; further ones are asked for where it is still too wide.
-REPEATS_OF_INTERVAL = 3
 #: Rounds that a study with a precision may have where it does not say.
 DEFAULT_MAX_REPEATS = 12
-SMALLEST_PRECISION, LARGEST_PRECISION = 0.0001, 0.5
 PRECISION_KEYS = ("precision", "max_repeats", "time_budget_minutes")
-
-#: A study of more configurations must say so: each takes a minute or more, and a factor too many multiplies them.
-DEFAULT_MAX_CONFIGURATIONS = 10_000
 
 #: The batch that stays the same as devices are added, and the one that follows from it and can't be given.
 BATCH_OF_SCALING = {"weak": ("batch_per_device", GLOBAL_BATCH.name), "strong": (GLOBAL_BATCH.name, "batch_per_device")}
@@ -56,65 +41,119 @@ def source_names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in SOURCES_FOLDER.glob("*.yaml")))
 
 
-@dataclass(frozen=True)
-class Study:
-    """One study, in full or in quick mode; ``source`` is the file that messages name.
+def _no_former_question(name: str) -> str:
+    if name in FORMER_QUESTIONS:
+        raise ValueError(FORMER_QUESTIONS[name])
+    return name
 
-    ``scaling`` is ``weak`` (batch per device fixed) or ``strong`` (global batch fixed). ``order`` is ``rounds`` or
-    ``blocks``, and ``order_seed`` shuffles the rounds. ``max_configurations``: how many points the factors and the
-    included points may give, before some are excluded. ``precision`` is the wanted half-width of every interval, as a
-    share of its value: rounds are added, up to ``max_repeats`` of them and within ``time_budget_minutes``, until it is
-    reached; None: only the requested repeats are measured. ``extras`` are conditions: the published tables do not have
-    what matches one of them.
-    ``largest_batch``: up to which batch per device the largest that fits in memory is searched, of the configurations
-    that match ``largest_batch_where``; None: of none. ``program``: of the user; None: networks of this package.
-    ``rate``: ratios are of ``samples``/s or of ``tokens``/s.
-    Raises StudyFileError when its parts contradict each other.
+
+Question = Annotated[
+    str,
+    AfterValidator(_no_former_question),
+    study_values.valid_name("questions", lambda: QUESTIONS),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(QUESTIONS))),
+]
+SourceName = Annotated[str, study_values.valid_name("published sources", source_names)]
+Conditions = Annotated[tuple[study_values.Choices, ...], Field(strict=False)]
+
+
+class StudyFacts(validation.Section):
+    """The keys that a plan has as well."""
+
+    title: str = Field(min_length=1, description="one line")
+    about: Annotated[str, AfterValidator(str.strip)] = Field(
+        default="", description="a paragraph: where the study comes from, what differs"
+    )
+    scaling: Literal["weak", "strong"] = Field(description="weak: batch per device fixed; strong: global batch fixed")
+    published: tuple[SourceName, ...] = Field(
+        default=(),
+        strict=False,
+        description="sources whose numbers are shown next to the measured ones; for the question published",
+    )
+    rate: Literal["samples", "tokens"] = Field(
+        default="samples", description="what speedups and other ratios count: samples/s, or tokens/s of sequences"
+    )
+    order_seed: int = Field(default=0, ge=0, lt=2**32, description="shuffles the rounds")
+    precision: study_values.Precision | None = Field(
+        default=None, description="target half-width of the interval of every throughput and ratio: 2 %"
+    )
+    max_repeats: int | None = Field(default=None, ge=1, le=1000, description="most rounds that precision may ask for")
+    time_budget_minutes: float | None = Field(
+        default=None, gt=0, description="no round is added that would end later, from the start of the call"
+    )
+
+    def changed(self, **changes: Any) -> Self:
+        """Return this with other values of some keys; they are not checked."""
+        # A copy by pydantic would keep the points of a study.
+        return self.model_construct(**{**dict(self), **changes})
+
+
+class LargestBatchSection(validation.Section):
+    """The search for the largest batch per device that fits in memory."""
+
+    at_most: int = Field(
+        ge=1, le=training_parameters.MAX_BATCH, description="the largest batch per device that is tried"
+    )
+    where: study_values.Choices = Field(default={}, description="of which configurations; left out: of all")
+
+
+class QuickSection(validation.Section):
+    """What quick mode changes: mappings key by key, lists as a whole."""
+
+    fixed: study_values.Values = Field(default={})
+    factors: study_values.Factors = Field(default={})
+    include: Conditions = Field(default=())
+    exclude: Conditions = Field(default=())
+    baseline: study_values.Rules | None = None
+    reference: study_values.Rules | None = None
+    measurement: study_values.Measurement = Field(default={})
+    largest_batch: LargestBatchSection | None = None
+
+
+class StudyFile(StudyFacts):
+    """The keys of a study file."""
+
+    questions: tuple[Question, ...] = Field(min_length=1, strict=False, description="what its report answers")
+    fixed: study_values.Values = Field(default={}, description="the same in every configuration")
+    factors: study_values.Factors = Field(min_length=1, description="levels by parameter; their product is the grid")
+    include: Conditions = Field(default=(), description="further points, with a value of every factor")
+    exclude: Conditions = Field(default=(), description="points that match all keys are dropped")
+    baseline: study_values.Rules = Field(
+        description="values that make a configuration its baseline, or rules, the first match counts"
+    )
+    reference: study_values.Rules | None = Field(
+        default=None, description="the same for the configuration it is compared with; for the question comparison"
+    )
+    extras: Conditions = Field(
+        default=(), description="configurations that match all keys are not in the published tables; in quick, none is"
+    )
+    measurement: study_values.Measurement = Field(default={}, description="how each configuration is measured")
+    order: Literal["rounds", "blocks"] = Field(
+        default="rounds",
+        description="rounds: each configuration once a round, shuffled; blocks: all runs of one, then of the next",
+    )
+    max_configurations: int = Field(
+        default=10_000, ge=1, description="most points of factors and include, before exclude"
+    )
+    largest_batch: LargestBatchSection | None = Field(
+        default=None, description="find the largest batch per device that fits in memory, by short runs"
+    )
+    quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
+    program: program_section.DeclaredProgram | None = Field(
+        default=None,
+        description="a training program of your own, which is measured in place of a network of this package",
+    )
+
+
+class Study(StudyFile):
+    """One study, in full or in quick mode; messages name ``source``.
+
+    Raises StudyFileError when its keys contradict each other.
     """
 
     name: str
     source: str
-    title: str
-    about: str
-    questions: tuple[str, ...]
-    scaling: str
-    fixed: Mapping[str, Scalar]
-    factors: grid.Levels
-    baseline: grid.Rules
-    reference: grid.Rules = ()
-    published: tuple[str, ...] = ()
-    extras: tuple[grid.Levels, ...] = ()
-    include: tuple[grid.Levels, ...] = ()
-    exclude: tuple[grid.Levels, ...] = ()
-    measurement: Mapping[str, int] = field(default_factory=dict)
-    order: str = ROUNDS
-    order_seed: int = 0
-    max_configurations: int = DEFAULT_MAX_CONFIGURATIONS
-    precision: float | None = None
-    max_repeats: int | None = None
-    time_budget_minutes: float | None = None
-    largest_batch: int | None = None
-    largest_batch_where: grid.Levels = field(default_factory=dict)
-    quick: bool = False
-    program: Program | None = None
-    rate: str = SAMPLES
-
-    def __post_init__(self) -> None:
-        self._check_factors()
-        self._check_size()
-        self._check_precision()
-        self._check_breakdown()
-        self._check_batch()
-        self._check_program()
-        for index, included in enumerate(self.include):
-            missing = [name for name in self.factors if name not in included]
-            if missing:
-                raise self._error(f"include[{index}] gives no value of {', '.join(missing)}; it must name every factor")
-        self._check_question(COMPARISON, "reference", bool(self.reference), "what to compare with")
-        self._check_all_different("duplicate source in published", self.published)
-        self._check_question(PUBLISHED, "published", bool(self.published), "the sources to show")
-        if self.extras and not self.published:
-            raise self._error("extras is given, but published is not; name the source that does not have them")
+    is_quick: bool = False
 
     @property
     def rounds_at_most(self) -> int:
@@ -123,7 +162,7 @@ class Study:
 
     @cached_property
     def points(self) -> tuple[grid.Point, ...]:
-        """The grid, then the included points, without the excluded ones: complete and all different.
+        """The grid and the included points, without the excluded ones.
 
         Raises StudyFileError for a duplicate point, a condition that matches none, and when none is left.
         """
@@ -132,7 +171,7 @@ class Study:
         for key, point in self._all_points():
             values = tuple(map(point.get, self.varied))
             if values in keys:
-                raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
+                raise self.error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
             keys[values] = key
             all_points.append(point)
         points = all_points
@@ -141,19 +180,19 @@ class Study:
             self._require_match(f"exclude[{index}]", where, all_points)
             points = [point for point in points if not grid.matches(point, where)]
         if not points:
-            raise self._error("exclude leaves no configuration")
+            raise self.error("exclude leaves no configuration")
         for index, where in enumerate(self.extras):
             self._require_match(f"extras[{index}]", where, points)
-        if self.largest_batch is not None:
-            self._require_match("largest_batch.where", self.largest_batch_where, points)
+        if self.largest_batch:
+            self._require_match("largest_batch.where", self.largest_batch.where, points)
         return tuple(points)
 
     def is_searched(self, point: grid.Point) -> bool:
         """Return whether the largest batch of a point is searched."""
-        return self.largest_batch is not None and grid.matches(point, self.largest_batch_where)
+        return self.largest_batch is not None and grid.matches(point, self.largest_batch.where)
 
     def is_extra(self, point: grid.Point) -> bool:
-        """Return whether a point is marked as one that is not in the published tables."""
+        """Return whether the published tables lack a point."""
         return any(grid.matches(point, where) for where in self.extras)
 
     def configuration(self, point: grid.Point, cluster: str) -> Configuration:
@@ -162,14 +201,14 @@ class Study:
         Under strong scaling ``batch_per_device`` is the device's share of the global batch, or 0 where the
         batch can't be shared equally; a plan lists those as unsupported.
         """
-        values = {"study": self.name, "cluster": cluster, "quick": self.quick, **point, **self.measurement}
-        replicas = layout_of(point).replicas
+        values = {"study": self.name, "cluster": cluster, "quick": self.is_quick, **point, **self.measurement}
+        replicas = parallel_parameters.parallel_layout(point).replicas
         if self.scaling == "strong" and GLOBAL_BATCH.name in point:
             values["batch_per_device"] = shared_batch(int(values.pop(GLOBAL_BATCH.name)), replicas)
         if not self.program:
             return Configuration.from_mapping(values, self.source)
         values |= {"batch_per_device": self._batch_of_program(values, replicas), "program_digest": self.program.digest}
-        configuration = Configuration.of_program(self.program.name, values, self.source)
+        configuration = Configuration.for_program(self.program.name, values, self.source)
         # A global batch that its devices can't share is unsupported, for that reason.
         if self.scaling == "strong" and not configuration.batch_per_device:
             return configuration
@@ -177,11 +216,11 @@ class Study:
             for name in AMOUNTS:
                 self.program.amount(name, configuration.program_values)
         except ValueError as error:
-            raise self._error(str(error)) from None
+            raise self.error(str(error)) from None
         return configuration
 
     def _batch_of_program(self, values: grid.Point, replicas: int) -> int:
-        """Return how many samples each device of a program has in a step; 0 if its study does not say it, or can't.
+        """Return the batch per device of a program; 0 if unknown.
 
         Raises StudyFileError where ``samples_per_step`` is no number, or another than the batches of the study give.
         """
@@ -189,45 +228,48 @@ class Study:
         try:
             samples = self.program.amount("samples_per_step", program_values(values)) if self.program else None
         except ValueError as error:
-            raise self._error(str(error)) from None
+            raise self.error(str(error)) from None
         if samples is None:
             return int(batch or 0)
         if samples != int(samples):
-            raise self._error(f"program.samples_per_step is {samples:g} for {self._format(values)}; it must be a count")
+            raise self.error(f"program.samples_per_step is {samples:g} for {self._format(values)}; it must be a count")
         if batch is not None and int(batch) * replicas != samples:
-            raise self._error(
+            devices = wording.counted(replicas, "device")
+            raise self.error(
                 f"program.samples_per_step is {samples:g} for {self._format(values)}, but batch_per_device is {batch} "
-                f"on {counted(replicas, 'device')}; give the batch of a part of a step another name, as micro_batch"
+                f"on {devices}; give the batch of a part of a step another name, as micro_batch"
             )
         return shared_batch(int(samples), replicas)
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """What its points have, by name: of a user's program, only how it is scaled goes without saying."""
+        """The parameters of its points, by name."""
         parameters = study_parameters()
-        return {name: parameters[name] for name in SCALE if name != "batch_per_device"} if self.program else parameters
+        if self.program:
+            return {name: parameters[name] for name in SCALE if name != "batch_per_device"}
+        return parameters
 
-    def rules(self, kind: grid.Denominator) -> grid.Rules:
-        """Return the rules that declare baselines or references; none where the study has no such."""
-        return {"baseline": self.baseline, "reference": self.reference}[kind]
+    def rules(self, kind: grid.Denominator) -> study_values.Rules:
+        """Return the rules that declare baselines or references."""
+        return self.baseline if kind == "baseline" else self.reference or ()
 
-    def denominator_of(self, point: grid.Point, kind: grid.Denominator) -> grid.Point:
-        """Return the point that the first matching rule declares as baseline or as reference.
+    def declared_denominator(self, point: grid.Point, kind: grid.Denominator) -> grid.Point:
+        """Return the declared baseline or reference of a point.
 
         Raises StudyFileError when no rule matches, and when the declared point has a different one itself.
         """
         denominator = self._declared(point, kind)
         if self._declared(denominator, kind) != denominator:
-            raise self._error(f"{kind}: the {kind} of {self._format(point)} has a different {kind} itself")
+            raise self.error(f"{kind}: the {kind} of {self._format(point)} has a different {kind} itself")
         return denominator
 
     def missing_denominator(self, point: grid.Point, kind: grid.Denominator) -> StudyFileError:
-        """Return the error for a point whose baseline or reference is not in the plan."""
-        declared = f"the {kind} of {self._format(point)} is {self._format(self.denominator_of(point, kind))}"
-        return self._error(f"{kind}: {declared}, which is not in the study; add it to factors or include")
+        """Return the error for a baseline or reference outside of the plan."""
+        declared = f"the {kind} of {self._format(point)} is {self._format(self.declared_denominator(point, kind))}"
+        return self.error(f"{kind}: {declared}, which is not in the study; add it to factors or include")
 
     def locate(self, name: str, value: Scalar) -> str:
-        """Return where the study file has a level of a parameter, as messages name it: ``x.yaml: factors.model[0]``."""
+        """Return the key of a parameter's level: ``x.yaml: factors.model[0]``."""
         key = name
         for index, included in enumerate(self.include):
             if value in included.get(name, ()):
@@ -242,136 +284,41 @@ class Study:
         for rule in self.rules(kind):
             if grid.matches(point, rule.where):
                 return {**point, **rule.values}
-        raise self._error(f"{kind}: no rule's where matches {self._format(point)}")
+        raise self.error(f"{kind}: no rule's where matches {self._format(point)}")
 
     def _require_match(self, key: str, where: grid.Levels, points: Sequence[grid.Point]) -> None:
         """Refuse a condition that no point meets."""
         if not any(grid.matches(point, where) for point in points):
-            raise self._error(f"{key} ({grid.format_condition(where)}) matches no configuration of the study")
+            raise self.error(f"{key} ({grid.format_condition(where)}) matches no configuration of the study")
 
     def _all_points(self) -> Iterator[tuple[str, grid.Point]]:
-        """Yield every point with the key of the study file that it comes from."""
+        """Yield every point with the key that it comes from."""
         _, derived_batch = BATCH_OF_SCALING[self.scaling]
         given = {}
         for name, parameter in self.parameters.items():
             if parameter.default is not None and name != derived_batch:
                 given[name] = parameter.default
         given |= self.fixed
-        for levels in grid.points_of(self.factors):
+        for levels in grid.grid_points(self.factors):
             yield "factors", {**given, **levels}
         for index, included in enumerate(self.include):
-            for levels in grid.points_of(included):
+            for levels in grid.grid_points(included):
                 yield f"include[{index}]", {**given, **levels}
 
     def _format(self, point: grid.Point) -> str:
-        """Return the values of a point that the study varies, as messages show them."""
+        """Return the varied values of a point for messages."""
         return grid.format_values({name: point[name] for name in self.varied if name in point})
 
     @cached_property
     def varied(self) -> tuple[str, ...]:
-        """The names in which points, and what they declare as their baselines and references, may differ."""
-        rules = (*self.baseline, *self.reference)
+        """The names in which points or their denominators may differ."""
+        rules = (*self.baseline, *self.rules("reference"))
         return tuple(dict.fromkeys(chain(self.factors, *self.include, *(rule.values for rule in rules))))
 
-    def _check_factors(self) -> None:
-        self._check_all_different("duplicate in questions", self.questions)
-        for name, levels in self.factors.items():
-            if name in self.fixed:
-                raise self._error(
-                    f"{name} is in fixed ({level(self.fixed[name])}) and in factors; it can only be one of them"
-                )
-            self._check_all_different(f"duplicate level in factors.{name}", levels)
-        for name, parameter in self.parameters.items():
-            if parameter.default is None and name != GLOBAL_BATCH.name and not self._gives(name):
-                raise self._error(f"{name} is missing; give it in fixed or in factors")
-
-    def _check_size(self) -> None:
-        """Refuse a study of more points than its file allows, before they are made."""
-        points = sum(math.prod(map(len, levels.values())) for levels in (self.factors, *self.include))
-        if points > self.max_configurations:
-            sources = "factors and include give" if self.include else "factors give"
-            raise self._error(
-                f"{sources} {points:,} points, more than max_configurations, which is {self.max_configurations:,}; "
-                f"leave out a factor or levels, or write max_configurations: {points} if you mean it"
-            )
-
-    def _check_batch(self) -> None:
-        fixed_batch, derived_batch = BATCH_OF_SCALING[self.scaling]
-        parts = [self.fixed, self.factors, *self.include, *self.exclude]
-        for rule in (*self.baseline, *self.reference):
-            parts += (rule.where, rule.values)
-        if any(derived_batch in part for part in parts):
-            raise self._error(f"{derived_batch} can't be given, because scaling is {self.scaling}; give {fixed_batch}")
-        if self.scaling == "strong" and self.largest_batch is not None:
-            raise self._error("largest_batch can't be given, because scaling is strong: devices share the global batch")
-        if self.scaling == "strong" and not self.program and not self._gives(fixed_batch):
-            raise self._error(f"{fixed_batch} is missing, because scaling is strong; give it in fixed or in factors")
-
-    def _check_precision(self) -> None:
-        """Refuse limits of a precision that is not asked for, and a precision that can't be reached or known."""
-        if self.precision is None:
-            if self.max_repeats is not None:
-                raise self._error("max_repeats is given, but precision is not; give the precision or leave it out")
-            return
-        if self.order != ROUNDS:
-            raise self._error(f"precision needs order: {ROUNDS}, because blocks have no interval of a ratio")
-        repeats = self.measurement.get("repeats", REPEATS_OF_INTERVAL)
-        if repeats < REPEATS_OF_INTERVAL:
-            raise self._error(
-                f"measurement.repeats is {repeats}; with precision it must be at least {REPEATS_OF_INTERVAL}"
-            )
-        if self.rounds_at_most < repeats:
-            raise self._error(f"max_repeats is {self.rounds_at_most}; it must be at least repeats, which is {repeats}")
-
-    def _check_breakdown(self) -> None:
-        """Refuse windows of computation, exchange and input in too few runs, also of those that confirm a precision."""
-        first, repeats = (int(self.measurement.get(name, DEFAULTS[name])) for name in ("breakdown_from", "repeats"))
-        most = max(1, repeats - REPEATS_OF_INTERVAL + 1)
-        if first > most:
-            raise self._error(
-                f"measurement.breakdown_from is {first}; with repeats {repeats} it must be at most {most}, so that an "
-                f"interval of a part of a step has {REPEATS_OF_INTERVAL} runs"
-            )
-
-    def _check_program(self) -> None:
-        """Refuse a placeholder of the program's command that has no value, and factors that change nothing."""
-        if not self.program:
-            return
-        placeholders, given = self.program.placeholders, {*self.fixed, *self.factors, *SCALE, *PROGRAM_MEASUREMENT}
-        for name in self.program.settings:
-            if name not in given and name != GLOBAL_BATCH.name:
-                raise self._error(
-                    f"program: the placeholder {{{name}}} has no value; {closest(name, given)}give it in fixed or in "
-                    "factors, or write {{ and }} for braces"
-                )
-        for name in self.factors:
-            if name not in (*placeholders, *SCALE, GLOBAL_BATCH.name):
-                raise self._error(f"factors.{name}: the program's command has no placeholder {{{name}}}")
-        for name in ("framework", "strategy"):
-            if self._gives(name):
-                raise self._error(f"{name} can't be given for a program; give a placeholder another name")
-        for name in self.measurement:
-            if name not in PROGRAM_MEASUREMENT:
-                raise self._error(
-                    f"measurement.{name} can't be given for a program; {', '.join(PROGRAM_MEASUREMENT)} can"
-                )
-
-    def _check_question(self, question: str, key: str, is_given: bool, needed: str) -> None:
-        """Refuse a question without the key that it needs, and the key without its question."""
-        is_requested = question in self.questions
-        if is_requested and not is_given:
-            raise self._error(f"{key} is missing, because questions has {question}; give {needed}")
-        if is_given and not is_requested:
-            raise self._error(
-                f"{key} is given, but questions does not contain {question}; add the question or leave it out"
-            )
-
-    def _check_all_different(self, problem: str, values: Sequence[Scalar]) -> None:
-        if len(set(values)) < len(values):
-            raise self._error(f"{problem}: {', '.join(map(level, values))}")
-
-    def _gives(self, name: str) -> bool:
+    def gives(self, name: str) -> bool:
+        """Return whether a parameter is fixed or a factor."""
         return name in self.fixed or name in self.factors
 
-    def _error(self, message: str) -> StudyFileError:
+    def error(self, message: str) -> StudyFileError:
+        """Return an error with the file of the study."""
         return StudyFileError(f"{self.source}: {message}")

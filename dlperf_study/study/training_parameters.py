@@ -18,7 +18,7 @@ SELFTEST_ONLY = "for studies of the [self-test](selftest.md) only"
 
 @dataclass(frozen=True)
 class TrainingParameters:
-    """What one run trains, and on what; a field declares all there is to know of its parameter (``parameter.py``)."""
+    """The parameters of what is trained and on what."""
 
     study: str = field(metadata=declared("Study", "name of the study", scope=PLAN, always_known=True))
     cluster: str = field(metadata=declared("Cluster", "name of the cluster file", scope=PLAN))
@@ -311,7 +311,7 @@ _UNOBSERVED_BEFORE = ("memory_format",)
 
 
 def tuning_contradictions(configuration: TrainingParameters, observed: Mapping[str, str]) -> Iterator[str]:
-    """Yield how the observed levels of a library differ from those that a configuration asks for."""
+    """Yield how a library's observed levels differ from the requested ones."""
     for name in TUNED:
         requested, level = getattr(configuration, name), observed.get(name)
         if requested in (LIBRARYS_CHOICE, level) or (level is None and name in _UNOBSERVED_BEFORE):

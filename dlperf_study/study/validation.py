@@ -14,9 +14,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from dlperf_study.core import large_files, wording
 from dlperf_study.core.errors import EvidenceError, StudyFileError
-from dlperf_study.core.large_files import require_end
-from dlperf_study.core.wording import as_yaml, closest, first_of, level
 from dlperf_study.study.configuration import FORMER_PARAMETERS
 from dlperf_study.study.strict_yaml import NEEDS_QUOTES, Location, key_path
 
@@ -52,7 +51,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Section(BaseModel):
-    """A mapping in which an unknown key and a wrong type are errors."""
+    """A mapping with strict types and no unknown keys."""
 
     # A command reads a few of the files that have a model: the others are not built.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
@@ -70,7 +69,8 @@ def validate(
     try:
         return model.model_validate(content, context=context)
     except ValidationError as validation_error:
-        errors = validation_error.errors()
+        # A tuple whose entries are wrong is empty for pydantic.
+        errors = [error for error in validation_error.errors() if error["type"] != "too_short" or not error["input"]]
         lines = [f"{source}: {error_line(error, content, keys)}" for error in errors[:MAX_ERRORS]]
         if len(errors) > MAX_ERRORS:
             lines.append(f"{source}: and {len(errors) - MAX_ERRORS} more")
@@ -78,7 +78,7 @@ def validate(
 
 
 def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collection[str]] = NO_KEYS) -> str:
-    """Return what is wrong with a value of ``content``, by its key; ``error`` is one of pydantic's.
+    """Return one error of pydantic as a sentence with its key.
 
     Only where unknown keys are errors, ``keys`` must hold the valid ones, as in ``validate``.
     """
@@ -87,34 +87,34 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
         if former := FORMER_PARAMETERS.get(str(location[-1])):
             return f"unknown key {key_path(location)}; {former}"
         section = next((part for part in reversed(error["loc"][:-1]) if part in keys), "")
-        suggestion = closest(str(location[-1]), keys[section])
+        suggestion = wording.closest(str(location[-1]), keys[section])
         return f"unknown key {key_path(location)}; {suggestion}the keys are {', '.join(keys[section])}"
-    value = as_yaml(error["input"])
+    value = wording.as_yaml(error["input"])
     if len(value) > MAX_CHARACTERS:
         value = f"{value[:MAX_CHARACTERS]}…"
     message = MESSAGES.get(error["type"], "is {value}; pydantic says: {message}")
     details = {"value": value, "message": error["msg"], **error.get("ctx", {})}
     # Records are written by programs, which do not misspell.
     choices = re.findall("'([^']*)'", str(details.get("expected", ""))) if keys else []
-    details["suggestion"] = closest(str(error["input"]), choices)
+    details["suggestion"] = wording.closest(str(error["input"]), choices)
     return f"{key_path(location)} {message.format(**details)}{_remedy(error['type'], error['input'])}"
 
 
 def _remedy(kind: str, given: Any) -> str:
-    """Return how to write a value that is of another type only because of how it is written; or nothing."""
+    """Return how to write a value of the wrong type, or nothing."""
     if kind == "string_type" and isinstance(given, (dict, list)):
         return f"; {NEEDS_QUOTES}"
     if len(str(given)) > MAX_CHARACTERS:
         return ""
-    if kind == "list_type" and isinstance(given, (str, int, float)):
-        return f"; write [{level(given)}]"
+    if kind in ("list_type", "tuple_type") and isinstance(given, (str, int, float)):
+        return f"; write [{wording.level(given)}]"
     if kind in _UNQUOTED and isinstance(given, str) and re.fullmatch(_UNQUOTED[kind], given):
         return f"; write {given} without quotes"
     return ""
 
 
 def _location_in_file(location: tuple[str | int, ...], content: Any) -> Location:
-    """Return pydantic's location without the steps that are not in the file, because it uses a shorter form."""
+    """Return pydantic's location without steps that the file lacks."""
     in_file: Location = []
     for part in location[:-1]:
         if (part in content) if isinstance(part, str) else isinstance(content, list):
@@ -145,10 +145,10 @@ def _check_past_time(text: str) -> str:
 PastTime = Annotated[str, AfterValidator(_check_past_time)]
 
 
-def text_of(path: Path) -> str:
-    """Return a file's text; raises EvidenceError when it is missing or can't be read."""
+def read_text_file(path: Path) -> str:
+    """Return a file's text; raises EvidenceError if it is unreadable."""
     try:
-        require_end(path)
+        large_files.require_end(path)
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise EvidenceError(f"{path}: is missing") from error
@@ -156,8 +156,8 @@ def text_of(path: Path) -> str:
         raise EvidenceError(f"{path}: can't be read: {error}") from error
 
 
-def object_of(text: str, source: str) -> dict[str, Any]:
-    """Return the JSON object in a text; raises EvidenceError when it contains anything else."""
+def parse_object(text: str, source: str) -> dict[str, Any]:
+    """Return the JSON object in a text; raises EvidenceError without one."""
     try:
         value = from_json(text)
     except ValueError as error:
@@ -170,27 +170,27 @@ def object_of(text: str, source: str) -> dict[str, Any]:
 def lines_of_log(
     path: Path, first: Sequence[str], repeated: str, why_unended: Callable[[dict[str, Any]], str] = lambda last_line: ""
 ) -> list[dict[str, Any]]:
-    """Return the lines of a log that its writer ended: one object each, the last of the kind ``end``.
+    """Return the lines of a complete log, one object each.
 
     ``first``: the kinds of its first lines, in order; ``repeated``: the kind of all between them and the last;
     ``why_unended``: what the last line says of a log that was not ended, or nothing.
     Raises EvidenceError when it is missing, holds no JSON, is truncated, or has lines of other kinds.
     """
     lines: list[dict[str, Any]] = []
-    for line_number, line in enumerate(text_of(path).splitlines(), 1):
-        lines.append(object_of(line, f"{path}: line {line_number}"))
+    for line_number, line in enumerate(read_text_file(path).splitlines(), 1):
+        lines.append(parse_object(line, f"{path}: line {line_number}"))
     if not lines or lines[-1].get("kind") != "end":
         reason = why_unended(lines[-1]) if lines else ""
         raise EvidenceError(f"{path}: {reason or 'truncated, it has no end line'}")
     kinds = [str(line.get("kind")) for line in lines]
     if kinds[: len(first)] != [*first] or set(kinds[len(first) : -1]) - {repeated}:
         expected = ", ".join((*first, repeated))
-        raise EvidenceError(f"{path}: its lines are {first_of(kinds)}, not {expected}, …, end")
+        raise EvidenceError(f"{path}: its lines are {wording.first_of(kinds)}, not {expected}, …, end")
     return lines
 
 
 def _half_pair(text: str) -> str:
-    """Return which string in JSON is half a pair of surrogates, and so no text; or nothing."""
+    """Return which string in JSON has half a surrogate pair."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -214,16 +214,18 @@ def _strings(value: Any, location: Location) -> Iterator[tuple[Location, str]]:
             yield from _strings(entry, [*location, index])
 
 
-def record_of(kind: TypeAdapter[T], content: Mapping[str, Any], source: str) -> T:
+def validate_record(kind: TypeAdapter[T], content: Mapping[str, Any], source: str) -> T:
     """Return an object as a record of a kind.
 
     Raises EvidenceError, with the first key that is wrong and the number of others, when it is none.
     """
     try:
-        return kind.validate_python(content)
+        return kind.validate_python(content, context=source)
     except ValidationError as validation_error:
         errors = validation_error.errors()
     # A file of a different format has different keys, so that nothing else is worth a word.
     errors = [error for error in errors if error["loc"] == ("format",)] or errors
-    further = f"; {len(errors) - 1} more of its values are wrong" if len(errors) > 1 else ""
+    further = ""
+    if len(errors) > 1:
+        further = f"; {len(errors) - 1} more of its values are wrong"
     raise EvidenceError(f"{source}: {error_line(errors[0], content)}{further}")

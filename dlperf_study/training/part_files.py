@@ -2,14 +2,13 @@
 
 import hashlib
 import io
-import os
 import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.core.part_search import PARTS_VARIABLE, parts_folders
+from dlperf_study.core.part_search import PARTS_VARIABLE, parts_folder
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.core.writing import replacing
 from dlperf_study.study.job import PROGRAM_FOLDER, Job
@@ -25,9 +24,8 @@ def with_parts(job: Job, paths: StudyPaths) -> Job:
     """
     contents = {name: file.read_bytes() for name, file in sorted(_files())}
     if (size := sum(map(len, contents.values()))) > MOST_BYTES:
-        folders = ", ".join(map(str, parts_folders()))
         raise StudyFileError(
-            f"{folders}: {size >> 20} MiB of files, and at most {MOST_BYTES >> 20} are copied for every run"
+            f"{parts_folder()}: {size >> 20} MiB of files, and at most {MOST_BYTES >> 20} are copied for every run"
         )
     digest = hashlib.sha256()
     for name, content in contents.items():
@@ -40,14 +38,15 @@ def with_parts(job: Job, paths: StudyPaths) -> Job:
                 entry = tarfile.TarInfo(name)
                 entry.size = len(content)
                 tar.addfile(entry, io.BytesIO(content))
-    folders_there = (f"{{run}}/scratch/{PROGRAM_FOLDER}/{index}" for index, _ in enumerate(parts_folders()))
-    variables = {PARTS_VARIABLE: os.pathsep.join(folders_there)}
-    return replace(job.with_environment(variables), archive=str(archive))
+    variables = {PARTS_VARIABLE: f"{{run}}/scratch/{PROGRAM_FOLDER}"}
+    return replace(job.add_environment(variables), archive=str(archive))
 
 
 def _files() -> Iterator[tuple[str, Path]]:
     """Yield the name in the archive and the path of each file of parts."""
-    for index, folder in enumerate(parts_folders()):
-        for file in folder.rglob("*"):
-            if file.is_file() and "__pycache__" not in file.parts:
-                yield f"{index}/{file.relative_to(folder).as_posix()}", file
+    folder = parts_folder()
+    if folder is None:
+        return
+    for file in folder.rglob("*"):
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield file.relative_to(folder).as_posix(), file

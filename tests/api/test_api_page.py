@@ -1,6 +1,5 @@
 """The page on Python: its code runs from top to bottom, in the order in which a reader finds it."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ def write_measured(name: str, recipe: Recipe) -> None:
         one, two = (configuration(framework=framework, devices_per_node=count) for count in (1, 2))
         planned += [Planned(one, recipe, baseline=one), Planned(two, recipe, baseline=one)]
     paths = StudyPaths.of(name)
-    replace(write_study(paths, planned), questions=("scaling",)).write(paths.plan_file)
+    write_study(paths, planned).changed(questions=("scaling",)).write(paths.plan_file)
 
 
 @pytest.fixture

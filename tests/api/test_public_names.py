@@ -35,17 +35,17 @@ def test_every_public_name_is_there_and_an_unknown_one_is_an_attribute_error() -
 
 
 def test_a_table_is_audited_whatever_was_imported_before() -> None:
-    code = "import dlperf_study\nimport dlperf_study.audit.checks\nprint(callable(dlperf_study.audit))"
+    code = "import dlperf_study\nimport dlperf_study.audit.checks\nprint(callable(dlperf_study.audit_frame))"
     assert "True" in imported_by(code)
     table = pd.DataFrame({"GPUs": [1, 8], "Images/sec": ["352.72", "2630.10"], "Speedup": ["1.00", "7.20"]})
-    [diagnostic] = dlperf_study.audit(table).diagnostics.itertuples()
+    [diagnostic] = dlperf_study.audit_frame(table).diagnostics.itertuples()
     assert (diagnostic.severity, diagnostic.check) == ("error", "ratios")
     right = table.assign(Speedup=["1.00", "7.46"])
-    assert dlperf_study.audit(right).diagnostics.empty
-    unread = dlperf_study.audit(right.assign(comment=range(len(right))))
+    assert dlperf_study.audit_frame(right).diagnostics.empty
+    unread = dlperf_study.audit_frame(right.assign(comment=range(len(right))))
     assert "comment" in repr(unread)
     with pytest.raises(TableError, match="not str"):
-        dlperf_study.audit("a.csv")  # type: ignore[arg-type]
+        dlperf_study.audit_frame("a.csv")  # type: ignore[arg-type]
 
 
 def test_a_mistake_in_a_notebook_is_one_message() -> None:
@@ -65,4 +65,4 @@ def test_a_published_source_is_a_frame_and_can_be_audited() -> None:
     assert len(points) == (numbers["role"] == "result").sum()
     point = points.dropna(subset="speedup").iloc[-1]
     assert point["speedup"] == pytest.approx(point["throughput"] / point["baseline_throughput"])
-    assert set(dlperf_study.audit(numbers).diagnostics["severity"]) == {"error", "note"}
+    assert set(dlperf_study.audit_frame(numbers).diagnostics["severity"]) == {"error", "note"}

@@ -1,7 +1,6 @@
 """A study in Python: its frames, selections, summaries and comparisons against the dataset they are of."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyResults]:
         monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
         for name, recipe in (("example", Recipe()), ("slower", SLOWER)):
             plan = write_study(StudyPaths.of(name), planned(recipe))
-            replace(plan, questions=("scaling",)).write(StudyPaths.of(name).plan_file)
+            plan.changed(questions=("scaling",)).write(StudyPaths.of(name).plan_file)
         yield dlperf_study.open_study("example")
 
 

@@ -24,8 +24,8 @@ def search(paths):
 
 def write_searched(plan, paths):
     """Write a plan in which the largest batch of every configuration is searched up to 4."""
-    entries = tuple(replace(entry, is_searched=True) for entry in plan.entries)
-    replace(plan, entries=entries, largest_batch=4).write(paths.plan_file)
+    entries = tuple(entry.model_copy(update={"is_searched": True}) for entry in plan.entries)
+    plan.changed(entries=entries, largest_batch=4).write(paths.plan_file)
 
 
 def test_configurations_that_differ_in_their_batch_have_the_same_largest(paths, search):

@@ -1,7 +1,5 @@
 """A study whose first runs train alone: each number is of the runs that measured it, and says so."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -27,7 +25,7 @@ def study_of(folder, runs=6, **changes) -> Dataset:
     for repetition, (seconds, exposed) in enumerate(zip(SECONDS[:runs], EXPOSED[:runs], strict=True), start=1):
         write_run(paths, ONE, repetition, Recipe(computation_seconds=0.08 + 0.001 * repetition, noise=0.0))
         write_run(paths, TWO, repetition, Recipe(computation_seconds=seconds, exposed_seconds=exposed, noise=0.0))
-    replace(plan, **changes).write(paths.plan_file)
+    plan.changed(**changes).write(paths.plan_file)
     return collect(paths)
 
 

@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -72,7 +71,7 @@ def test_a_dataset_of_an_earlier_or_a_later_version_is_read(paths, is_ingested):
     plan = example_study(paths)
     collected = collect(paths)
     if is_ingested:
-        replace(plan, ingested_from="logs").write(paths.plan_file)
+        plan.changed(ingested_from="logs").write(paths.plan_file)
     added = {"compiler", "repeats", "wait_p99_seconds", "input_steps", "measuring_code"}
     for table in (TableName.RUNS, TableName.CONFIGURATIONS):
         frame = getattr(collected, table)

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from dlperf_study.core.errors import EvidenceError
@@ -22,7 +20,7 @@ def test_a_coarse_precision_makes_no_run_steady(paths):
     noisy = Recipe(noise=0.1)
     plan = write_study(paths, [Planned(ONE, noisy)])
     runs, _ = runs_and_steps(paths.configuration(ONE.identity))
-    replace(plan, precision=0.5).write(paths.plan_file)
+    plan.changed(precision=0.5).write(paths.plan_file)
     runs_of_coarse_study, _ = runs_and_steps(paths.configuration(ONE.identity))
     assert runs["steadiness"].isna().all()
     assert runs_of_coarse_study["steadiness"].isna().all()

@@ -53,7 +53,7 @@ def test_runs_that_are_in_no_round_of_a_study_of_rounds_are_diagnosed(paths, dia
     diagnostics_of_order = study_diagnostics(plan, runs)
     assert [(each.subject, each.identity) for each in diagnostics_of_order] == [("order", ASKED.identity)] * 2
     assert [each.message for each in diagnostics_of_order] == snapshot
-    assert study_diagnostics(replace(plan, order="blocks"), runs) == []
+    assert study_diagnostics(plan.changed(order="blocks"), runs) == []
 
 
 def test_the_precision_that_a_study_asks_for_is_what_its_windows_must_show(paths):
@@ -62,7 +62,7 @@ def test_the_precision_that_a_study_asks_for_is_what_its_windows_must_show(paths
         write_run(paths, longer, repetition, Recipe(noise=0.03))
     plan = write_plan(paths, [Planned(longer)])
     assert set(collect(paths).runs["steadiness"]) == {"steady"}
-    replace(plan, precision=0.005, max_repeats=5).write(paths.plan_file)
+    plan.changed(precision=0.005, max_repeats=5).write(paths.plan_file)
     dataset = collect(paths)
     assert dataset.runs["steadiness"].isna().all()
     assert "steadiness" not in set(dataset.diagnostics["subject"])

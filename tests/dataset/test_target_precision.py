@@ -2,7 +2,6 @@
 
 import math
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,7 +55,7 @@ def samples(*factors: np.ndarray) -> dict[str, Sample]:
 
 
 def with_target(paths, planned: Plan, precision: float | None, max_repeats: int = 12) -> Plan:
-    planned = replace(planned, precision=precision, max_repeats=max_repeats)
+    planned = planned.changed(precision=precision, max_repeats=max_repeats)
     planned.write(paths.plan_file)
     return planned
 

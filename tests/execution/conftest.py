@@ -54,7 +54,10 @@ def constructed_runs(three_runs: Configuration, monkeypatch: pytest.MonkeyPatch)
 def plan(three_runs: Configuration) -> Plan:
     """Three configurations of three repetitions each."""
     configurations = [replace(three_runs, batch_per_device=batch) for batch in (4, 8, 16)]
-    entries = tuple(Entry(configuration, configurations[0].identity) for configuration in configurations)
+    entries = tuple(
+        Entry(configuration=configuration, baseline_identity=configurations[0].identity)
+        for configuration in configurations
+    )
     return Plan(
         study=three_runs.study,
         cluster=three_runs.cluster,

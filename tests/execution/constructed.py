@@ -13,10 +13,10 @@ from dlperf_study.execution.repetitions import (
     REQUEST_VARIABLE,
     ConfigurationRuns,
     driver_request,
-    missing_of,
+    missing_repetitions,
     requested_runs,
     require_no_failure,
-    states_of,
+    run_states,
 )
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.supervision.processes import DRIVER_MARK
@@ -73,4 +73,4 @@ def measure_here(
 
 def missing_runs(configuration: Configuration, cluster: Cluster) -> list[RequestedRun]:
     """Return the requested runs that this code has not completed yet."""
-    return missing_of(states_of(requested_runs(configuration, cluster)))
+    return missing_repetitions(run_states(requested_runs(configuration, cluster)))

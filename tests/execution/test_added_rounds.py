@@ -1,7 +1,6 @@
 """Rounds that a controller adds: for a target precision, or after background load."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -42,7 +41,7 @@ def run(plan: Plan, reasons: Sequence[str], **limits: object) -> tuple[StudyResu
     """Run a study that has these reasons for a further round in turn; return what it did and what it printed."""
     printed: list[str] = []
     left = list(reasons)
-    wanted = replace(plan, precision=0.02, **{"max_repeats": 12, **limits})  # type: ignore[arg-type]
+    wanted = plan.changed(precision=0.02, **{"max_repeats": 12, **limits})  # type: ignore[arg-type]
 
     def further_round(_: Plan) -> str:
         return left.pop(0) if left else ""
@@ -64,7 +63,7 @@ def test_rounds_of_all_configurations_are_added_as_long_as_there_is_a_reason(pla
 
 
 def test_a_study_that_grew_says_what_is_done_and_how_long_the_rest_takes(plan, measured, snapshot):
-    _, at_first = run(replace(plan, entries=plan.entries[:2]), [])
+    _, at_first = run(plan.changed(entries=plan.entries[:2]), [])
     _, printed = run(plan, [])
     assert not any(line.startswith("Done") for line in at_first)
     assert printed[0] == snapshot

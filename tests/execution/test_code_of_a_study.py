@@ -11,7 +11,7 @@ import pytest
 from dlperf_study.core import code_identity
 from dlperf_study.core.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.execution.fingerprint import EQUIVALENT_CODE, WITHOUT_PARTS, code_name, measuring_code
-from dlperf_study.execution.pending import pending_of
+from dlperf_study.execution.pending import find_pending
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.reuse import not_counted
 from dlperf_study.study.plan import Plan
@@ -51,10 +51,10 @@ def checkout(folder: Path, changes: dict[str, str]) -> Path:
 )
 def test_a_finished_study_is_measured_again_if_what_it_imports_changed(plan, changes, missing, tmp_path, monkeypatch):
     cluster = load_cluster(plan.cluster)
-    perform(pending_of(plan, cluster).executions, monkeypatch)
-    assert pending_of(plan, cluster).executions == []
+    perform(find_pending(plan, cluster).executions, monkeypatch)
+    assert find_pending(plan, cluster).executions == []
     monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", checkout(tmp_path / "changed", changes))
-    assert len(pending_of(plan, cluster).executions) == missing
+    assert len(find_pending(plan, cluster).executions) == missing
 
 
 #: Frameworks whose exchange was measured as that of the first step: what they measured is measured again.

@@ -9,7 +9,7 @@ import pytest
 
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import ConfigurationRuns, paths_of, require_no_failure
+from dlperf_study.execution.repetitions import ConfigurationRuns, configuration_paths, require_no_failure
 from dlperf_study.machines import launchers
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.launchers import local
@@ -85,7 +85,7 @@ def test_by_hand_nothing_is_tried_after_a_run_that_found_too_little(three_runs, 
     assert [(facts["repetition"], facts["outcome"]) for facts in records] == [(1, Outcome.OUT_OF_MEMORY)]
     assert ConfigurationRuns(three_runs).perform() == records
     assert len(begun) == 1
-    change(paths_of(three_runs).run(1), fingerprint="of other code")
+    change(configuration_paths(three_runs).run(1), fingerprint="of other code")
     assert len(missing_runs(three_runs, load_cluster(three_runs.cluster))) == 3
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.execution.pending import PendingExecution, added_round, pending_of, unmeasured_runs
+from dlperf_study.execution.pending import PendingExecution, added_round, find_pending, unmeasured_runs
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.repetitions import ConfigurationRuns
 from dlperf_study.records import run
@@ -19,14 +19,14 @@ from dlperf_study.study import validation
 from dlperf_study.study.job import BY_HAND, Turn
 from dlperf_study.study.order import planned_executions
 from dlperf_study.study.plan import Entry, Plan
-from dlperf_study.study.validation import text_of
+from dlperf_study.study.validation import read_text_file
 from tests.execution.constructed import perform
 
 pytestmark = pytest.mark.usefixtures("constructed_runs")
 
 
 def pending(plan: Plan) -> list[PendingExecution]:
-    return pending_of(plan, load_cluster(plan.cluster)).executions
+    return find_pending(plan, load_cluster(plan.cluster)).executions
 
 
 def turns(executions: Sequence[PendingExecution]) -> list[Turn]:
@@ -51,14 +51,14 @@ def test_executions_are_in_the_order_of_the_plan_and_an_interrupted_study_goes_o
 def test_how_many_runs_of_each_configuration_are_done(plan, monkeypatch):
     cluster = load_cluster(plan.cluster)
     identities = {entry.configuration.identity for entry in plan.entries}
-    assert pending_of(plan, cluster).done == dict.fromkeys(identities, 0)
+    assert find_pending(plan, cluster).done == dict.fromkeys(identities, 0)
     executions = pending(plan)
     perform(executions, monkeypatch)
     perform(added_round(plan, cluster, 4, (3, 3)), monkeypatch)
-    assert pending_of(plan, cluster).done == dict.fromkeys(identities, 3)
+    assert find_pending(plan, cluster).done == dict.fromkeys(identities, 3)
     shutil.rmtree(executions[4].runs[0].paths.folder)
     of_removed = {executions[4].configuration.identity: 2}
-    assert pending_of(plan, cluster).done == dict.fromkeys(identities, 3) | of_removed
+    assert find_pending(plan, cluster).done == dict.fromkeys(identities, 3) | of_removed
 
 
 def test_a_finished_study_reads_each_record_and_each_rank_log_once(plan, monkeypatch):
@@ -67,10 +67,10 @@ def test_a_finished_study_reads_each_record_and_each_rank_log_once(plan, monkeyp
 
     def counted_text(path: Path) -> str:
         reads[path.name] += 1
-        return text_of(path)
+        return read_text_file(path)
 
     for module in (run, validation):
-        monkeypatch.setattr(module, "text_of", counted_text)
+        monkeypatch.setattr(module, "read_text_file", counted_text)
     assert pending(plan) == []
     assert reads == {"run.json": 9, "rank-00000.jsonl": 9, "rank-00001.jsonl": 9}
 
@@ -92,7 +92,10 @@ def added_last(plan: Plan, round_number: int) -> Plan:
     """Return the plan with a further configuration that comes last in a round."""
     for batch in count(17):
         added = replace(plan.entries[0].configuration, batch_per_device=batch)
-        larger = replace(plan, entries=(*plan.entries, Entry(added, plan.entries[0].baseline_identity)))
+        larger = replace(
+            plan,
+            entries=(*plan.entries, Entry(configuration=added, baseline_identity=plan.entries[0].baseline_identity)),
+        )
         planned = [each for each in planned_executions(larger) if each.turn.round == round_number]
         if planned[-1].configuration == added:
             return larger
@@ -126,11 +129,11 @@ def test_a_round_for_precision_that_was_begun_is_continued_without_what_was_adde
 
 
 def test_blocks_are_resumed_with_what_is_missing(plan, monkeypatch):
-    executions = pending(replace(plan, order="blocks"))
+    executions = pending(plan.changed(order="blocks"))
     assert [each.run_names for each in executions] == ["3 runs"] * 3
     perform(executions[:2], monkeypatch)
     shutil.rmtree(executions[0].runs[1].paths.folder)
-    again = pending(replace(plan, order="blocks"))
+    again = pending(plan.changed(order="blocks"))
     assert [each.run_names for each in again] == ["run 2", "3 runs"]
     assert {turn.order for turn in turns(again)} == {"blocks"}
 
@@ -138,7 +141,7 @@ def test_blocks_are_resumed_with_what_is_missing(plan, monkeypatch):
 @pytest.mark.parametrize("order", ["rounds", "blocks"])
 def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan, order):
     gpus = replace(load_cluster(plan.cluster), device="gpu")
-    executions = pending_of(replace(plan, order=order), gpus).executions
+    executions = find_pending(plan.changed(order=order), gpus).executions
     names = {each.run_names for each in executions if each.configuration.world_size > 1}
     expected = {
         "rounds": {"run 1 and the NCCL-reported one", "run 2", "run 3"},
@@ -157,7 +160,7 @@ def test_runs_that_are_measured_by_hand_are_in_no_round_and_with_the_name_of_a_s
     records = ConfigurationRuns(by_hand).perform()
     assert [facts["repetition"] for facts in records] == [1, 2, 3]
     assert {(facts["order"], facts["round"], facts["position"]) for facts in records} == {(BY_HAND, None, None)}
-    state = pending_of(plan, load_cluster(plan.cluster))
+    state = find_pending(plan, load_cluster(plan.cluster))
     assert state.done[by_hand.identity] == by_hand.repeats
     assert by_hand not in [each.configuration for each in state.executions]
 
@@ -181,6 +184,6 @@ def test_an_added_round_measures_every_configuration_once_more(plan, monkeypatch
     assert turns(executions) == [Turn("rounds", 4, position) for position in (1, 2, 3)]
     perform(executions[:1], monkeypatch)
     assert json.loads(executions[0].runs[0].paths.run_file.read_text())["round"] == 4
-    continued = added_round(plan, cluster, 4, pending_of(plan, cluster).last_measured)
+    continued = added_round(plan, cluster, 4, find_pending(plan, cluster).last_measured)
     assert [each.configuration for each in continued] == [each.configuration for each in executions[1:]]
     assert turns(continued) == [Turn("rounds", 4, 2), Turn("rounds", 4, 3)]

@@ -10,7 +10,7 @@ from dlperf_study.execution import measurement
 from dlperf_study.execution.driver import run_study
 from dlperf_study.execution.measurement import Measurement, MeasurementSummary
 from dlperf_study.execution.planning import load_cluster
-from dlperf_study.execution.repetitions import driver_facts, paths_of
+from dlperf_study.execution.repetitions import configuration_paths, driver_facts
 from dlperf_study.execution.study_result import Refusals
 from dlperf_study.records.run_record import RequestedRun, record, write
 from dlperf_study.study.configuration import Configuration
@@ -82,7 +82,7 @@ def test_the_record_of_an_earlier_execution_is_no_result_of_this_one(tmp_path, m
     run.paths.folder.mkdir(parents=True)
     write(record(run, JobResult(outcome, "of last week", None), driver_facts(CLUSTER)), run.paths)
     attempt = Measurement(SMALL, CLUSTER, [run])
-    paths_of(SMALL).failure.write_text("0 MB free on the disk\n")
+    configuration_paths(SMALL).failure.write_text("0 MB free on the disk\n")
     summary = attempt.summary()
     assert (summary.message, summary.completed) == ("0 MB free on the disk", 0)
     assert (summary.is_failure, summary.was_refused, attempt.waited_in_vain) == (True, False, False)

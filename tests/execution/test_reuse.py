@@ -9,7 +9,7 @@ import pytest
 from dlperf_study.core import code_identity
 from dlperf_study.core.paths import StudyPaths
 from dlperf_study.execution import fingerprint
-from dlperf_study.execution.pending import done_and_not_fitting, pending_of
+from dlperf_study.execution.pending import done_and_not_fitting, find_pending
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.execution.reuse import not_counted
 from dlperf_study.records import run_record
@@ -30,7 +30,7 @@ def sentences(plan: Plan) -> Sequence[str]:
 
 def test_what_counts_is_not_mentioned(plan, monkeypatch):
     assert sentences(plan) == []
-    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:5], monkeypatch)
+    perform(find_pending(plan, load_cluster(plan.cluster)).executions[:5], monkeypatch)
     assert sentences(plan) == []
 
 
@@ -50,7 +50,7 @@ def test_runs_of_another_cluster_are_counted_and_so_is_that_it_is_this_machine(p
 
 
 def test_runs_that_an_earlier_version_recorded_are_counted(plan, monkeypatch, snapshot):
-    executions = pending_of(plan, load_cluster(plan.cluster)).executions
+    executions = find_pending(plan, load_cluster(plan.cluster)).executions
     perform(executions[2:3], monkeypatch)
     for execution in executions[:2]:
         write_run(StudyPaths.of(plan.study), execution.configuration, 1)
@@ -77,7 +77,7 @@ SOFTWARE = ("CPython 3.11.7", {"numpy": "2.4.6", "paddlepaddle": "3.2.0"})
 )
 def test_software_that_differs_is_named_with_both_versions(plan, monkeypatch, python, packages, difference):
     monkeypatch.setattr(fingerprint, "measuring_software", lambda *_: SOFTWARE)
-    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:2], monkeypatch)
+    perform(find_pending(plan, load_cluster(plan.cluster)).executions[:2], monkeypatch)
     assert sentences(plan) == []
     monkeypatch.setattr(fingerprint, "measuring_software", lambda *_: (python, packages))
     assert sentences(plan) == [f"2 runs of this plan do not count: {difference}"]
@@ -95,14 +95,14 @@ def test_software_that_differs_is_named_with_both_versions(plan, monkeypatch, py
     ],
 )
 def test_modules_that_changed_are_named(plan, monkeypatch, tmp_path, files, difference):
-    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:1], monkeypatch)
+    perform(find_pending(plan, load_cluster(plan.cluster)).executions[:1], monkeypatch)
     changed = checkout(tmp_path / "changed", dict.fromkeys(files, "CHANGED = 1\n"))
     monkeypatch.setattr(code_identity, "PACKAGE_FOLDER", changed)
     assert sentences(plan) == [f"1 run of this plan does not count: {difference}"]
 
 
 def test_another_device_is_named_and_another_fingerprint_of_the_same_parts(plan, monkeypatch):
-    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:2], monkeypatch)
+    perform(find_pending(plan, load_cluster(plan.cluster)).executions[:2], monkeypatch)
     for device, runs in zip(("gpu", "cpu"), StudyPaths.of(plan.study).begun_runs().values(), strict=True):
         [run] = runs
         facts = run_record.read(run)
@@ -115,11 +115,13 @@ def test_another_device_is_named_and_another_fingerprint_of_the_same_parts(plan,
 
 
 def test_runs_of_removed_configurations_are_counted_but_no_trials(plan, monkeypatch, snapshot):
-    perform(pending_of(plan, load_cluster(plan.cluster)).executions[:3], monkeypatch)
-    smaller = replace(plan, entries=plan.entries[:1])
+    perform(find_pending(plan, load_cluster(plan.cluster)).executions[:3], monkeypatch)
+    smaller = plan.changed(entries=plan.entries[:1])
     kept = smaller.entries[0].configuration
     reasons = sentences(smaller)
     assert reasons == snapshot
     write_run(StudyPaths.of(plan.study), trial(kept, 64), 1)
-    searching = replace(smaller, entries=(replace(smaller.entries[0], is_searched=True),), largest_batch=128)
+    searching = smaller.changed(
+        entries=(smaller.entries[0].model_copy(update={"is_searched": True}),), largest_batch=128
+    )
     assert sentences(searching) == reasons

@@ -97,7 +97,7 @@ def test_an_error_of_what_makes_the_page_ends_no_study(plan, monkeypatch, capsys
 
 
 def test_what_is_stopped_says_so_and_what_never_began_leaves_the_page_alone(plan, pages):
-    measure(replace(plan, entries=plan.entries[:2]))
+    measure(plan.changed(entries=plan.entries[:2]))
     page_file = StudyPaths.of(plan.study).progress_page
     before = page_file.read_text(encoding="utf-8")
     watcher = Watcher(StudyPaths.of(plan.study), plan.title)

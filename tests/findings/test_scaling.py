@@ -137,7 +137,7 @@ def test_a_baseline_without_runs_is_named_as_what_lacks_them():
 def test_in_sequential_order_there_is_no_comparison():
     blocks = Recipe(0.080, order="blocks")
     dataset = study(Planned(ONE, blocks), Planned(TWO, blocks))
-    [finding] = scaling.speedups(replace(dataset, plan=replace(dataset.plan, order="blocks")))
+    [finding] = scaling.speedups(replace(dataset, plan=dataset.plan.changed(order="blocks")))
     assert finding.no_result.reason == Reason.SEQUENTIAL_ORDER
 
 

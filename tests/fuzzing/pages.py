@@ -120,7 +120,7 @@ class Target:
     def __call__(self, data: bytes) -> None:
         choice = atheris.FuzzedDataProvider(data)
         is_for_page = choice.ConsumeIntInRange(0, EVERY - 1) == 0
-        text = text_of(choice)
+        text = read_text_file(choice)
         names = self._names((text,))
         assert names <= self._names_of_any, (text, names - self._names_of_any)
         if is_for_page:
@@ -143,7 +143,7 @@ class Target:
         return Elements(html).without_decoration()
 
 
-def text_of(choice: atheris.FuzzedDataProvider) -> str:
+def read_text_file(choice: atheris.FuzzedDataProvider) -> str:
     """Return a text of fragments that mean something to some program on the way to a page, and of any characters."""
     parts = []
     for _ in range(choice.ConsumeIntInRange(0, MOST_PARTS)):

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,7 @@ from tests.evidence_factory import configuration
 ONE, TWO, OTHER = configuration(), configuration(devices_per_node=2), configuration(framework="torch_ddp")
 #: Of logs that print whole numbers.
 EQUAL = Sample(np.array([100.0, 100.0, 100.0]))
-ENTRY = Entry(TWO, ONE.identity, reference_identity=OTHER.identity)
+ENTRY = Entry(configuration=TWO, baseline_identity=ONE.identity, reference_identity=OTHER.identity)
 
 
 def rates(*values):
@@ -38,7 +36,9 @@ def test_too_few_runs_give_no_interval_and_a_denominator_against_itself_is_exact
     ratio = throughput_ratio(ENTRY, "baseline", {TWO.identity: rates(180, 180), ONE.identity: rates(90, 90, 90)})
     assert ratio.factor == pytest.approx(2.0)
     assert ratio.interval() is None
-    ratio = throughput_ratio(Entry(ONE, ONE.identity), "baseline", {ONE.identity: rates(90, 100, 120)})
+    ratio = throughput_ratio(
+        Entry(configuration=ONE, baseline_identity=ONE.identity), "baseline", {ONE.identity: rates(90, 100, 120)}
+    )
     assert ratio.mean == 0.0
     assert ratio.factor_interval() == Interval(1.0, 1.0)
 
@@ -97,8 +97,8 @@ def test_verdicts_on_several_baselines_are_made_together(baselines, word):
     grouped = []
     for position, entry in enumerate(entries):
         baseline = entries[position % baselines].configuration.identity
-        grouped.append(replace(entry, baseline_identity=baseline, reference_identity=None))
-    plan = replace(plan, entries=tuple(grouped))
+        grouped.append(entry.model_copy(update={"baseline_identity": baseline, "reference_identity": None}))
+    plan = plan.changed(entries=tuple(grouped))
     rows = []
     for entry in plan.entries:
         logarithms = [0.0] * 3 if entry.is_baseline else [0.1 - 0.0307, 0.1, 0.1 + 0.0307]

@@ -39,7 +39,7 @@ def example(name: str, folder: Path, **scale: int) -> CommandRun:
 
 def rendered(run: CommandRun, cluster: Cluster, folder: Path, **environment: str) -> Submission:
     """Return what the launcher of a cluster starts for a run; the folder of the evidence is the run's."""
-    job = run.job(cluster, _CODE, 1).with_environment(environment)
+    job = run.job(cluster, _CODE, 1).add_environment(environment)
     submission = load(cluster.launcher).render(job, cluster, folder)
     return replace(
         submission, files={**submission.files, "configuration.json": json.dumps(run.configuration.as_dict())}

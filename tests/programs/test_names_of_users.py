@@ -1,6 +1,5 @@
 """What its user called a study, a program, its settings and their values is shown as it was written, on every page."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ def write_program_study(outputs: Path, program: str) -> None:
     for schedule in NAMES[1:]:
         for devices in (1, 2):
             values = {"study": STUDY, "cluster": "local", "devices_per_node": devices, "lr_schedule": schedule}
-            measured = Configuration.of_program(program, values)
+            measured = Configuration.for_program(program, values)
             baseline = planned[-1].configuration if devices == 2 else measured
             reference = planned[devices - 1].configuration if len(planned) > 1 else measured
             planned.append(Planned(measured, Recipe(), baseline=baseline, reference=reference))
@@ -33,7 +32,7 @@ def write_program_study(outputs: Path, program: str) -> None:
     plan = write_study(paths, planned)
     questions = ("scaling", "comparison", "communication", "quality", "resources")
     factors = ("lr_schedule", "devices_per_node")
-    replace(plan, study=STUDY, title=f"Of {program}", questions=questions, factors=factors).write(paths.plan_file)
+    plan.changed(study=STUDY, title=f"Of {program}", questions=questions, factors=factors).write(paths.plan_file)
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)

@@ -39,9 +39,8 @@ def test_a_log_that_ends_early_says_how_many_steps_it_has(refused):
 
 
 def test_one_time_for_ten_steps_is_one_row_of_the_table_of_steps():
-    facts: dict[str, Any] = {"bytes": None, "ended_by": None, "skipped_steps": None}
     times = np.array([0.1, 0.2, 0.3])
-    window = Window("training", 6.0, times, np.zeros(0), np.zeros(3), **facts, steps_per_value=10)
+    window = Window("training", 30, 6.0, times, np.zeros(0), np.zeros(3), steps_per_value=10)
     run: Any = SimpleNamespace(
         identity="mine", repetition=1, ranks=[SimpleNamespace(rank=0, windows={"training": window})]
     )

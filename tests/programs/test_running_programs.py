@@ -103,13 +103,13 @@ def runs(place: Workplace) -> dict[str, RunPaths]:
     return folders
 
 
-def record_of(run: RunPaths) -> dict[str, Any]:
+def validate_record(run: RunPaths) -> dict[str, Any]:
     return dict(json.loads(run.run_file.read_text()))
 
 
 def reason_of(run: RunPaths) -> str:
     """Return why a run failed, whichever rank failed first; its folder has the hash of a path in its name."""
-    reason = str(record_of(run)["reason"]).replace(str(run.folder), "{run}")
+    reason = str(validate_record(run)["reason"]).replace(str(run.folder), "{run}")
     return re.sub(r"^rank-[01] (exited with code \d+: |printed )(rank-[01]: )?", r"a rank \1", reason)
 
 
@@ -117,8 +117,8 @@ def reason_of(run: RunPaths) -> str:
 def test_the_outcome_of_each_fault_and_its_message(measured_faults, snapshot, fault):
     run = runs(measured_faults)[f"{fault} 1"]
     outcome, ranks = OUTCOMES[fault]
-    assert record_of(run)["outcome"] == outcome
-    assert ranks in (None, record_of(run)["ranks_seen"])
+    assert validate_record(run)["outcome"] == outcome
+    assert ranks in (None, validate_record(run)["ranks_seen"])
     assert reason_of(run) == snapshot
 
 
@@ -166,7 +166,7 @@ def test_what_programs_print_and_what_of_it_is_no_step(tmp_path, snapshot):
     (tmp_path / "log_format.yaml").write_text(LOG_FORMAT)
     ended = place.command("run")
     assert ended.returncode == 1, ended.stderr
-    outcomes = {fault.partition(" ")[0]: record_of(run)["outcome"] for fault, run in runs(place).items()}
+    outcomes = {fault.partition(" ")[0]: validate_record(run)["outcome"] for fault, run in runs(place).items()}
     assert outcomes == PRINTED_OUTCOMES
     assert {fault: reason_of(run) for fault, run in runs(place).items()} == snapshot
 
@@ -202,10 +202,10 @@ def test_an_edit_reaches_no_run_of_the_study_and_then_all_are_measured_again(tmp
     script.write_text(script.read_text() + "    print('edited')\n")
     (tmp_path / "gate").unlink()
     assert finish(driver).returncode == 0
-    digests = [record_of(run)["program"]["digest"] for run in runs(place).values()]
+    digests = [validate_record(run)["program"]["digest"] for run in runs(place).values()]
     assert (len(digests), len(set(digests))) == (2, 1)
     assert not [log for run in runs(place).values() for log in run.process_logs if "edited" in log.read_text()]
     assert place.command("run").returncode == 0
-    edited = [record_of(run)["program"]["digest"] for run in runs(place).values()]
+    edited = [validate_record(run)["program"]["digest"] for run in runs(place).values()]
     assert (len(edited), len(set(edited)), set(edited) & set(digests)) == (2, 1, set())
     assert all("edited" in log.read_text() for run in runs(place).values() for log in run.process_logs)

@@ -57,7 +57,7 @@ def configurations(tmp_path, text=STUDY) -> list[Configuration]:
 def test_a_configuration_holds_what_its_study_gives_and_nothing_else_is_stated(tmp_path):
     first, *_, last = configurations(tmp_path)
     assert (first.own_program, first.model, first.own_settings) == ("toy", "toy", {"width": 1})
-    assert (last.world_size, last.global_batch, last.value_of("width")) == (2, 8, 2)
+    assert (last.world_size, last.global_batch, last.parameter_value("width")) == (2, 8, 2)
     displayed = first.displayed_values()
     assert displayed["width"] == 1
     assert {displayed[name] for name in ("image_size", "precision", "data_source", "strategy")} == {None}
@@ -133,7 +133,10 @@ def test_a_configuration_is_read_as_it_was_written(tmp_path):
 def test_a_setting_that_an_included_configuration_has_otherwise_varies(tmp_path):
     text = STUDY.replace("baseline:", "include: [{width: 1, devices_per_node: 1, script: other.py}]\nbaseline:")
     text = text.replace("train.py", "{script}").replace("fixed: {", "fixed: {script: train.py, ")
-    entries = [Entry(configuration, configuration.identity) for configuration in configurations(tmp_path, text)]
+    entries = [
+        Entry(configuration=configuration, baseline_identity=configuration.identity)
+        for configuration in configurations(tmp_path, text)
+    ]
     assert varying(entries, ("width", "devices_per_node")) == ("width", "devices_per_node", "script")
 
 

@@ -34,7 +34,7 @@ def logs_of(
 
 def window(name: str, losses: list[float]) -> Window:
     steps = np.ones(max(len(losses), 1))
-    return Window(name, steps.sum(), steps, np.array(losses), np.zeros_like(steps), None, None, None)
+    return Window(name, steps.size, steps.sum(), steps, np.array(losses), np.zeros_like(steps))
 
 
 def test_one_rank_that_counts_its_samples_and_one_that_does_not_are_refused():

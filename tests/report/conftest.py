@@ -43,7 +43,7 @@ def write_titled(paths: StudyPaths, planned: list[Planned], **changes: Any) -> D
     """Write a study with a title and questions, and collect it."""
     plan = write_study(paths, planned)
     given = {"questions": QUESTIONS, "published": ("tensorpack_multigpu",), **changes}
-    replace(plan, title="Constructed & shown", **given).write(paths.plan_file)
+    plan.changed(title="Constructed & shown", **given).write(paths.plan_file)
     return collect(paths)
 
 

@@ -91,7 +91,7 @@ def test_methods_say_of_how_many_runs_the_window_is_steady(steady, unsteady, sho
 def test_ratios_without_intervals_have_no_method():
     blocks = Recipe(0.080, order="blocks")
     dataset = study(Planned(ONE, blocks), Planned(TWO, blocks))
-    text = methods(replace(dataset, plan=replace(dataset.plan, order="blocks")))
+    text = methods(replace(dataset, plan=dataset.plan.changed(order="blocks")))
     assert "so ratios have no interval" in text
     assert "Welch" not in text
 

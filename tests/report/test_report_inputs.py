@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -36,7 +35,7 @@ CHANGES: dict[str, Callable[[StudyPaths], object]] = {
     "a run less": lambda paths: paths.configuration(ASKED.identity).run(2).run_file.unlink(),
     "another outcome": lambda paths: change(paths.configuration(ASKED.identity).run(1), reason="x"),
     "a shorter log": lambda paths: os.truncate(paths.configuration(ASKED.identity).run(2).rank_log(1), 99),
-    "another plan": lambda paths: replace(Plan.read(paths.plan_file), title="Another").write(paths.plan_file),
+    "another plan": lambda paths: Plan.read(paths.plan_file).changed(title="Another").write(paths.plan_file),
     "a self-test": lambda _: write_atomically(StudyPaths.of(SELFTEST).selftest_results, "[]"),
     "no page": lambda paths: paths.report_page.unlink(),
     "no dataset": lambda paths: paths.dataset.rmdir(),

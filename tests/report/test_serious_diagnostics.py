@@ -42,7 +42,7 @@ def apart(paths: StudyPaths) -> Dataset:
     write_way(paths, RECORDER)
     end_apart(paths, range(1, 4))
     dataset = collect(paths)
-    replace(dataset.plan, questions=QUESTIONS, title="Apart").write(paths.plan_file)
+    dataset.plan.changed(questions=QUESTIONS, title="Apart").write(paths.plan_file)
     return collect(paths)
 
 

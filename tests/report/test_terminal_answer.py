@@ -78,7 +78,7 @@ def test_of_many_configurations_some_are_listed_and_the_others_counted():
 
 @pytest.mark.parametrize("title", ["a | b", "*bold* [link](x) `code` <b>"])
 def test_markdown_takes_nothing_of_a_text_for_its_own(mixed, title):
-    dataset = replace(mixed, plan=replace(mixed.plan, title=title))
+    dataset = replace(mixed, plan=mixed.plan.changed(title=title))
     heading = in_markdown(dataset).splitlines()[0]
     assert unescaped(heading) == f"### {title}"
     assert not re.search(r"(?<!\\)[|*_<>`\[\]]", heading)

@@ -1,7 +1,6 @@
 """Constructed studies of the self-test: evidence with a known truth, as its processes would have left it."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from dlperf_study.core.paths import StudyPaths
@@ -63,7 +62,7 @@ def steps_dataset() -> Dataset:
         program = {"own_program": "known_steps", "settings": settings, "program_digest": "d" * 64}
         recipe = Recipe(computation_seconds=own, exposed_seconds=0.0, noise=0.0001)
         planned.append(Planned(configuration(study=study, devices_per_node=2, **program), recipe))
-    replace(write_study(paths, planned), study=study).write(paths.plan_file)
+    write_study(paths, planned).changed(study=study).write(paths.plan_file)
     for log in paths.folder.rglob("rank-00000.jsonl"):
         write_lines(log, [_shortened(json.loads(line)) for line in log.read_text().splitlines()])
     return collect(paths)
@@ -91,7 +90,7 @@ def _recipe(longer: float, noise: float) -> Recipe:
 def _collected(study: str, planned: list[Planned], waits: dict[Configuration, float]) -> Dataset:
     paths = StudyPaths.of(study)
     plan = write_study(paths, planned)
-    replace(plan, study=study).write(paths.plan_file)
+    plan.changed(study=study).write(paths.plan_file)
     for entry, share in waits.items():
         for run in paths.configuration(entry.identity).runs():
             for log in sorted(run.folder.glob("rank-*.jsonl")):

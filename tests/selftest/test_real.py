@@ -1,7 +1,5 @@
 """The parts of the self-test that need real processes: an injected wait and a straggler."""
 
-from dataclasses import replace
-
 import pytest
 
 from dlperf_study.core.paths import StudyPaths
@@ -19,7 +17,7 @@ def test_the_slowed_rank_waits_and_no_other(cluster_file, machine_is_ours):
     """Of the two configurations of the study, the one in which a rank is slowed."""
     plan, cluster = make_plan(study_file("straggler"), cluster_file, quick=True)
     [slowed] = (entry for entry in plan.entries if entry.configuration.planted_slowdown)
-    assert run_study(replace(plan, entries=(slowed,)), cluster, lambda _: None).failures == []
+    assert run_study(plan.changed(entries=(slowed,)), cluster, lambda _: None).failures == []
     configuration = slowed.configuration
     run = read_run(StudyPaths.of(plan.study).configuration(configuration.identity).run(1))
     assert run.completed

@@ -5,8 +5,9 @@ from textwrap import dedent
 
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.grid import DenominatorRule
-from dlperf_study.study.study import Study
+from dlperf_study.study.study import LargestBatchSection, Study
+from dlperf_study.study.study_checks import check_study
+from dlperf_study.study.study_values import DenominatorRule
 
 #: Those that come with the package.
 STUDIES = (
@@ -77,6 +78,10 @@ def write(folder: Path, text: str = STUDY, name: str = "example") -> Path:
     return path
 
 
+def rule(values: dict[str, object], where: dict[str, list[object]] | None = None) -> DenominatorRule:
+    return DenominatorRule(values=values, where=where or {})  # type: ignore[arg-type]
+
+
 def study(**changes: object) -> Study:
     values: dict[str, object] = {
         "name": "example",
@@ -87,9 +92,13 @@ def study(**changes: object) -> Study:
         "scaling": "weak",
         "fixed": {"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
         "factors": {"nodes": [1, 2], "devices_per_node": [1, 4]},
-        "baseline": (DenominatorRule({"nodes": 1, "devices_per_node": 1}),),
+        "baseline": (rule({"nodes": 1, "devices_per_node": 1}),),
     }
-    return Study(**{**values, **changes})  # type: ignore[arg-type]
+    if "largest_batch" in changes:
+        changes["largest_batch"] = LargestBatchSection.model_validate(changes["largest_batch"])
+    made = Study.model_construct(**{**values, **changes})  # type: ignore[arg-type]
+    check_study(made)
+    return made
 
 
 def cluster(nodes: int = 4, devices_per_node: int = 8, name: str = "example") -> Cluster:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.study.environment_variables import COMMON_VARIABLES, WITHHELD, secrets_in
 from dlperf_study.training.questions import passed_variables
+from tests.machines import submissions
 
 VARIABLES = passed_variables()
 
@@ -47,7 +47,8 @@ def test_what_a_study_decides_is_not_passed():
 def test_values_that_may_be_secret_are_withheld(name, shown):
     assert VARIABLES.recorded({name: "value"}) == {name: "value" if shown else WITHHELD}
     assert (
-        "value" in Submission("local", "/runs/1", (), 0, environment={name: "value"}, variables=VARIABLES).as_json()
+        "value"
+        in submissions.submission("local", "/runs/1", (), 0, environment={name: "value"}, variables=VARIABLES).as_json()
     ) is shown
 
 

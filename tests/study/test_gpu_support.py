@@ -11,7 +11,7 @@ import pytest
 from dlperf_study.core.errors import RunError
 from dlperf_study.machines.cluster.software import gpu_answer
 from dlperf_study.machines.kubernetes import image_facts
-from dlperf_study.machines.kubernetes.image_facts import request_of
+from dlperf_study.machines.kubernetes.image_facts import facts_request
 from dlperf_study.study.gpu_support import GpuQuestion, GpuSupport, is_named
 from dlperf_study.training.frameworks._base import cudnn_version, exchange_library, nccl_version, obstacle_of
 from dlperf_study.training.questions import gpu_question, program_facts
@@ -166,5 +166,5 @@ def test_every_library_of_a_python_answers(monkeypatch):
         return {"cuda": "12.6"} if question.framework == "paddle_collective" else None
 
     monkeypatch.setattr(image_facts, "gpu_answer", answer)
-    answers = image_facts.gpu_answers(json.loads(request_of(program_facts(), "gpu", "kubernetes"))["gpu_questions"])
+    answers = image_facts.gpu_answers(json.loads(facts_request(program_facts(), "gpu", "kubernetes"))["gpu_questions"])
     assert answers == {"paddle_collective": {"cuda": "12.6"}, "torch_ddp": {"error": "libcudart.so.12 is missing"}}

@@ -1,16 +1,13 @@
 """Degrees of parallelism: what is derived from them, and what does not fit the devices."""
 
-from dataclasses import replace
-
 import pytest
 
-from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.layout import Layout
 from dlperf_study.study.parallel_parameters import layout_obstacles
 from dlperf_study.study.plan import build_plan
 from dlperf_study.training.data_sources._base import consumer_of
 from tests.evidence_factory import configuration
-from tests.study.examples import anything_goes, cluster, study
+from tests.study.examples import anything_goes, cluster, rule, study
 
 
 @pytest.mark.parametrize(
@@ -34,7 +31,7 @@ def test_the_ranks_with_samples_of_their_own_follow_from_the_devices(values, lay
 def test_degrees_that_do_not_divide_the_devices_are_one_obstacle():
     degrees = {"tensor_parallel": 3, "pipeline_parallel": 2}
     requested = study(fixed={**study().fixed, **degrees}, factors={"devices_per_node": [4], "nodes": [1, 3]})
-    requested = replace(requested, baseline=(DenominatorRule({"nodes": 3}),))
+    requested = requested.changed(baseline=(rule({"nodes": 3}),))
     one, three = build_plan(requested, cluster(), anything_goes).entries
     assert one.unsupported == "tensor_parallel 3 × pipeline_parallel 2 = 6 does not divide 4 devices"
     assert three.unsupported is None
@@ -44,7 +41,7 @@ def test_degrees_that_do_not_divide_the_devices_are_one_obstacle():
 def test_groups_of_devices_share_a_global_batch():
     values = {**study().fixed, "tensor_parallel": 2, "global_batch": 3}
     factors = {"nodes": [1], "devices_per_node": [2, 4]}
-    baseline = (DenominatorRule({"devices_per_node": 2}),)
+    baseline = (rule({"devices_per_node": 2}),)
     plan = build_plan(
         study(scaling="strong", fixed=values, factors=factors, baseline=baseline), cluster(), anything_goes
     )

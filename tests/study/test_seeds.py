@@ -135,7 +135,7 @@ def test_a_study_measures_the_iterations_of_its_source(study, warmup, measured):
 def test_a_mark_that_matches_no_configuration_is_refused(refused):
     study = load_study("arcface")
     with refused(StudyFileError):
-        list(replace(study, extras=({"nodes": [3]},)).points)
+        list(study.changed(extras=({"nodes": [3]},)).points)
 
 
 TWO_CORES = cluster(1, 2)

@@ -4,7 +4,7 @@ import pytest
 
 from dlperf_study.core.errors import StudyFileError
 from dlperf_study.core.paths import StudyPaths
-from dlperf_study.study.configuration import Configuration, parameters_of
+from dlperf_study.study.configuration import Configuration, parameters_in_scope
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.plan import build_plan
 from dlperf_study.study.study_file import load_study
@@ -15,8 +15,8 @@ CHANGED = [("replica", 1), ("planted_slowdown", 0.05), ("slowed_rank", 0)]
 
 
 def test_the_parameters_of_the_selftest_are_in_no_identity_by_default():
-    assert [name for name, _ in CHANGED] == list(parameters_of(Scope.SELFTEST))
-    assert parameters_of(Scope.SELFTEST).keys().isdisjoint(configuration().identifying_values())
+    assert [name for name, _ in CHANGED] == list(parameters_in_scope(Scope.SELFTEST))
+    assert parameters_in_scope(Scope.SELFTEST).keys().isdisjoint(configuration().identifying_values())
     shared = StudyPaths.of("selftest").folder
     assert StudyPaths.of("selftest_pairs_01").folder == shared / "selftest_pairs_01"
     assert StudyPaths.of("selftests").folder == shared.parent / "selftests"

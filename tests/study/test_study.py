@@ -1,8 +1,7 @@
 import pytest
 
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.study.grid import DenominatorRule
-from tests.study.examples import study
+from tests.study.examples import rule, study
 
 
 def levels(points, *names):
@@ -37,13 +36,13 @@ def test_what_matches_nothing_or_everything_twice_is_an_error(refused):
         list(study(include=({"nodes": [2], "devices_per_node": [4], "servers": [0]},)).points)
     example = study(**SERIES, baseline=(PS_RULE,))
     with refused(StudyFileError):
-        example.denominator_of(example.points[0], "baseline")
+        example.declared_denominator(example.points[0], "baseline")
 
 
 def test_a_baseline_is_the_same_point_with_the_values_put_in():
     example = study()
     last = example.points[-1]
-    assert example.denominator_of(last, "baseline") == {**last, "nodes": 1, "devices_per_node": 1}
+    assert example.declared_denominator(last, "baseline") == {**last, "nodes": 1, "devices_per_node": 1}
 
 
 SERIES = {
@@ -54,28 +53,28 @@ SERIES = {
         {"framework": ["paddle_ps"], "strategy": ["async"], "servers": [1], "devices_per_node": [1, 2]},
     ),
 }
-PS_RULE = DenominatorRule({"strategy": "local", "servers": 0, "devices_per_node": 1}, {"framework": ["paddle_ps"]})
+PS_RULE = rule({"strategy": "local", "servers": 0, "devices_per_node": 1}, {"framework": ["paddle_ps"]})
 
 
 def test_each_series_has_its_own_baseline():
-    example = study(**SERIES, baseline=(PS_RULE, DenominatorRule({"devices_per_node": 1})))
+    example = study(**SERIES, baseline=(PS_RULE, rule({"devices_per_node": 1})))
     points = example.points
-    baselines = [points.index(example.denominator_of(point, "baseline")) for point in points]
+    baselines = [points.index(example.declared_denominator(point, "baseline")) for point in points]
     assert baselines == [0, 0, 2, 2, 2]
 
 
 def test_a_baseline_with_another_baseline_is_an_error(refused):
     rules = (
-        DenominatorRule({"devices_per_node": 1}, {"devices_per_node": [4]}),
-        DenominatorRule({"nodes": 2}, {"devices_per_node": [1]}),
+        rule({"devices_per_node": 1}, {"devices_per_node": [4]}),
+        rule({"nodes": 2}, {"devices_per_node": [1]}),
     )
     example = study(baseline=rules)
     with refused(StudyFileError):
-        example.denominator_of(example.points[1], "baseline")
+        example.declared_denominator(example.points[1], "baseline")
 
 
 def test_a_configuration_has_the_studys_name_the_cluster_and_the_measurement():
-    example = study(measurement={"repeats": 5, "warmup_steps": 2}, quick=True, name="example-quick")
+    example = study(measurement={"repeats": 5, "warmup_steps": 2}, is_quick=True, name="example-quick")
     configuration = example.configuration(example.points[3], "local")
     assert (configuration.study, configuration.cluster, configuration.quick) == ("example-quick", "local", True)
     assert (configuration.repeats, configuration.warmup_steps, configuration.world_size) == (5, 2, 8)

@@ -3,18 +3,17 @@
 import pytest
 
 from dlperf_study.core.resources import PARAMS
-from dlperf_study.study.configuration import FIELD_NAMES, parameters_of, study_parameters
-from dlperf_study.study.grid import DenominatorRule
+from dlperf_study.study.configuration import FIELD_NAMES, parameters_in_scope, study_parameters
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study_file import load_study
-from tests.study.examples import STUDIES, STUDY, write
+from tests.study.examples import STUDIES, STUDY, rule, write
 
 
 def test_a_valid_file_becomes_a_study(tmp_path):
     study = load_study(write(tmp_path))
-    assert (study.name, study.scaling, study.quick, study.questions) == ("example", "weak", False, ("scaling",))
+    assert (study.name, study.scaling, study.is_quick, study.questions) == ("example", "weak", False, ("scaling",))
     assert study.factors == {"model": ["resnet50", "mobilenet_v2"], "devices_per_node": [1, 2]}
-    assert study.baseline == (DenominatorRule({"devices_per_node": 1}),)
+    assert study.baseline == (rule({"devices_per_node": 1}),)
     assert (study.order, study.order_seed) == ("rounds", 0)
     in_blocks = load_study(write(tmp_path, STUDY + "order: blocks\norder_seed: 7\n"))
     assert (in_blocks.order, in_blocks.order_seed) == ("blocks", 7)
@@ -39,17 +38,17 @@ def test_a_baseline_may_be_given_as_rules(tmp_path):
     )
     study = load_study(write(tmp_path, STUDY.replace("baseline: {devices_per_node: 1}", rules)))
     assert study.baseline == (
-        DenominatorRule({"devices_per_node": 2}, {"model": ["resnet50"]}),
-        DenominatorRule({"devices_per_node": 1}),
+        rule({"devices_per_node": 2}, {"model": ["resnet50"]}),
+        rule({"devices_per_node": 1}),
     )
 
 
 def test_a_reference_may_be_given_as_values_or_as_rules(tmp_path):
     compared = STUDY.replace("[scaling]", "[comparison]")
     values = compared + "reference: {framework: torch_ddp}\n"
-    assert load_study(write(tmp_path, values)).reference == (DenominatorRule({"framework": "torch_ddp"}),)
+    assert load_study(write(tmp_path, values)).reference == (rule({"framework": "torch_ddp"}),)
     rules = compared + "reference: [{where: {model: resnet50}, values: {framework: paddle_ps}}, {values: {}}]\n"
-    expected = (DenominatorRule({"framework": "paddle_ps"}, {"model": ["resnet50"]}), DenominatorRule({}))
+    expected = (rule({"framework": "paddle_ps"}, {"model": ["resnet50"]}), rule({}))
     assert load_study(write(tmp_path, rules)).reference == expected
 
 
@@ -65,17 +64,17 @@ def test_quick_merges_mappings_by_key_and_replaces_lists(tmp_path):
         "  measurement: {repeats: 1}\n"
     )
     quick = load_study(write(tmp_path, text), quick=True)
-    assert (quick.name, quick.quick) == ("example-quick", True)
+    assert (quick.name, quick.is_quick) == ("example-quick", True)
     assert quick.fixed == {"framework": "paddle_collective", "strategy": "all_reduce", "image_size": 32}
     assert quick.factors == {"model": ["mobilenet_v2"], "devices_per_node": [1, 2]}
     assert quick.include == ()
-    assert quick.baseline == (DenominatorRule({"devices_per_node": 1, "nodes": 1}),)
+    assert quick.baseline == (rule({"devices_per_node": 1, "nodes": 1}),)
     assert quick.measurement == {"warmup_steps": 7, "repeats": 1}
     assert load_study(write(tmp_path, text)).factors["model"] == ["resnet50", "mobilenet_v2"]
 
 
 def test_a_study_gives_all_parameters_but_those_of_the_plan():
-    given = {*study_parameters()} - {"global_batch"} | {*parameters_of(Scope.MEASUREMENT)}
+    given = {*study_parameters()} - {"global_batch"} | {*parameters_in_scope(Scope.MEASUREMENT)}
     assert given == {*FIELD_NAMES} - {"study", "cluster", "quick", "own_program", "settings", "program_digest"}
 
 

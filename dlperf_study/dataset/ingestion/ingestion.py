@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from dlperf_study.core.errors import Diagnostic, MetadataError
 from dlperf_study.core.paths import StudyPaths
@@ -105,10 +105,9 @@ def ingested_plan(study: StudyMetadata, folder: Path) -> Plan:
         cluster=UNSTATED,
         title=f"Logs ingested from {path_text(folder.name)}",
         about=f"Rates that other programs printed; baseline: {format_values(study.baseline) or 'none declared'}.",
-        scaling=study.scaling,
+        scaling=cast(Literal["weak", "strong"], study.scaling),
         questions=QUESTIONS,
         factors=varying(entries, ()),
-        published=(),
         quick=False,
         entries=entries,
         ingested_from=path_text(folder),
@@ -125,9 +124,15 @@ def _plan_entries(study: StudyMetadata) -> tuple[Entry, ...]:
         baseline = configurations.get(declared.key) or declared.configuration(study.name)
         if declared.key not in configurations:
             absent = replace(baseline, repeats=0)
-            without_logs[baseline.identity] = Entry(absent, baseline.identity, _NO_LOG, unstated=declared.unstated)
+            without_logs[baseline.identity] = Entry(
+                configuration=absent,
+                baseline_identity=baseline.identity,
+                unsupported=_NO_LOG,
+                unstated=declared.unstated,
+            )
         configuration = metadata.configuration(study.name)
-        entries.append(Entry(configuration, baseline.identity, unstated=metadata.unstated))
+        unstated = metadata.unstated
+        entries.append(Entry(configuration=configuration, baseline_identity=baseline.identity, unstated=unstated))
     return (*entries, *without_logs.values())
 
 

@@ -22,7 +22,7 @@ MAX_QUEUE_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One thing a run needs: the detail of its state and, where a person can fix it, what to do."""
+    """The state of one thing that a run needs."""
 
     subject: str
     status: CheckStatus
@@ -41,7 +41,7 @@ def note(subject: str, detail: str, remedy: str) -> CheckResult:
 
 
 def untested(subject: str, because: str) -> CheckResult:
-    """Return that nothing is known of something, because what it needs is missing."""
+    """Return that something can't be tested."""
     return CheckResult(subject, CheckStatus.UNTESTED, because)
 
 
@@ -51,7 +51,7 @@ def missing(subject: str, detail: str, remedy: str) -> CheckResult:
 
 
 def describe(results: Sequence[CheckResult]) -> str:
-    """Return the results as text, what to do below what it is about."""
+    """Return the results as text, with remedies."""
     rows = []
     for result in results:
         rows.append((result.status.value, result.subject, result.detail))
@@ -61,5 +61,5 @@ def describe(results: Sequence[CheckResult]) -> str:
 
 
 def queue_seconds(start_within_seconds: float) -> float:
-    """Return how long a check waits in a queue, given how long a run may."""
+    """Return how long a check waits in a queue."""
     return min(MAX_QUEUE_SECONDS, start_within_seconds)

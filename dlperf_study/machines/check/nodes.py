@@ -10,18 +10,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dlperf_study.core.code_identity import check_roots
+from dlperf_study.core import code_identity, user_commands, wording
 from dlperf_study.core.paths import outputs_folder
-from dlperf_study.core.user_commands import SAME_PACKAGE, install_command
-from dlperf_study.core.wording import last_line
 from dlperf_study.machines.check import CheckResult, CheckStatus, missing, note, ok, untested
 from dlperf_study.machines.check.software import Facts, check_framework, check_images
 from dlperf_study.machines.cluster import Cluster, software
 from dlperf_study.machines.cluster.hardware import link_contradictions
 from dlperf_study.machines.cluster.software import IMPORT_SECONDS
+from dlperf_study.machines.guard import messages, probe
 from dlperf_study.machines.guard.coordinator import PORTS
-from dlperf_study.machines.guard.messages import Message
-from dlperf_study.machines.guard.probe import ANSWER_SECONDS, Probes, start_probes
 from dlperf_study.machines.guard.submission import Node
 from dlperf_study.study.gpu_support import is_named
 from dlperf_study.study.job import ProgramFacts
@@ -50,7 +47,7 @@ class NodeAccess:
 def nodes_check(
     nodes: Callable[[Cluster], Sequence[Node]], access: NodeAccess
 ) -> Callable[[Cluster, ProgramFacts], Iterator[CheckResult]]:
-    """Return the check of a launcher whose nodes can be reached at any time."""
+    """Return the check of a launcher with reachable nodes."""
 
     def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
         yield (result := check_commands(access))
@@ -72,7 +69,7 @@ def check_commands(access: NodeAccess) -> CheckResult:
 def check_nodes(
     cluster: Cluster, programs: ProgramFacts, available: Sequence[Node], access: NodeAccess
 ) -> Iterator[CheckResult]:
-    """Yield the results of as many of these nodes as the cluster file has, and of the network between them."""
+    """Yield the results of the nodes and their network."""
     nodes = available[: cluster.nodes]
     if len(nodes) < cluster.nodes:
         detail = f"{len(nodes)} of the {cluster.nodes} in the cluster file"
@@ -80,9 +77,11 @@ def check_nodes(
         yield missing("nodes", detail, remedy)
     else:
         yield ok("nodes", ", ".join(node.name for node in nodes if node.name) or "this machine")
-    with start_probes(nodes) as probes, _facts_request(cluster, programs) as request:
-        imports_seconds = len(programs.frameworks) * IMPORT_SECONDS if cluster.device == "gpu" else 0.0
-        facts = probes.ask("facts", ANSWER_SECONDS + imports_seconds, **request)
+    with probe.start_probes(nodes) as probes, _facts_request(cluster, programs) as request:
+        imports_seconds = 0.0
+        if cluster.device == "gpu":
+            imports_seconds = len(programs.frameworks) * IMPORT_SECONDS
+        facts = probes.ask("facts", probe.ANSWER_SECONDS + imports_seconds, **request)
         for node in nodes:
             if node.title in facts:
                 yield from check_node(cluster, node.title, facts[node.title])
@@ -99,14 +98,14 @@ def check_nodes(
 
 @contextmanager
 def _facts_request(cluster: Cluster, programs: ProgramFacts) -> Iterator[dict[str, Any]]:
-    """Provide the request; if the cluster shares files, it names one in ``outputs/`` that every node must see."""
+    """Provide the request for the facts of nodes."""
     request = {
         "work_folder": cluster.work_folder,
         "network_interface": cluster.network_interface,
         "environment": dict(cluster.environment),
         "device": cluster.device,
         "shared_file": "",
-        "code_roots": check_roots(cluster.launcher),
+        "code_roots": code_identity.check_roots(cluster.launcher),
         "image_sets": dict(cluster.image_sets),
         "pythons": {each.name: [*cluster.container, cluster.python_for(each.name)] for each in programs.frameworks},
         "gpu_questions": {name: asdict(question) for name, question in programs.gpu_questions.items()},
@@ -163,12 +162,12 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
 def check_together(
     cluster: Cluster, programs: ProgramFacts, facts: Mapping[str, Facts], clock_offsets: Mapping[str, float]
 ) -> Iterator[CheckResult]:
-    """Yield whether all nodes would run the same; facts and clock offsets (seconds) are by name of node."""
+    """Yield whether all nodes would run the same."""
     first, *_ = facts
     code = facts[first]["code"]
     if different := [name for name in facts if facts[name]["code"] != code]:
         detail = f"different on {', '.join(different)} than on {first}"
-        yield missing("measuring code", detail, SAME_PACKAGE)
+        yield missing("measuring code", detail, user_commands.SAME_PACKAGE)
     else:
         yield ok("measuring code", f"the same everywhere ({code[:12]})")
     results = []
@@ -180,7 +179,7 @@ def check_together(
         yield missing(
             "a framework",
             "none can train",
-            f"`{install_command('paddle')}` installs one, on every node: docs/clusters.md",
+            f"`{user_commands.install_command('paddle')}` installs one, on every node: docs/clusters.md",
         )
     if cluster.is_this_machine:
         return
@@ -221,7 +220,7 @@ def _enough(subject: str, label: str, available_bytes: float, min_bytes: float) 
 
 
 def _folder(cluster: Cluster, name: str, facts: Facts) -> CheckResult:
-    """Return whether a node can write to its folder, or sees what this machine writes to ``outputs/``."""
+    """Return whether a node can use its folder."""
     if not cluster.is_this_machine and cluster.shared_files:
         if facts["sees_shared_file"]:
             return ok(f"{name}: outputs/", "is shared with this machine")
@@ -247,8 +246,8 @@ SSH_SECONDS = 30
 MAX_SSH_AT_ONCE = 4
 
 
-def check_ports(probes: Probes, facts: Mapping[str, Message]) -> CheckResult:
-    """Return whether every node reaches every other node, at the address and on such ports as a run uses."""
+def check_ports(probes: probe.Probes, facts: Mapping[str, messages.Message]) -> CheckResult:
+    """Return whether every node reaches every other node."""
     if len(facts) < 2:
         return untested(_PORTS, "fewer than two nodes were reached")
     if without := [name for name, of_node in facts.items() if "address" not in of_node["address"]]:
@@ -269,8 +268,8 @@ def check_ports(probes: Probes, facts: Mapping[str, Message]) -> CheckResult:
     return ok(_PORTS, f"every node reaches every other over {', '.join(interfaces)}")
 
 
-def check_ssh_between(nodes: Sequence[Node], facts: Mapping[str, Message]) -> Iterator[CheckResult]:
-    """Yield whether the first node reaches each other node by ssh, as horovodrun does."""
+def check_ssh_between(nodes: Sequence[Node], facts: Mapping[str, messages.Message]) -> Iterator[CheckResult]:
+    """Yield whether the first node reaches each other by ssh."""
     first, *peers = nodes
     if first.name not in facts:
         yield untested(f"ssh from {first.name}", f"{first.name} was not reached")
@@ -291,5 +290,5 @@ def _check_ssh(first: Node, second: Node) -> CheckResult:
     except (OSError, subprocess.TimeoutExpired) as error:
         return note(subject, str(error), _ONLY_HOROVOD)
     if done.returncode:
-        return note(subject, last_line(done.stderr) or f"exit code {done.returncode}", _ONLY_HOROVOD)
+        return note(subject, wording.last_line(done.stderr) or f"exit code {done.returncode}", _ONLY_HOROVOD)
     return ok(subject, "as Horovod needs it")

@@ -17,7 +17,7 @@ Facts = Mapping[str, Any]
 def check_framework(
     cluster: Cluster, declared: FrameworkFacts, question: GpuQuestion, facts: Mapping[str, Facts]
 ) -> CheckResult:
-    """Return whether the Python of the cluster file has a framework's libraries, in the same versions on all nodes.
+    """Return whether all nodes have the libraries of a framework.
 
     ``question`` is how its library was asked what it can do with GPUs.
     """
@@ -39,13 +39,15 @@ def check_framework(
     packages = (*declared.packages, *declared.further_packages)
     versions = [f"{package} {reference[package]}" for package in packages if package in reference]
     everywhere = f"{', '.join(versions)} everywhere"
-    return _check_gpus(cluster, question, facts, everywhere) if cluster.device == "gpu" else ok(framework, everywhere)
+    if cluster.device == "gpu":
+        return _check_gpus(cluster, question, facts, everywhere)
+    return ok(framework, everywhere)
 
 
 def _installation_obstacle(
     cluster: Cluster, framework: FrameworkFacts, versions: Mapping[str, str]
 ) -> CheckResult | None:
-    """Return that a library is not installed, or in a version that can't train; ``versions`` are those of packages."""
+    """Return that a library is missing or too old or new."""
     version, is_named = framework.version_in(versions), framework.name in cluster.python
     if version is None:
         detail = f"not installed in {cluster.python_for(framework.name)}"
@@ -61,7 +63,7 @@ def _installation_obstacle(
 
 
 def _check_gpus(cluster: Cluster, question: GpuQuestion, facts: Mapping[str, Facts], everywhere: str) -> CheckResult:
-    """Return whether a framework whose libraries are installed ``everywhere`` can train on the GPUs of all nodes."""
+    """Return whether a framework can train on all GPUs."""
     framework = question.framework
     answers = {name: facts[name]["gpu_support"][framework] for name in facts}
     for name, answer in answers.items():
@@ -82,7 +84,7 @@ def _check_gpus(cluster: Cluster, question: GpuQuestion, facts: Mapping[str, Fac
 
 
 def _python_remedy(cluster: Cluster, framework: str) -> str:
-    """Return what to do about an unusable Python: the cluster file names it, or the container that has it."""
+    """Return what to do about an unusable Python."""
     key = f"python.{framework}" if framework in cluster.python else "container" if cluster.container else "python"
     return f"{key} in the cluster file names it: install this package and the library there, or name another"
 
@@ -90,7 +92,7 @@ def _python_remedy(cluster: Cluster, framework: str) -> str:
 def check_images(
     cluster: Cluster, made_image_sets: Mapping[str, str], facts: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[CheckResult]:
-    """Yield a result for each image set; none for one that `make data` would make and that no node has.
+    """Yield a result for each image set.
 
     ``made_image_sets`` are the folders of those. ``facts`` are those of ``guard.probe.facts`` by name of node.
     """

@@ -15,7 +15,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Cluster:
-    """The machines of one cluster file, with every ``auto`` replaced by the detected value.
+    """The machines of one cluster file, with detected values.
 
     ``device`` is ``cpu`` or ``gpu``; ``device_peak_flops`` has FLOP/s of one device, in any number format or by
     format; None: the cluster file gives none.
@@ -65,16 +65,16 @@ class Cluster:
         return cluster_title(self.name)
 
     def python_for(self, framework: str) -> str:
-        """Return the Python that has the framework's library; this one unless the cluster file names another."""
+        """Return the Python with a framework's library."""
         return self.python.get(framework) or self.guard_python
 
     @property
     def guard_python(self) -> str:
-        """The Python of the guards, and of every framework without a Python of its own."""
+        """The Python of the guards."""
         return self.python.get(DEFAULT) or sys.executable
 
     def image_folder(self, configuration: Configuration) -> str:
-        """Return the folder of the images that a configuration reads, on every node; empty if it reads none."""
+        """Return the folder of a configuration's images, or nothing."""
         return self.image_sets.get(configuration.image_set, "")
 
     def obstacles(self, configuration: Configuration) -> Iterator[str]:

@@ -5,15 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlperf_study.core import resources, wording
 from dlperf_study.core.errors import StudyFileError
-from dlperf_study.core.resources import named_files
-from dlperf_study.core.wording import as_yaml, unknown_name
-from dlperf_study.machines.cluster import DEFAULT, Cluster
-from dlperf_study.machines.cluster.hardware import LOOPBACK, cpu_name, gpu_links, named_link, usable_cpus, usable_gpus
+from dlperf_study.machines.cluster import DEFAULT, Cluster, hardware
 from dlperf_study.machines.cluster.sections import AUTO, FILE, ClusterFile, cluster_file_model, keys
-from dlperf_study.study.environment_variables import VISIBLE_DEVICES
-from dlperf_study.study.strict_yaml import display_path, find_file, read_mapping
-from dlperf_study.study.validation import Section, validate
+from dlperf_study.study import environment_variables, strict_yaml, validation
 
 #: The keys whose values a cluster has unchanged.
 SAME_IN_CLUSTER = (
@@ -31,7 +27,7 @@ class LauncherFacts:
     same ``outputs/``; None: each file says it.
     """
 
-    settings: type[Section] | None = None
+    settings: type[validation.Section] | None = None
     needs_hosts: bool = False
     is_this_machine: bool = False
     shared_files: bool | None = True
@@ -52,21 +48,23 @@ CpuReason = Callable[[Cluster, Sequence[str]], str]
 def read_cluster(
     name_or_path: str | Path, launchers: Launchers, made_image_sets: Mapping[str, str], cpu_reason: CpuReason
 ) -> Cluster:
-    """Return a cluster by its name in ``params/clusters`` or by the path of its file, every ``auto`` detected.
+    """Return a cluster by its name or path.
 
     ``made_image_sets`` are the folders of images that this project makes itself, by name. The device ``auto`` of a
     machine with GPUs is what ``cpu_reason`` says.
     Raises StudyFileError for any mistake in the file: one line each.
     """
-    path = find_file("cluster", name_or_path)
-    sections = sections_of(launchers)
-    file = validate(cluster_file_model(sections), read_mapping(path), display_path(path), keys(sections))
+    path = strict_yaml.find_file("cluster", name_or_path)
+    sections = launcher_sections(launchers)
+    file = validation.validate(
+        cluster_file_model(sections), strict_yaml.read_mapping(path), strict_yaml.display_path(path), keys(sections)
+    )
     if errors := list(contradictions(file, launchers)):
-        raise StudyFileError("\n".join(f"{display_path(path)}: {error}" for error in errors))
+        raise StudyFileError("\n".join(f"{strict_yaml.display_path(path)}: {error}" for error in errors))
     cluster = _cluster(file, launchers[file.launcher], path, made_image_sets)
     if not cluster.is_this_machine:
         return cluster
-    return _detected(cluster, display_path(path), cpu_reason)
+    return _detected(cluster, strict_yaml.display_path(path), cpu_reason)
 
 
 def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path, made_image_sets: Mapping[str, str]) -> Cluster:
@@ -76,7 +74,7 @@ def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path, made_image_set
         # In an image the default is the one on the PATH, not that of this machine.
         python = {DEFAULT: "python", **python}
     # The name under which the cluster is found again.
-    file_of_name = named_files("cluster").get(path.stem)
+    file_of_name = resources.named_files("cluster").get(path.stem)
     has_short_name = file_of_name is not None and file_of_name.resolve() == path.resolve()
     return Cluster(
         name=path.stem if has_short_name else str(path.resolve()),
@@ -97,18 +95,18 @@ def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path, made_image_set
     )
 
 
-def sections_of(launchers: Launchers) -> dict[str, type[Section]]:
+def launcher_sections(launchers: Launchers) -> dict[str, type[validation.Section]]:
     """Return the section of each launcher that has one, by launcher."""
     return {name: facts.settings for name, facts in launchers.items() if facts.settings}
 
 
 def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
-    """Yield where keys contradict each other, or another key needs one that is missing.
+    """Yield where keys contradict each other or are missing.
 
     An unknown launcher is the only one: the others depend on it.
     """
     if file.launcher not in launchers:
-        yield unknown_name("launcher is", file.launcher, "launchers", launchers)
+        yield wording.unknown_name("launcher is", file.launcher, "launchers", launchers)
         return
     facts = launchers[file.launcher]
     yield from _sections(file, launchers)
@@ -121,7 +119,7 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
     if facts.shared_files is None and file.shared_files is None:
         yield "shared_files is missing; is outputs/ the same folder on every node (true or false)?"
     if facts.shared_files is not None and file.shared_files is (not facts.shared_files):
-        given, always = as_yaml(file.shared_files), as_yaml(facts.shared_files)
+        given, always = wording.as_yaml(file.shared_files), wording.as_yaml(facts.shared_files)
         yield f"shared_files is {given}; with launcher {file.launcher} it is always {always}"
     if file.work_folder and not file.work_folder.startswith("/"):
         # Guards on different nodes start in different folders.
@@ -132,7 +130,7 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
 
 
 def _sections(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
-    for name, section in sections_of(launchers).items():
+    for name, section in launcher_sections(launchers).items():
         is_given = getattr(file, name) is not None
         if is_given and name != file.launcher:
             yield f"{name} is a section for launcher {name}; the launcher is {file.launcher}"
@@ -160,32 +158,36 @@ def _hosts(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
 
 
 def _detected(cluster: Cluster, source: str, cpu_reason: CpuReason) -> Cluster:
-    """Return the cluster with the devices of this machine, its one node, where the file says ``auto``."""
-    allowed = cluster.environment.get(VISIBLE_DEVICES, os.environ.get(VISIBLE_DEVICES))
-    devices = usable_gpus(allowed) if cluster.device != "cpu" else []
+    """Return the cluster with the devices of this machine."""
+    allowed = cluster.environment.get(
+        environment_variables.VISIBLE_DEVICES, os.environ.get(environment_variables.VISIBLE_DEVICES)
+    )
+    devices = hardware.usable_gpus(allowed) if cluster.device != "cpu" else []
     gpus = [gpu.name for gpu in devices]
     if cluster.device == "gpu" and not gpus:
         raise StudyFileError(f"{source}: device is gpu, but nvidia-smi finds no GPU on this machine")
     reason = cpu_reason(cluster, gpus) if cluster.device == AUTO and gpus else ""
     on_gpu = bool(gpus) and not reason
-    available = len(gpus) if on_gpu else usable_cpus()
-    name = (", ".join(dict.fromkeys(gpus)) if on_gpu else cpu_name()) if cluster.device_name == AUTO else ""
+    available = len(gpus) if on_gpu else hardware.usable_cpus()
+    name = (", ".join(dict.fromkeys(gpus)) if on_gpu else hardware.cpu_name()) if cluster.device_name == AUTO else ""
     return replace(
         cluster,
         device="gpu" if on_gpu else "cpu",
         device_name=name or cluster.device_name,
-        link=(named_link(gpu_links(devices if on_gpu else [])) or LOOPBACK) if cluster.link == AUTO else cluster.link,
+        link=(hardware.named_link(hardware.gpu_links(devices if on_gpu else [])) or hardware.LOOPBACK)
+        if cluster.link == AUTO
+        else cluster.link,
         devices_per_node=cluster.devices_per_node or available,
         available_devices=available,
         why_not_gpu=reason,
     )
 
 
-def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | None:
-    """Return the section of the file's launcher with absolute paths; its defaults where the file has none."""
+def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> validation.Section | None:
+    """Return the section of the launcher with absolute paths."""
     if not facts.settings:
         return None
-    section: Section = getattr(file, file.launcher) or facts.settings()
+    section: validation.Section = getattr(file, file.launcher) or facts.settings()
     paths = {}
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
@@ -193,5 +195,7 @@ def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | 
             paths[name] = str(path.resolve().parent / Path(value).expanduser())
             if not Path(paths[name]).is_file():
                 key = f"{file.launcher}.{name}"
-                raise StudyFileError(f"{display_path(path)}: {key} is {value!r}; there is no file {paths[name]}")
+                raise StudyFileError(
+                    f"{strict_yaml.display_path(path)}: {key} is {value!r}; there is no file {paths[name]}"
+                )
     return section.model_copy(update=paths)

@@ -25,10 +25,12 @@ _MIG_LINE = re.compile(r"\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uui
 
 
 def usable_cpus(quota: Path = CPU_QUOTA) -> int:
-    """Return how many logical CPUs this process may keep busy: its affinity, and its container's quota."""
+    """Return how many logical CPUs this process may use."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit, period = quota.read_text().split() if quota.is_file() else ("max", "")
-    return allowed if limit == "max" else max(1, min(allowed, int(limit) // int(period)))
+    if limit == "max":
+        return allowed
+    return max(1, min(allowed, int(limit) // int(period)))
 
 
 def cpu_name(information: Path = CPU_INFO) -> str:
@@ -42,7 +44,7 @@ def cpu_name(information: Path = CPU_INFO) -> str:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One device, as nvidia-smi describes it; a MIG device, a part of a GPU, has no index."""
+    """One device of nvidia-smi; a MIG device has no index."""
 
     index: str
     uuid: str
@@ -52,7 +54,7 @@ class Gpu:
 
 
 def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
-    """Return the NVIDIA GPUs that a process may use, counted as CUDA counts them; none when there is no driver.
+    """Return the NVIDIA GPUs that a process may use.
 
     ``allowed`` is its ``CUDA_VISIBLE_DEVICES``; None: all. As in CUDA, the first unknown device ends the list.
     """
@@ -81,7 +83,7 @@ def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
 
 
 def gpu_links(gpus: Sequence[Gpu], command: str = "nvidia-smi") -> list[str]:
-    """Return how each pair of these GPUs is connected, as nvidia-smi names it: ``NV12``, ``SYS``.
+    """Return the link of each pair of GPUs: ``NV12``, ``SYS``.
 
     Empty for a single GPU, and where nvidia-smi can't tell.
     """
@@ -99,7 +101,7 @@ def gpu_links(gpus: Sequence[Gpu], command: str = "nvidia-smi") -> list[str]:
 
 
 def gpu_processes(gpus: Sequence[Gpu], command: str = "nvidia-smi") -> list[str]:
-    """Return the processes that compute on these GPUs, each as ``id, name, memory``; none where it can't tell."""
+    """Return the processes on these GPUs: ``id, name, memory``."""
     if not gpus:
         return []
     uuids = ",".join(gpu.uuid for gpu in gpus)
@@ -108,7 +110,7 @@ def gpu_processes(gpus: Sequence[Gpu], command: str = "nvidia-smi") -> list[str]
 
 
 def devices_in(allowed: str) -> list[str]:
-    """Return the devices of a list as CUDA reads it: up to the first string that is no device."""
+    """Return the devices of a list as CUDA reads it."""
     devices = []
     for identifier in map(str.strip, allowed.split(",")):
         if not (identifier.isdecimal() or identifier.startswith(("GPU-", "MIG-"))):
@@ -118,14 +120,14 @@ def devices_in(allowed: str) -> list[str]:
 
 
 def _find(identifier: str, devices: list[Gpu]) -> Gpu | None:
-    """Return the device with this index, or with a UUID that starts so."""
+    """Return the device of an index or UUID."""
     return next(
         (device for device in devices if identifier == device.index or device.uuid.startswith(identifier)), None
     )
 
 
 def command_output(*argv: str) -> str:
-    """Return what a command prints, or "" when it can't be run, fails, or takes too long."""
+    """Return what a command prints, or "" if it fails."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
@@ -141,9 +143,11 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*G(?:b|bit|bps)(?:/s|/sec|ps)?\b")
 
 
 def named_link(links: Sequence[str]) -> str:
-    """Return the link between GPUs, given that of each pair as ``nvidia-smi topo`` names it: ``NVLink (NV12)``."""
+    """Return the link between GPUs: ``NVLink (NV12)``."""
     kinds = sorted({NVLINK if link.startswith("NV") else "PCIe" for link in links})
-    return f"{' and '.join(kinds)} ({', '.join(sorted(set(links)))})" if links else ""
+    if links:
+        return f"{' and '.join(kinds)} ({', '.join(sorted(set(links)))})"
+    return ""
 
 
 def network(classes: Path = SYSTEM_CLASSES) -> str:
@@ -166,7 +170,7 @@ def network(classes: Path = SYSTEM_CLASSES) -> str:
 
 
 def link_contradictions(link: str, nodes: int, hardware: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why ``link`` of a cluster file can't be what connects devices, given the hardware that a node reported."""
+    """Yield why ``link`` contradicts the hardware of a node."""
     gpu_links, rates = hardware.get("gpu_links", ""), hardware.get("network", "")
     if nodes == 1 and NVLINK.casefold() in link.casefold() and gpu_links and NVLINK not in gpu_links:
         yield f"its GPUs are connected by {gpu_links}, but the cluster file says link: {link}"

@@ -9,10 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
-from dlperf_study.study.device_peaks import PeakFlops, PeaksByFormat, number_or
-from dlperf_study.study.environment_variables import COLLECTIVE_SECONDS, MEET_SECONDS
-from dlperf_study.study.training_parameters import MAX_DEVICES_PER_NODE, MAX_NODES
-from dlperf_study.study.validation import Section
+from dlperf_study.study import device_peaks, environment_variables, training_parameters, validation
 
 AUTO = "auto"
 DAY_SECONDS = 24 * 3600
@@ -22,7 +19,7 @@ FILE = "a file"
 
 
 def matching(pattern: str, requirement: str) -> AfterValidator:
-    """Return a validator: the string must match ``pattern``; messages say that "it must be ``requirement``"."""
+    """Return a validator of strings by a pattern."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -35,9 +32,9 @@ def matching(pattern: str, requirement: str) -> AfterValidator:
 def _number_or_auto(value: Any) -> int | None:
     if value == AUTO:
         return None
-    if type(value) is int and 1 <= value <= MAX_DEVICES_PER_NODE:
+    if type(value) is int and 1 <= value <= training_parameters.MAX_DEVICES_PER_NODE:
         return value
-    raise ValueError(f"it must be an integer from 1 to {MAX_DEVICES_PER_NODE}, or auto")
+    raise ValueError(f"it must be an integer from 1 to {training_parameters.MAX_DEVICES_PER_NODE}, or auto")
 
 
 String = Annotated[str, Field(min_length=1)]
@@ -52,49 +49,63 @@ Interface = Annotated[str, matching(r"[\w.:-]{0,15}", "the name of a network int
 NumberOrAuto = Annotated[
     int | None,
     BeforeValidator(
-        _number_or_auto, json_schema_input_type=Annotated[int, Field(ge=1, le=MAX_DEVICES_PER_NODE)] | Literal["auto"]
+        _number_or_auto,
+        json_schema_input_type=Annotated[int, Field(ge=1, le=training_parameters.MAX_DEVICES_PER_NODE)]
+        | Literal["auto"],
     ),
 ]
 
 
-class IdleSection(Section):
+class IdleSection(validation.Section):
     """How quiet a machine must be before a run starts."""
 
     max_busy_cores: float = Field(
-        default=0.5, gt=0, le=MAX_DEVICES_PER_NODE, description="cores other processes may keep busy"
+        default=0.5,
+        gt=0,
+        le=training_parameters.MAX_DEVICES_PER_NODE,
+        description="cores other processes may keep busy",
     )
     wait_seconds: float = Field(default=20.0, ge=0, le=DAY_SECONDS, description="how long to wait for that")
 
 
-class StartUpSection(Section):
-    """How long the start of a run and an exchange may take before the run fails."""
+class StartUpSection(validation.Section):
+    """The time limits of the start and of an exchange."""
 
     ready_seconds: float = Field(
         default=180.0, gt=0, le=DAY_SECONDS, description="a node to prepare: to list its packages and free ports"
     )
     meet_seconds: float = Field(
-        default=MEET_SECONDS, gt=0, le=DAY_SECONDS, description="ranks to meet: to import their library, on all nodes"
+        default=environment_variables.MEET_SECONDS,
+        gt=0,
+        le=DAY_SECONDS,
+        description="ranks to meet: to import their library, on all nodes",
     )
     collective_seconds: float = Field(
-        default=COLLECTIVE_SECONDS, gt=0, le=DAY_SECONDS, description="one collective, in libraries that limit it"
+        default=environment_variables.COLLECTIVE_SECONDS,
+        gt=0,
+        le=DAY_SECONDS,
+        description="one collective, in libraries that limit it",
     )
 
 
-class ClusterFile(Section):
+class ClusterFile(validation.Section):
     """The machines a study runs on."""
 
     launcher: str = Field(
         min_length=1, description="how processes are started: a file in dlperf_study/machines/launchers"
     )
     hosts: list[HostName] = Field(default=[], description="one name per node, as ssh takes it; with launcher ssh")
-    nodes: Annotated[int, Field(ge=1, le=MAX_NODES)] | None = Field(
+    nodes: Annotated[int, Field(ge=1, le=training_parameters.MAX_NODES)] | None = Field(
         default=None, description="machines; left out: as many as hosts"
     )
     devices_per_node: NumberOrAuto = Field(description="devices of each; auto: what this machine has")
     device: Literal["cpu", "gpu", "auto"] = Field(description="auto: gpu where a library of the study can use one")
     device_name: str = Field(min_length=1, description="as its maker names it; auto: as this machine reports it")
-    device_peak_flops: Annotated[PeakFlops, number_or(PeaksByFormat)] | None = Field(
-        default=None, description="FLOP/s of one device, also by number format; left out: its data sheet's, if known"
+    device_peak_flops: Annotated[device_peaks.PeakFlops, device_peaks.number_or(device_peaks.PeaksByFormat)] | None = (
+        Field(
+            default=None,
+            description="FLOP/s of one device, also by number format; left out: its data sheet's, if known",
+        )
     )
     link: str = Field(min_length=1, description="interconnect; auto: as this machine reports it")
     idle: IdleSection = IdleSection()
@@ -115,19 +126,19 @@ class ClusterFile(Section):
     )
 
 
-def cluster_file_model(settings: Mapping[str, type[Section]]) -> type[ClusterFile]:
-    """Return the model of a cluster file with the sections of these launchers, by launcher."""
+def cluster_file_model(settings: Mapping[str, type[validation.Section]]) -> type[ClusterFile]:
+    """Return the model of a cluster file with launchers' sections."""
     sections: dict[str, Any] = {name: (section | None, None) for name, section in settings.items()}
     return create_model("ClusterFile", __base__=ClusterFile, __doc__=ClusterFile.__doc__, **sections)
 
 
-def keys(settings: Mapping[str, type[Section]]) -> dict[str, tuple[str, ...]]:
-    """Return the keys of each section by its name, those of the file itself under ""."""
-    sections: dict[str, type[Section]] = {
+def keys(settings: Mapping[str, type[validation.Section]]) -> dict[str, tuple[str, ...]]:
+    """Return the keys of each section by its name."""
+    sections: dict[str, type[validation.Section]] = {
         "": cluster_file_model(settings),
         "idle": IdleSection,
         "start_up": StartUpSection,
-        "device_peak_flops": PeaksByFormat,
+        "device_peak_flops": device_peaks.PeaksByFormat,
         **settings,
     }
     return {name: tuple(section.model_fields) for name, section in sections.items()}

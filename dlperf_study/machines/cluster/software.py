@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study import __version__
-from dlperf_study.core.code_identity import code_digest
+from dlperf_study.core import code_identity, wording
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.resources import CHECKOUT
-from dlperf_study.core.wording import last_line
 from dlperf_study.machines.cluster.hardware import command_output
-from dlperf_study.study.environment_variables import DEVICE_ORDER, PCI_BUS_ORDER
-from dlperf_study.study.gpu_support import GpuQuestion
+from dlperf_study.study import environment_variables, gpu_support
 
 #: The module that prints them.
 MODULE = "dlperf_study.machines.cluster.software"
@@ -36,7 +34,7 @@ COMMON_PACKAGES = (
 
 
 def software(packages: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the versions of Python, the system and what takes part in every run; of ``packages`` too."""
+    """Return the versions of Python, system and packages."""
     versions: dict[str, str] = {
         "implementation": platform.python_implementation(),
         "python": platform.python_version(),
@@ -50,11 +48,11 @@ def software(packages: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def installed(packages: Sequence[str] = (), code_roots: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what this Python has: ``code``, a digest of what these modules import, and ``software``, versions.
+    """Return the code digest and the versions of this Python.
 
     ``packages`` are those of which the version is asked besides the common ones.
     """
-    return {"code": code_digest(code_roots), "software": software(packages)}
+    return {"code": code_identity.code_digest(code_roots), "software": software(packages)}
 
 
 def query(packages: Sequence[str] = (), code_roots: Sequence[str] = ()) -> list[str]:
@@ -63,7 +61,7 @@ def query(packages: Sequence[str] = (), code_roots: Sequence[str] = ()) -> list[
 
 
 def library_versions(libraries: Mapping[str, Sequence[str]], versions: Mapping[str, str]) -> dict[str, str]:
-    """Return the versions of libraries without their build, given the packages of each and the versions of packages."""
+    """Return the versions of libraries without their build."""
     found = {}
     for library, packages in libraries.items():
         installed_versions = [versions[package] for package in packages if package in versions]
@@ -73,7 +71,7 @@ def library_versions(libraries: Mapping[str, Sequence[str]], versions: Mapping[s
 
 
 def git() -> dict[str, Any]:
-    """Return the commit of the checkout, and whether it has files that are changed or new; empty for a copy of one.
+    """Return the commit of the checkout, and its changes.
 
     New files count, for they may be the study and the cluster; files that git ignores do not. Of an installed package
     its version is ``installed``: the repository in which it may have been installed is that of something else.
@@ -89,7 +87,7 @@ def git() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the installed packages of this Python, also those named by the arguments."""
+    """Print the installed packages of this Python."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--code", default="")
     parser.add_argument("packages", nargs="*")
@@ -106,22 +104,24 @@ IMPORT_SECONDS = 300.0
 
 
 def library_answer(command: Sequence[str], environment: Mapping[str, str]) -> Any:
-    """Return the JSON in the last line that a command prints; it is started once for each environment.
+    """Return the JSON in the last line of a command.
 
     Raises RunError when it does not run, fails, or prints something else.
     """
     return _printed_answer(tuple(command), tuple(sorted(environment.items())))
 
 
-def gpu_answer(python: Sequence[str], question: GpuQuestion, environment: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the ``GpuSupport`` of a library in a Python, given by its argv, as JSON has it.
+def gpu_answer(
+    python: Sequence[str], question: gpu_support.GpuQuestion, environment: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Return the ``GpuSupport`` of a Python, as JSON.
 
     None: it is not installed, or never asked. ``environment`` is that of the run: its ``CUDA_VISIBLE_DEVICES`` decides
     which GPUs there are. Raises RunError when the Python does not run, or the library can't be imported.
     """
     if not question.arguments:
         return None
-    ordered = dict(environment) | {DEVICE_ORDER: PCI_BUS_ORDER}
+    ordered = dict(environment) | {environment_variables.DEVICE_ORDER: environment_variables.PCI_BUS_ORDER}
     answer: dict[str, Any] | None = library_answer((*python, *question.arguments), ordered)
     return answer
 
@@ -137,8 +137,10 @@ def _printed_answer(command: tuple[str, ...], environment: tuple[tuple[str, str]
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RunError(f"{program} does not run: {error}") from error
     if done.returncode:
-        raise RunError(f"{program} exited with code {done.returncode}: {last_line(done.stderr) or 'no message'}")
+        raise RunError(
+            f"{program} exited with code {done.returncode}: {wording.last_line(done.stderr) or 'no message'}"
+        )
     try:
-        return json.loads(last_line(done.stdout))
+        return json.loads(wording.last_line(done.stdout))
     except ValueError:
-        raise RunError(f"{program} prints {last_line(done.stdout)!r} instead of an answer") from None
+        raise RunError(f"{program} prints {wording.last_line(done.stdout)!r} instead of an answer") from None

@@ -9,21 +9,17 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.cluster.hardware import link_contradictions
+from dlperf_study.machines.cluster import Cluster, hardware
+from dlperf_study.machines.guard import installed_packages, messages, run_folder
 from dlperf_study.machines.guard.guards import Guards, NodeTimeout, RunFailed
-from dlperf_study.machines.guard.installed_packages import version_mismatch
-from dlperf_study.machines.guard.messages import Message
-from dlperf_study.machines.guard.run_folder import begin, encoded, keep_rank_output, unpack, write_waiting
-from dlperf_study.machines.guard.submission import Execute, Node, Submission, fill
+from dlperf_study.machines.guard.submission import Execute, Node, Submission
 from dlperf_study.machines.supervision.processes import new_mark
-from dlperf_study.study.environment_variables import WITHHELD
-from dlperf_study.study.gpu_support import GpuSupport
+from dlperf_study.study import environment_variables, gpu_support
 from dlperf_study.study.job import JobResult, Outcome, TaskRole
 
 #: Below the ports that systems use for outgoing connections.
@@ -34,18 +30,18 @@ CANDIDATES = 64
 
 @dataclass
 class ConductedRun:
-    """The state of a run; ``ready`` has the report of each prepared node, by node index."""
+    """The state of a run, with the reports of its nodes."""
 
     submission: Submission
     nodes: tuple[Node, ...]
     mark: str
     unrecorded: tuple[str, ...] = ()
-    ready: dict[int, Message] = field(default_factory=dict)
+    ready: dict[int, messages.Message] = field(default_factory=dict)
     started_nodes: set[int] = field(default_factory=set)
     start_time: float = field(default_factory=time.monotonic)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def titles_of(self, node_indices: Iterable[int]) -> str:
+    def node_titles(self, node_indices: Iterable[int]) -> str:
         """Return what messages call some nodes."""
         return ", ".join(self.nodes[index].title for index in node_indices)
 
@@ -56,60 +52,31 @@ class ConductedRun:
 
 
 def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[str, Any]:
-    """Return the request to prepare, the same for all nodes; raises RunFailed where a variable was not passed on."""
-    inherited = submission.variables.travelling(os.environ, submission.pass_environment)
-    environment = inherited | dict(submission.environment)
+    """Return the request to prepare; raises RunFailed without a variable."""
+    given = submission.cluster.environment
+    inherited = submission.job.variables.travelling(os.environ, submission.pass_environment)
     # The value of a variable of the cluster file that a record withholds is in the environment of this process.
-    withheld = {name for name, value in submission.environment.items() if value == WITHHELD}
+    withheld = {name for name, value in given.items() if value == environment_variables.WITHHELD}
     if missing := sorted(withheld - os.environ.keys()):
         raise RunFailed(Outcome.FAILED, f"{', '.join(missing)}: given in the cluster file, but not passed on to here")
-    environment |= {name: os.environ[name] for name in withheld}
-    return {
-        "idle_max_busy_cores": submission.idle_max_busy_cores,
-        "idle_wait_seconds": submission.idle_wait_seconds,
-        "network_interface": submission.network_interface,
-        "has_peers": submission.nodes > 1,
-        "gpu_question": asdict(submission.gpu_question) if submission.gpu_question else None,
-        "gpus_per_node": submission.gpus_per_node,
-        "ports": random.sample(PORTS, _candidates(submission)) if submission.ports else [],
-        "python": submission.python,
-        "packages": submission.packages,
-        "code_roots": submission.code_roots,
-        "requirements": submission.requirements,
-        "variables": asdict(submission.variables),
-        "pass_environment": submission.pass_environment,
-        "unrecorded": unrecorded,
-        "environment": environment,
-        "data": list(submission.data),
-    }
+    environment = inherited | dict(given) | {name: os.environ[name] for name in withheld}
+    ports = random.sample(PORTS, _candidates(submission)) if submission.job.ports else []
+    return {"submission": submission.message(environment), "ports": ports, "unrecorded": unrecorded}
 
 
 def _candidates(submission: Submission) -> int:
-    return max(CANDIDATES, 2 * submission.ports)
+    return max(CANDIDATES, 2 * submission.job.ports)
 
 
 def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
-    """Return the request to start for each node index; raises RunFailed where too few ports are free on all nodes."""
-    values = _values(run)
-    ssh_commands: dict[str, list[str]] = {}
+    """Return the request to start, by node index."""
+    job, ssh_commands = run.submission.job, {}
     # The first node starts the ranks of the others, which it reaches by address.
-    if run.submission.starts_other_nodes and run.submission.nodes > 1:
+    if job.starts_other_nodes and job.nodes > 1:
         ssh_commands = {address: list(run.nodes[index].shell_argv()) for index, address in run.addresses.items()}
-    common = {
-        "folder": fill(run.submission.folder_there, values),
-        "node_folder": fill(run.submission.node_folder, values),
-        "files": dict(run.submission.files),
-        "rank_output": run.submission.rank_output,
-        "ssh_commands": ssh_commands,
-        "archive": encoded(Path(run.submission.archive)) if run.submission.archive else "",
-        "data": dict(run.submission.data),
-        "scratch_files": {name: fill(content, values) for name, content in run.submission.scratch_files.items()},
-    }
-    requests = {}
-    for index in run.ready:
-        commands = [command.filled(values) for command in run.submission.commands if command.node == index]
-        requests[index] = common | {"node": index, "commands": list(map(asdict, commands))}
-    return requests
+    archive = run_folder.encoded(Path(job.archive)) if job.archive else ""
+    common = {"values": _values(run), "ssh_commands": ssh_commands, "archive": archive}
+    return {index: common | {"node": index} for index in run.ready}
 
 
 def _values(run: ConductedRun) -> dict[str, str]:
@@ -123,17 +90,17 @@ def _values(run: ConductedRun) -> dict[str, str]:
     # In their random order: the lowest of many are those that a run starting at the same time is likely to take too.
     candidates = next(iter(run.ready.values()))["ports"]
     free = list(filter(free_everywhere.__contains__, candidates))
-    if len(free) < run.submission.ports:
+    if len(free) < run.submission.job.ports:
         raise RunFailed(
             Outcome.FAILED, f"only {len(free)} of {_candidates(run.submission)} ports tried are free on all nodes"
         )
-    for port_index, port in zip(range(run.submission.ports), free, strict=False):
+    for port_index, port in zip(range(run.submission.job.ports), free, strict=False):
         values[f"port_{port_index}"] = str(port)
     return values
 
 
-def node_facts(run: ConductedRun, node_index: int, final_report: Message | None) -> dict[str, Any]:
-    """Return the facts of a node for the run record: its first report, and the load by others during the run."""
+def node_facts(run: ConductedRun, node_index: int, final_report: messages.Message | None) -> dict[str, Any]:
+    """Return the facts of a node for the run record."""
     report = run.ready[node_index]
     during = {"busy_cores_during": final_report["busy_cores"] if final_report else None}
     facts = {name: report[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
@@ -149,18 +116,20 @@ ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
 def coordinate(
     submission: Submission, nodes: Sequence[Node], timeout_seconds: float, unrecorded: Sequence[str] = ()
 ) -> JobResult:
-    """Run a submission on the first of these nodes to its end; no process of it is left on any node.
+    """Run a submission on these nodes to its end.
 
     This creates the folder of the run, which has all evidence but the run record when this returns. An interrupt ends
     the run; the result says so, and the caller raises once it is on disk. ``unrecorded`` are variables that only the
     launcher's commands need: no record of a node has them.
     """
-    begin(submission)
-    run = ConductedRun(submission, tuple(nodes[: submission.nodes]), new_mark(), tuple(unrecorded))
+    run_folder.begin(submission)
+    run = ConductedRun(submission, tuple(nodes[: submission.job.nodes]), new_mark(), tuple(unrecorded))
 
     def note_waiting(node: str, busy_processes: str) -> None:
-        limit = f"at most {submission.idle_wait_seconds:.0f} s"
-        write_waiting(submission, f"waits until {node or 'this machine'} is quiet, {limit}; busy: {busy_processes}")
+        limit = f"at most {submission.cluster.idle_wait_seconds:.0f} s"
+        run_folder.write_waiting(
+            submission, f"waits until {node or 'this machine'} is quiet, {limit}; busy: {busy_processes}"
+        )
 
     with Guards(run.mark, note_waiting) as guards:
         conclusion = _conduct(run, guards, timeout_seconds)
@@ -172,15 +141,15 @@ def coordinate(
             guards.open(index, run.nodes[index])
         guards.end(GIVING_UP_SECONDS)
     folder = Path(submission.folder)
-    keep_rank_output(folder, submission.rank_output)
+    run_folder.keep_rank_output(folder, submission.job.rank_output)
     for report in reports.values():
         if report["files"]:
-            unpack(report["files"], folder)
+            run_folder.unpack(report["files"], folder)
     return _result(run, conclusion, reports, lost)
 
 
 def in_turn(nodes: Callable[[Cluster], Sequence[Node]]) -> Execute:
-    """Return an ``execute`` that runs submissions one after another on the nodes of a cluster."""
+    """Return an ``execute`` that runs submissions one after another."""
 
     def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
         for submission in submissions:
@@ -191,7 +160,7 @@ def in_turn(nodes: Callable[[Cluster], Sequence[Node]]) -> Execute:
 
 @dataclass(frozen=True)
 class _Conclusion:
-    """Why the run is over: the outcome, its reason, and the node and the task with which a failure began."""
+    """Why the run is over, and where it failed."""
 
     outcome: Outcome
     reason: str = ""
@@ -201,7 +170,7 @@ class _Conclusion:
 
 
 def _conduct(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Conclusion:
-    """Prepare all nodes, start the commands, and wait until the trainers are done."""
+    """Prepare all nodes, start the commands, and wait."""
     try:
         _prepare(run, guards)
         requests = start_requests(run)
@@ -221,10 +190,10 @@ def _conduct(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Conc
 
 
 def _prepare(run: ConductedRun, guards: Guards) -> None:
-    """Let every node prepare, and check that all nodes will run the same."""
+    """Let every node prepare, and compare the nodes."""
     submission = run.submission
-    if len(run.nodes) < submission.nodes:
-        raise RunFailed(Outcome.FAILED, f"needs {submission.nodes} nodes, but there are only {len(run.nodes)}")
+    if len(run.nodes) < submission.job.nodes:
+        raise RunFailed(Outcome.FAILED, f"needs {submission.job.nodes} nodes, but there are only {len(run.nodes)}")
     request = prepare_request(submission, run.unrecorded)
     for index, node in enumerate(run.nodes):
         guards.open(index, node)
@@ -233,23 +202,28 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     try:
         run.ready = guards.gather("ready", range(len(run.nodes)), seconds)
     except NodeTimeout as timeout:
-        titles = run.titles_of(timeout.node_indices)
+        titles = run.node_titles(timeout.node_indices)
         raise RunFailed(Outcome.FAILED, f"{titles}: not ready within {seconds:g} s{READY_REMEDY}") from timeout
     reports = [run.ready[index] for index in sorted(run.ready)]
-    if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission):
+    if mismatch := installed_packages.version_mismatch(reports, [node.name for node in run.nodes], submission):
         raise RunFailed(Outcome.FAILED, mismatch)
     for index, report in run.ready.items():
-        for contradiction in link_contradictions(submission.link, submission.nodes, report["hardware"]):
+        for contradiction in hardware.link_contradictions(
+            submission.cluster.link, submission.job.nodes, report["hardware"]
+        ):
             raise RunFailed(Outcome.FAILED, f"{run.nodes[index].title}: {contradiction}")
-    if submission.gpus_per_node and submission.gpu_question:
-        supports = {run.nodes[index].title: GpuSupport.of(report["gpu_support"]) for index, report in run.ready.items()}
-        wanted, device_name = submission.gpus_per_node, submission.device_name
-        for contradiction in submission.gpu_question.contradictions(supports, wanted, device_name):
+    job, device_name = submission.job, submission.cluster.device_name
+    if job.gpus_per_node and job.gpu_question:
+        supports = {
+            run.nodes[index].title: gpu_support.GpuSupport.of(report["gpu_support"])
+            for index, report in run.ready.items()
+        }
+        for contradiction in job.gpu_question.contradictions(supports, job.gpus_per_node, device_name):
             raise RunFailed(Outcome.FAILED, contradiction)
 
 
 def _result(
-    run: ConductedRun, conclusion: _Conclusion, reports: Mapping[int, Message], lost: Sequence[int]
+    run: ConductedRun, conclusion: _Conclusion, reports: Mapping[int, messages.Message], lost: Sequence[int]
 ) -> JobResult:
     exit_codes: dict[str, int | None] = {}
     if run.started_nodes:
@@ -259,7 +233,7 @@ def _result(
         exit_codes.update({name: code for name, code in report["exit_codes"].items() if name in exit_codes})
         if report["busy_cores"] is not None:
             busy_cores.append(report["busy_cores"])
-    silent = run.titles_of(index for index in lost if index != conclusion.node_index)
+    silent = run.node_titles(index for index in lost if index != conclusion.node_index)
     is_unproved = silent and conclusion.outcome is Outcome.COMPLETED
     reasons = [conclusion.reason, f"{silent} did not answer any more" if silent else ""]
     return JobResult(

@@ -16,23 +16,17 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
+from dlperf_study.core import restoring, signals
 from dlperf_study.core.cpu_group import GROUP_VARIABLE, remove_abandoned_groups, remove_groups
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import RunPaths
-from dlperf_study.core.signals import adopt_orphans, die_with_parent
-from dlperf_study.machines.cluster.hardware import usable_gpus
-from dlperf_study.machines.cluster.software import gpu_answer, library_answer
-from dlperf_study.machines.guard import run_folder
+from dlperf_study.machines.cluster import hardware, software
+from dlperf_study.machines.guard import messages, node_hardware, node_load, run_folder, telemetry
 from dlperf_study.machines.guard.installed_packages import installed_packages
-from dlperf_study.machines.guard.messages import CoordinatorConnection, Message, RunStopped
-from dlperf_study.machines.guard.node_hardware import allowed_gpus, first_devices, free_ports, hardware, own_address
-from dlperf_study.machines.guard.node_load import LoadMeter, wait_until_idle
-from dlperf_study.machines.guard.telemetry import Telemetry
+from dlperf_study.machines.guard.submission import Command, Submission
 from dlperf_study.machines.supervision.processes import RUN_MARK, end_children, end_marked, ending_words
-from dlperf_study.study.environment_variables import VISIBLE_DEVICES, PassedVariables
-from dlperf_study.study.gpu_support import GpuQuestion
+from dlperf_study.study.environment_variables import VISIBLE_DEVICES
 from dlperf_study.study.job import PROGRAM_FOLDER, Outcome, TaskRole
 
 POLL_SECONDS = 0.05
@@ -49,10 +43,10 @@ def main() -> None:
     """Prepare the node, start the commands, watch them, end them, and report."""
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    adopt_orphans()
-    coordinator = CoordinatorConnection(sys.argv[1])
+    signals.adopt_orphans()
+    coordinator = messages.CoordinatorConnection(sys.argv[1])
     guard = _Guard(coordinator)
-    with suppress(RunStopped):
+    with suppress(messages.RunStopped):
         try:
             guard.prepare(coordinator.wait_for("prepare"))
             guard.start(coordinator.wait_for("start"))
@@ -72,8 +66,7 @@ def main() -> None:
 class _Started:
     """A command that was started."""
 
-    name: str
-    role: str
+    command: Command
     process: subprocess.Popen[bytes]
 
 
@@ -84,39 +77,42 @@ class _Terminated(Exception):
 class _Guard:
     """What runs on this node for one run."""
 
-    def __init__(self, coordinator: CoordinatorConnection) -> None:
+    def __init__(self, coordinator: messages.CoordinatorConnection) -> None:
         self._coordinator = coordinator
         self._environment: dict[str, str] = {}
-        self._variables = PassedVariables()
-        self._request: Message = {}
+        self._submission: Submission | None = None
+        self._node: int | None = None
         self._started: list[_Started] = []
         self._ssh_folder: Path | None = None
         self._logs: list[Path] = []
-        self._meter: LoadMeter | None = None
-        self._telemetry: Telemetry | None = None
+        self._meter: node_load.LoadMeter | None = None
+        self._telemetry: telemetry.Telemetry | None = None
 
-    def prepare(self, request: Message) -> None:
-        """Wait until this node is idle, and report what it has; raises RunError if it lacks something."""
-        for question in request["requirements"]:
-            answer = library_answer((sys.executable, *question), os.environ)
+    def prepare(self, request: messages.Message) -> None:
+        """Wait until this node is idle, and report its facts."""
+        submission = restoring.restored(Submission, request["submission"])
+        job, cluster, variables = submission.job, submission.cluster, submission.job.variables
+        for question in job.requirements:
+            answer = software.library_answer((sys.executable, *question), os.environ)
             if "error" in answer:
                 raise RunError(answer["error"])
-        if missing := [path for path in request["data"] if not os.path.exists(path)]:
+        if missing := [path for path in job.data if not os.path.exists(path)]:
             raise RunError(f"program.data: {', '.join(missing)} is not on {socket.gethostname()}")
         remove_abandoned_groups()
-        load = wait_until_idle(
-            request["idle_max_busy_cores"],
-            request["idle_wait_seconds"],
+        load = node_load.wait_until_idle(
+            cluster.idle_max_busy_cores,
+            cluster.idle_wait_seconds,
             check=self._coordinator.check,
             report=lambda busy_processes: self._coordinator.send("waiting", busy_processes=busy_processes),
         )
-        self._variables = variables = PassedVariables.of(request["variables"])
-        self._environment = variables.passed(os.environ, request["pass_environment"]) | request["environment"]
-        gpus = allowed_gpus(request["environment"])
-        devices = first_devices(gpus, request["gpus_per_node"])
-        uuids = [gpu.uuid for gpu in usable_gpus(devices)] if request["gpus_per_node"] else []
-        self._telemetry = Telemetry(uuids, self._coordinator.mark)
-        address, interface = own_address(request["network_interface"]) if request["has_peers"] else (LOOPBACK, "lo")
+        self._submission = submission
+        passed = variables.passed(os.environ, submission.pass_environment)
+        self._environment = passed | dict(cluster.environment)
+        gpus = node_hardware.allowed_gpus(cluster.environment)
+        devices = node_hardware.first_devices(gpus, job.gpus_per_node)
+        uuids = [gpu.uuid for gpu in hardware.usable_gpus(devices)] if job.gpus_per_node else []
+        self._telemetry = telemetry.Telemetry(uuids, self._coordinator.mark)
+        address, interface = node_hardware.own_address(cluster.network_interface) if job.nodes > 1 else (LOOPBACK, "lo")
         private = (*PRIVATE, *request["unrecorded"])
         public = {name: value for name, value in self._environment.items() if name not in private}
         self._coordinator.send(
@@ -124,67 +120,69 @@ class _Guard:
             load=asdict(load),
             address=address,
             interface=interface,
-            ports=free_ports(request["ports"]),
+            ports=node_hardware.free_ports(request["ports"]),
             devices=devices,
-            gpu_support=self._gpu_support(request, devices),
-            hardware=hardware(gpus),
+            gpu_support=self._gpu_support(submission, devices),
+            hardware=node_hardware.hardware(gpus),
             variables=variables.recorded(public),
-            **installed_packages(request["python"], request["packages"], code_roots=request["code_roots"]),
+            **installed_packages(submission.python, job.packages, code_roots=submission.code_roots),
         )
 
-    def _gpu_support(self, request: Message, devices: str) -> Message | None:
-        """Return what the library that will train on these GPUs can do with them; None if none will train there."""
-        if not request["gpus_per_node"] or not request["gpu_question"]:
+    def _gpu_support(self, submission: Submission, devices: str) -> messages.Message | None:
+        """Return the GPU support of the library that trains."""
+        if not submission.job.gpus_per_node or not submission.job.gpu_question:
             return None
         environment = self._environment | {VISIBLE_DEVICES: devices}
-        return gpu_answer(request["python"], GpuQuestion.of(request["gpu_question"]), environment)
+        return software.gpu_answer(submission.python, submission.job.gpu_question, environment)
 
-    def start(self, request: Message) -> None:
+    def start(self, request: messages.Message) -> None:
         """Start the commands of this node."""
-        scratch = RunPaths(Path(request["folder"])).scratch
-        if request["node_folder"]:
-            _create_node_folder(Path(request["node_folder"]))
-            run_folder.write_files(scratch.parent, request["files"])
-        self._request = request
+        assert self._submission, "a run is prepared before it is started"
+        submission = self._submission.filled(request["values"])
+        job, scratch = submission.job, RunPaths(Path(submission.folder_there)).scratch
+        if submission.node_folder:
+            _create_node_folder(Path(submission.node_folder))
+            run_folder.write_files(scratch.parent, submission.files)
+        self._submission, self._node = submission, request["node"]
         # Launchers of frameworks write the whole environment there: nobody else may read it while it exists.
         scratch.mkdir(mode=0o700, exist_ok=True)
         if request["ssh_commands"]:
             self._ssh_folder = scratch / "bin"
             run_folder.install(self._ssh_folder, request["ssh_commands"])
-        run_folder.write_files(scratch, request["scratch_files"])
+        run_folder.write_files(scratch, job.files)
         if request["archive"]:
             run_folder.unpack_program(request["archive"], scratch / PROGRAM_FOLDER)
-            for path, link in request["data"].items():
+            for path, link in job.data.items():
                 if link:
                     run_folder.link_data(Path(path), scratch / PROGRAM_FOLDER / link)
-        self._meter = LoadMeter()
-        for command in request["commands"]:
-            process = self._start_process(command, scratch)
-            self._started.append(_Started(command["name"], command["role"], process))
+        self._meter = node_load.LoadMeter()
+        for command in submission.commands:
+            if command.node == self._node:
+                self._started.append(_Started(command, self._start_process(command, scratch)))
 
-    def _start_process(self, command: dict[str, Any], scratch: Path) -> "subprocess.Popen[bytes]":
+    def _start_process(self, command: Command, scratch: Path) -> "subprocess.Popen[bytes]":
         marks = dict.fromkeys((RUN_MARK, GROUP_VARIABLE), self._coordinator.mark)
-        environment = self._environment | command["environment"] | marks
+        environment = self._environment | command.environment | marks
         if self._ssh_folder:
             environment["PATH"] = os.pathsep.join((str(self._ssh_folder), environment["PATH"]))
-        self._logs.append(Path(command["log"]))
-        with open(command["log"], "wb") as log:
+        self._logs.append(Path(command.log))
+        with open(command.log, "wb") as log:
             try:
                 return subprocess.Popen(
-                    command["argv"],
+                    command.argv,
                     env=environment,
-                    cwd=scratch / command["folder"],
+                    cwd=scratch / command.folder,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    preexec_fn=die_with_parent,  # safe: the guard has one thread
+                    preexec_fn=signals.die_with_parent,  # safe: the guard has one thread
                 )
             except OSError as error:
                 raise RunError(f"a command could not be started: {error}") from error
 
     def watch(self) -> None:
-        """Report when the trainers of this node are done or a process failed, until the run is stopped."""
+        """Report the end of trainers, or a failure."""
         last_state = None
         while True:
             self._coordinator.receive(POLL_SECONDS)
@@ -196,8 +194,8 @@ class _Guard:
                 self._coordinator.send(kind, **values)
                 last_state = state
 
-    def _state(self) -> tuple[str, Message] | None:
-        """Return ``failed`` when a process failed, ``done`` when the trainers of this node are done, else None."""
+    def _state(self) -> tuple[str, messages.Message] | None:
+        """Return ``failed`` or ``done`` with its facts, or None."""
         for log in self._logs:
             if log.stat().st_size > MOST_LOG_BYTES:
                 reason = f"printed more than {MOST_LOG_BYTES >> 20} MiB"
@@ -205,15 +203,17 @@ class _Guard:
         trainer_codes = []
         for started in self._started:
             code = started.process.poll()
-            if code not in (None, 0) or (code == 0 and started.role == TaskRole.SERVER):
-                return "failed", {"outcome": Outcome.FAILED, "task": started.name, "reason": ending_words(code)}
-            if started.role == TaskRole.TRAINER:
+            if code not in (None, 0) or (code == 0 and started.command.role == TaskRole.SERVER):
+                return "failed", {"outcome": Outcome.FAILED, "task": started.command.name, "reason": ending_words(code)}
+            if started.command.role == TaskRole.TRAINER:
                 trainer_codes.append(code)
-        return ("done", {}) if trainer_codes and all(code == 0 for code in trainer_codes) else None
+        if trainer_codes and all(code == 0 for code in trainer_codes):
+            return ("done", {})
+        return None
 
     def end(self) -> None:
-        """End all that is left of the run on this node, and report how its processes ended."""
-        codes = {started.name: started.process.poll() for started in self._started}
+        """End all that is left here, and report the exits."""
+        codes = {started.command.name: started.process.poll() for started in self._started}
         end_children()
         end_marked(RUN_MARK, self._coordinator.mark)
         remove_groups(self._coordinator.mark)
@@ -222,27 +222,33 @@ class _Guard:
         # What another node starts here, as horovodrun does by ssh, is no child of this process, and so not known.
         busy = self._meter.busy_cores() if self._meter and self._started else None
         kills = self._meter.out_of_memory_kills() if self._meter else 0
-        # A run that began here has telemetry. Without it the run counts, and the report says so.
-        if self._telemetry and self._request:
-            paths, node = RunPaths(Path(self._request["folder"])), self._request["node"]
+        files = ""
+        if self._submission and self._node is not None:
+            files = self._files_of_run(self._submission, self._node)
+        self._coordinator.send("report", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
+
+    def _files_of_run(self, submission: Submission, node: int) -> str:
+        """Close the files of this node; return those not shared."""
+        folder = Path(submission.folder_there)
+        # Without telemetry the run counts, and the report says so.
+        if self._telemetry:
             with suppress(OSError):
-                self._telemetry.close(paths.telemetry(node), node)
+                self._telemetry.close(RunPaths(folder).telemetry(node), node)
         # What a user's program printed may have secrets, which nobody else replaces if the driver is gone.
-        if self._request.get("archive"):
+        if submission.job.archive:
             for log in self._logs:
                 with suppress(OSError):
-                    self._variables.redact_file(log, self._environment)
-        files = ""
-        if node_folder := self._request.get("node_folder"):
-            folder = Path(self._request["folder"])
-            run_folder.keep_rank_output(folder, self._request["rank_output"])
-            files = run_folder.pack(folder)
-            shutil.rmtree(node_folder)
-        self._coordinator.send("report", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
+                    submission.job.variables.redact_file(log, self._environment)
+        if not submission.node_folder:
+            return ""
+        run_folder.keep_rank_output(folder, submission.job.rank_output)
+        files = run_folder.pack(folder)
+        shutil.rmtree(submission.node_folder)
+        return files
 
 
 def _create_node_folder(folder: Path) -> None:
-    """Create the node's own work folder, for this user only. Nodes that share one would remove each other's files."""
+    """Create the node's own work folder, for this user only."""
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError as error:

@@ -20,7 +20,7 @@ CLOSING_SECONDS = 10.0
 
 
 class RunFailed(Exception):
-    """The run failed: outcome and reason, and the node index and the task with which it began, if known."""
+    """The run failed: outcome, reason, node and task."""
 
     def __init__(self, outcome: Outcome, reason: str, node_index: int | None = None, task: str = "") -> None:
         super().__init__(reason)
@@ -36,7 +36,7 @@ class NodeTimeout(Exception):
 
 
 class Guards:
-    """One channel per node. As a context manager it leaves no guard running.
+    """One channel per node; as a context manager it ends all.
 
     ``note_waiting`` gets the name of a node that is too busy to start at once, and what keeps it busy.
     """
@@ -58,7 +58,7 @@ class Guards:
             channel.close()
 
     def open(self, node_index: int, node: Node) -> None:
-        """Start the guard of a node; raises RunFailed when the command that reaches it does not exist."""
+        """Start the guard of a node."""
         try:
             self._channels[node_index] = Channel(node_index, node, self._mark)
         except OSError as error:
@@ -70,7 +70,7 @@ class Guards:
         self._channels[node_index].send(kind, **values)
 
     def gather(self, kind: str, node_indices: Iterable[int], seconds: float) -> dict[int, Message]:
-        """Return the first message of this kind from each of these nodes, in order of node.
+        """Return the message of this kind of each node.
 
         Raises RunFailed as soon as any node has failed or is lost, and NodeTimeout after ``seconds``.
         """
@@ -93,7 +93,7 @@ class Guards:
         return dict(sorted(messages.items()))
 
     def end(self, seconds: float) -> dict[int, Message]:
-        """Let all guards end their processes; return the final report of each node that answers in ``seconds``."""
+        """Let all guards end; return their final reports."""
         reports: dict[int, Message] = {}
         waiting = {index for index, channel in self._channels.items() if not channel.inbox.closed}
         for index in waiting:
@@ -108,7 +108,7 @@ class Guards:
         return reports
 
     def _receive(self, deadline: float) -> tuple["Channel", Message] | None:
-        """Return the next message and its channel, or None when none arrives before the deadline."""
+        """Return the next message and its channel, or None."""
         while not self._received:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
@@ -128,7 +128,7 @@ class Guards:
 
 
 class Channel:
-    """The connection to the guard of one node: the process that reaches it, and a pipe each way.
+    """The connection to the guard of one node.
 
     Opened at once. Always call ``close``: without it the guard goes on.
     Raises OSError when the command that reaches the node can't be started.
@@ -152,13 +152,13 @@ class Channel:
         self.inbox = Inbox(self._process.stdout.fileno(), mark)
 
     def send(self, kind: str, **values: object) -> None:
-        """Send a message; that a guard is lost appears where its messages are received."""
+        """Send a message; a lost guard is noticed at receiving."""
         with suppress(OSError):
             self._outbox.write(line(self._mark, kind, dict(values)))
             self._outbox.flush()
 
     def describe(self, reason: str, task: str = "") -> str:
-        """Return a reason with its task and node; where there is only this machine, the node has no name."""
+        """Return a reason with its task and node."""
         name = self.node.name
         if task:
             return f"{task} on {name} {reason}" if name else f"{task} {reason}"

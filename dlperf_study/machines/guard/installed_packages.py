@@ -23,13 +23,13 @@ LOCAL_NODE = Node()
 
 
 class UnusablePython(RunError):
-    """A Python that runs but can't list its packages: it does not have this package, or the package is broken."""
+    """A Python that runs and can't list its packages."""
 
 
 def installed_packages(
     python: Sequence[str], packages: Sequence[str] = (), node: Node = LOCAL_NODE, code_roots: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return ``code``, a digest, and ``software``, versions, also of ``packages``, of a Python given by its argv.
+    """Return the code digest and versions of a Python.
 
     ``code_roots``: the modules of which the digest is, with all that they import.
     Raises UnusablePython when it doesn't have this package, and RunError when it can't be run or reached.
@@ -63,7 +63,7 @@ def version_mismatch(reports: Sequence[Message], names: Sequence[str], submissio
     packages if the Python that trains is the Python here.
     """
     is_python_here = submission.python in ((), (sys.executable,))
-    versions = software.software(submission.packages) if is_python_here else reports[0]["software"]
+    versions = software.software(submission.job.packages) if is_python_here else reports[0]["software"]
     reference = "this machine" if is_python_here else names[0]
     for report, name in zip(reports, names, strict=True):
         if report["code"] != submission.code:
@@ -74,7 +74,7 @@ def version_mismatch(reports: Sequence[Message], names: Sequence[str], submissio
 
 
 def different_versions(versions: Versions, reference: Versions) -> Iterator[tuple[str, str, str]]:
-    """Yield each package with a different version, in alphabetical order, with its version and the reference's."""
+    """Yield each package with a different version."""
     for package in sorted({*versions, *reference} - {*MAY_DIFFER}):
         version, expected = (str(each.get(package, "not installed")) for each in (versions, reference))
         if version != expected:

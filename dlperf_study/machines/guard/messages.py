@@ -35,7 +35,7 @@ def line(mark: str, kind: str, values: Message) -> bytes:
 
 
 class Inbox:
-    """The messages that arrive at a file descriptor; ``closed`` once nobody can send any more.
+    """The messages that arrive at a file descriptor.
 
     It closes itself at a line that has the mark and is no message: then ``problem`` says what was received.
     """
@@ -53,7 +53,7 @@ class Inbox:
         return self._descriptor
 
     def receive(self, seconds: float = 0.0) -> list[Message]:
-        """Return the messages that have arrived; wait for at most ``seconds`` if there are none."""
+        """Return the messages that arrive within ``seconds``."""
         if self.closed or not select.select([self], [], [], seconds)[0]:
             return []
         data = os.read(self._descriptor, CHUNK_BYTES)
@@ -84,14 +84,14 @@ class Inbox:
         self._unfinished.clear()
 
     def _forget_noise(self) -> None:
-        """Keep no more of an unfinished line than tells that it is no message: it may have no end."""
+        """Forget an unfinished line that is no message."""
         size = len(self._prefix)
         if len(self._unfinished) > size and not self._unfinished.startswith(self._prefix):
             del self._unfinished[size:]
 
 
 def _parsed(text: bytes) -> Message:
-    """Return the message that a line has; raises ValueError for any other JSON."""
+    """Return the message of a line; raises ValueError without one."""
     message = json.loads(text)
     if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
         raise ValueError("a message is an object with a kind")
@@ -103,7 +103,7 @@ class RunStopped(Exception):
 
 
 class CoordinatorConnection:
-    """A guard's connection to its coordinator, by standard input and output; it is also the guard's lifeline."""
+    """A guard's connection to its coordinator, and its lifeline."""
 
     def __init__(self, mark: str) -> None:
         self.mark = mark
@@ -146,6 +146,6 @@ class CoordinatorConnection:
                 return message
 
     def check(self) -> None:
-        """Raise RunStopped as ``receive`` does; keep any other message. For use while something else is waited for."""
+        """Raise RunStopped as ``receive`` does; keep other messages."""
         if message := self.receive():
             self._received.appendleft(message)

@@ -34,7 +34,7 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
-    """Return host, processor, cores, memory (bytes), the frequency governor, network, and the GPUs in this list."""
+    """Return the hardware of this node, with these GPUs."""
     information = _read("/proc/cpuinfo") or ""
     flags = re.findall(r"^(?:flags|Features)\s*:(.*)", information, re.MULTILINE)
     flags_of_first_core = flags[0].split() if flags else []
@@ -45,7 +45,7 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
         "cpu_cores_physical": psutil.cpu_count(logical=False),
         "cpu_cores_logical": psutil.cpu_count(),
         "cores": usable_cpus(),
-        "cpu_mhz": clock_of(information),
+        "cpu_mhz": cpu_clock(information),
         "cpu_cache_bytes": largest_cache(),
         "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
@@ -59,14 +59,14 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
     return facts
 
 
-def clock_of(information: str) -> float | None:
-    """Return the clock of the first core in MHz, as /proc/cpuinfo has it at this moment; None on other processors."""
+def cpu_clock(information: str) -> float | None:
+    """Return the clock of the first core in MHz, or None."""
     clock = re.search(r"^cpu MHz\s*:\s*([0-9.]+)$", information, re.MULTILINE)
     return float(clock[1]) if clock else None
 
 
 def largest_cache(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int | None:
-    """Return the bytes of the largest cache that the first core uses, alone or not; None where none is shown."""
+    """Return the bytes of the largest cache, or None."""
     sizes = []
     for file in folder.glob("index*/size"):
         if size := re.fullmatch(r"([0-9]+)([KMG]?)", _read(str(file)) or ""):
@@ -75,12 +75,12 @@ def largest_cache(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> 
 
 
 def allowed_gpus(variables: Mapping[str, str]) -> str | None:
-    """Return the list of GPUs that a run may use: that of its variables, or else that of this process."""
+    """Return the list of GPUs that a run may use."""
     return variables.get(VISIBLE_DEVICES, os.environ.get(VISIBLE_DEVICES))
 
 
 def first_devices(allowed: str | None, wanted: int) -> str:
-    """Return the list that shows a process the first ``wanted`` of the devices it is allowed.
+    """Return the first ``wanted`` devices of a list.
 
     Raises RunError when fewer are allowed, and for several MIG devices: CUDA shows a process only the first.
     """
@@ -111,7 +111,7 @@ def free_ports(candidates: Iterable[int]) -> list[int]:
 
 
 def own_address(interface: str, environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """Return the IPv4 address by which other nodes reach this one, and its network interface.
+    """Return this node's IPv4 address and its interface.
 
     The address of ``interface`` if one is named; otherwise that of the ssh connection, that of this host's name, or the
     only one. Raises RunError when that is ambiguous.

@@ -32,7 +32,7 @@ _KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Load:
-    """The load of a node before a run; ``busy_cores_before`` is by other processes, just before the run."""
+    """The load of a node before a run."""
 
     waited_seconds: float
     busy_cores_before: float
@@ -42,7 +42,7 @@ class Load:
 def wait_until_idle(
     max_busy_cores: float, wait_seconds: float, check: Callable[[], None], report: Callable[[str], None]
 ) -> Load:
-    """End survivors, then wait until this node is idle, at most ``wait_seconds``; ``check`` may raise meanwhile.
+    """End survivors, and wait until this node is idle.
 
     A wait that is not over at once is reported, once, with what keeps the node busy. A node that stays busy is measured
     all the same; the load is recorded and the report says so.
@@ -62,7 +62,7 @@ def wait_until_idle(
 
 
 def busy_processes(seconds_before: Mapping[psutil.Process, float], elapsed_seconds: float) -> str:
-    """Return what keeps this node busy: the busiest processes by name, and how many cores each takes.
+    """Return the busiest processes, with their cores.
 
     ``seconds_before``: the CPU seconds of each process ``elapsed_seconds`` ago.
     """
@@ -77,12 +77,12 @@ def busy_processes(seconds_before: Mapping[psutil.Process, float], elapsed_secon
 
 
 def cores_busy(seconds: float) -> float:
-    """Return how many cores all processes of this node keep busy, measured for so long."""
+    """Return how many cores are busy, measured for so long."""
     return psutil.cpu_percent(interval=seconds) / 100 * (psutil.cpu_count() or 1)
 
 
 class LoadMeter:
-    """Measure how many cores processes other than this one and its children use, or the hypervisor takes."""
+    """Measures the cores that other processes use."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -90,19 +90,19 @@ class LoadMeter:
         self._kills = out_of_memory_kills()
 
     def busy_cores(self) -> float | None:
-        """Return the mean number of cores, of children that have been waited for; None where it can't be seen."""
+        """Return the mean number of busy cores, or None."""
         seconds = _seconds_of_others()
         if seconds is None or self._seconds is None:
             return None
         return max(0.0, seconds - self._seconds) / max(time.monotonic() - self._start, 1e-9)
 
     def out_of_memory_kills(self) -> int:
-        """Return how many processes the kernel has killed since, because the memory was full."""
+        """Return how many processes the kernel killed for memory."""
         return out_of_memory_kills() - self._kills
 
 
 def _seconds_of_others() -> float | None:
-    """Return the CPU seconds of this node so far, without the kernel's threads, this process and its children."""
+    """Return the CPU seconds of other processes so far."""
     try:
         used = used_seconds()
     except (OSError, ValueError):
@@ -125,7 +125,7 @@ def _cpu_seconds_of_processes() -> dict[psutil.Process, float]:
 
 
 def out_of_memory_kills() -> int:
-    """Return how many processes the kernel killed: of the group of this one, or where that counts none, of the node.
+    """Return how many processes the kernel killed for memory.
 
     The outermost group of version 2 counts none.
     """
@@ -139,7 +139,7 @@ def out_of_memory_kills() -> int:
 
 
 def own_group(controller: str) -> Path | None:
-    """Return the folder of the group of this process that has a controller, as ``memory``; None if unknown."""
+    """Return the folder of this process's control group, or None."""
     folders: list[Path] = []
     with suppress(OSError):
         for line in _GROUPS_OF_THIS_PROCESS.read_text().splitlines():

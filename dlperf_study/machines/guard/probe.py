@@ -19,21 +19,17 @@ from typing import Any
 
 import psutil
 
-from dlperf_study.core.code_identity import code_digest
+from dlperf_study.core import code_identity, restoring, writing
 from dlperf_study.core.errors import RunError
-from dlperf_study.core.writing import existing_folder
 from dlperf_study.machines.cluster.hardware import gpu_processes, usable_gpus
 from dlperf_study.machines.cluster.software import gpu_answer, library_answer
+from dlperf_study.machines.guard import guards, node_hardware, node_load
 from dlperf_study.machines.guard.coordinator import CANDIDATES, PORTS
-from dlperf_study.machines.guard.guards import Channel
 from dlperf_study.machines.guard.installed_packages import installed_packages
 from dlperf_study.machines.guard.messages import Inbox, Message, line
-from dlperf_study.machines.guard.node_hardware import allowed_gpus, hardware, own_address
-from dlperf_study.machines.guard.node_load import cores_busy
 from dlperf_study.machines.guard.submission import Node
 from dlperf_study.machines.supervision.processes import new_mark
-from dlperf_study.study.environment_variables import PassedVariables
-from dlperf_study.study.gpu_support import GpuQuestion
+from dlperf_study.study import environment_variables, gpu_support
 
 MODULE = "dlperf_study.machines.guard.probe"
 ANSWER_SECONDS = 90.0
@@ -42,14 +38,14 @@ CONNECT_SECONDS = 3.0
 
 
 class Probes:
-    """The nodes that can be reached, by name; ``lost`` is why the others can't, by name."""
+    """The reachable nodes by name, and why others are lost."""
 
-    def __init__(self, channels: Mapping[str, Channel], lost: Mapping[str, str]) -> None:
+    def __init__(self, channels: Mapping[str, guards.Channel], lost: Mapping[str, str]) -> None:
         self._channels = dict(channels)
         self.lost = dict(lost)
 
     def ask(self, kind: str, within_seconds: float = ANSWER_SECONDS, **values: Any) -> dict[str, Message]:
-        """Send the same request to all nodes; return their answers. A node without an answer is lost from now on."""
+        """Send a request to all nodes; return their answers."""
         for channel in self._channels.values():
             channel.send(kind, **values)
         deadline = time.monotonic() + within_seconds
@@ -64,7 +60,7 @@ class Probes:
         return answers
 
     def clock_offsets(self) -> dict[str, float]:
-        """Return how many seconds the clock of each node is ahead of ours, to half the time an answer takes."""
+        """Return how many seconds each node's clock is ahead."""
         offsets = {}
         for name, channel in self._channels.items():
             sent = time.time()
@@ -78,12 +74,12 @@ class Probes:
 def start_probes(nodes: Sequence[Node]) -> Iterator[Probes]:
     """Start a probe on each node; at the end none is left."""
     mark = new_mark()
-    channels: dict[str, Channel] = {}
+    channels: dict[str, guards.Channel] = {}
     lost: dict[str, str] = {}
     try:
         for index, node in enumerate(nodes):
             try:
-                channels[node.title] = Channel(index, node, mark, MODULE)
+                channels[node.title] = guards.Channel(index, node, mark, MODULE)
             except OSError as error:
                 lost[node.title] = str(error)
         yield Probes(channels, lost)
@@ -92,8 +88,8 @@ def start_probes(nodes: Sequence[Node]) -> Iterator[Probes]:
             channel.close()
 
 
-def _receive(channel: Channel, deadline: float) -> Message | None:
-    """Return the next answer of a node, or None when it is gone or silent."""
+def _receive(channel: guards.Channel, deadline: float) -> Message | None:
+    """Return the next answer of a node, or None."""
     while not channel.inbox.closed and (remaining := deadline - time.monotonic()) > 0:
         if messages := channel.inbox.receive(remaining):
             return messages[0]
@@ -118,7 +114,7 @@ def main() -> None:
 
 
 def _listen_as_a_run() -> socket.socket:
-    """Return a socket that listens on one of the ports that a run chooses from."""
+    """Return a socket that listens on a run's port."""
     for port in random.sample(PORTS, CANDIDATES):
         with suppress(OSError):
             return socket.create_server(("", port))
@@ -130,8 +126,8 @@ def facts(request: Message) -> dict[str, Any]:
     folder = Path(request["work_folder"] or tempfile.gettempdir())
     interface = request["network_interface"]
     # A run creates the rest of the path.
-    existing = existing_folder(folder)
-    address = _or_error(lambda: dict(zip(("address", "interface"), own_address(interface), strict=True)))
+    existing = writing.existing_folder(folder)
+    address = _or_error(lambda: dict(zip(("address", "interface"), node_hardware.own_address(interface), strict=True)))
     software = {}
     for framework, python in request["pythons"].items():
         query = partial(installed_packages, python, request["packages"], code_roots=request["code_roots"])
@@ -139,12 +135,12 @@ def facts(request: Message) -> dict[str, Any]:
     is_writable = False
     with suppress(OSError), tempfile.TemporaryFile(dir=existing):
         is_writable = True
-    allowed = allowed_gpus(request["environment"])
+    allowed = node_hardware.allowed_gpus(request["environment"])
     return {
-        "hardware": hardware(allowed),
+        "hardware": node_hardware.hardware(allowed),
         "gpu_processes": gpu_processes(usable_gpus(allowed)) if request["device"] == "gpu" else [],
-        "code": code_digest(request["code_roots"]),
-        "busy_cores": cores_busy(LOAD_SECONDS),
+        "code": code_identity.code_digest(request["code_roots"]),
+        "busy_cores": node_load.cores_busy(LOAD_SECONDS),
         "free_memory_bytes": psutil.virtual_memory().available,
         "address": address,
         "work_folder": str(folder),
@@ -158,17 +154,20 @@ def facts(request: Message) -> dict[str, Any]:
 
 
 def _gpu_supports(request: Message) -> dict[str, dict[str, Any] | None]:
-    """Return what the library of each framework can do with the GPUs here; None if it is not installed."""
-    environment = PassedVariables.of(request["variables"]).passed() | request["environment"]
+    """Return the GPU support of each framework here."""
+    environment = (
+        restoring.restored(environment_variables.PassedVariables, request["variables"]).passed()
+        | request["environment"]
+    )
     supports = {}
     for framework, python in request["pythons"].items():
-        question = GpuQuestion.of(request["gpu_questions"][framework])
+        question = restoring.restored(gpu_support.GpuQuestion, request["gpu_questions"][framework])
         supports[framework] = _or_error(partial(gpu_answer, python, question, environment))
     return supports
 
 
 def _class_counts(request: Message) -> dict[str, dict[str, Any] | None]:
-    """Return the ``classes`` of each image set, or why there are none, as ``error``."""
+    """Return the ``classes`` of each image set, or ``error``."""
     counts = {}
     for name, folder in request["image_sets"].items():
         argv = (sys.executable, *request["classes_question"], folder)
@@ -177,7 +176,7 @@ def _class_counts(request: Message) -> dict[str, dict[str, Any] | None]:
 
 
 def _or_error(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return the answer to a question, or why there is none, as ``error``."""
+    """Return the answer to a question, or ``error``."""
     try:
         return ask()
     except RunError as error:
@@ -185,7 +184,7 @@ def _or_error(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None
 
 
 def unreachable(endpoints: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return the names of the endpoints, host and port each, that don't accept a connection from here."""
+    """Return the endpoints that refuse a connection."""
     names = []
     for name, (host, port) in endpoints.items():
         try:

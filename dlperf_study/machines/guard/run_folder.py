@@ -26,17 +26,17 @@ from dlperf_study.machines.guard.submission import Submission
 
 
 def begin(submission: Submission) -> None:
-    """Create an empty folder for a run that starts now; an interrupted attempt is moved and kept."""
+    """Create an empty folder for a run; keep an older attempt."""
     run = submission.paths
     if run.folder.exists() and any(run.folder.iterdir()):
         interrupted = run.home.interrupted()
         interrupted.parent.mkdir(parents=True, exist_ok=True)
         run.folder.rename(interrupted)
-        if submission.archive:
+        if submission.job.archive:
             # All processes of that attempt were killed at once: what they printed may still have secrets.
-            passed = submission.variables.passed(os.environ, submission.pass_environment)
+            passed = submission.job.variables.passed(os.environ, submission.pass_environment)
             for log in interrupted.glob("*.log"):
-                submission.variables.redact_file(log, passed)
+                submission.job.variables.redact_file(log, passed)
     run.folder.mkdir(parents=True, exist_ok=True)
     write_files(run.folder, submission.files)
     run.submission_file.write_text(submission.as_json())
@@ -50,7 +50,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def write_waiting(submission: Submission, message: str) -> None:
-    """Write, for the driver of the study, what the run waits for before it starts."""
+    """Write what a run waits for before its start."""
     waiting = submission.paths.waiting
     waiting.parent.mkdir(mode=0o700, exist_ok=True)
     with open(waiting, "a", encoding="utf-8", errors="backslashreplace") as file:
@@ -58,7 +58,7 @@ def write_waiting(submission: Submission, message: str) -> None:
 
 
 def keep_rank_output(folder: Path, pattern: str) -> None:
-    """Keep what the ranks printed; remove the rest of scratch: launchers write the whole environment there."""
+    """Keep the output of ranks; remove the rest of scratch."""
     scratch = RunPaths(folder).scratch
     for file in sorted(scratch.rglob("*") if pattern else ()):
         match = re.fullmatch(pattern, file.relative_to(scratch).as_posix())
@@ -70,7 +70,7 @@ def keep_rank_output(folder: Path, pattern: str) -> None:
 
 
 def pack(folder: Path) -> str:
-    """Return the files of a folder as a compressed archive in base64, for a line of JSON."""
+    """Return the files of a folder as an archive in base64."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         for file in sorted(folder.iterdir()):
@@ -79,7 +79,7 @@ def pack(folder: Path) -> str:
 
 
 def encoded(archive: Path) -> str:
-    """Return a compressed archive in base64, for a line of JSON; raises RunError where it can't be read."""
+    """Return an archive in base64; raises RunError if unreadable."""
     try:
         return base64.b64encode(archive.read_bytes()).decode()
     except OSError as error:
@@ -87,7 +87,7 @@ def encoded(archive: Path) -> str:
 
 
 def unpack_program(archive: str, folder: Path) -> None:
-    """Write the files of a user's program, an archive in base64, into a new folder.
+    """Write the files of a program into a new folder.
 
     Where nodes share the folder, each of their guards unpacks them: the first one's are taken, complete at once.
     """
@@ -104,7 +104,7 @@ def unpack_program(archive: str, folder: Path) -> None:
 
 
 def link_data(path: Path, link: Path) -> None:
-    """Link a file or a folder that is not among the program's files; a folder that is, is completed by its entries."""
+    """Link a data file or folder into the program's folder."""
     if link.is_dir() and path.is_dir():
         for entry in path.iterdir():
             link_data(entry, link / entry.name)
@@ -115,7 +115,7 @@ def link_data(path: Path, link: Path) -> None:
 
 
 def unpack(archive: str, folder: Path) -> None:
-    """Write the files of a packed folder into a folder; files that already exist there are not changed."""
+    """Write packed files into a folder; existing files stay."""
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive)), mode="r:gz") as tar:
         new = [member for member in tar.getmembers() if not (folder / member.name).exists()]
         tar.extractall(folder, new, filter="data")
@@ -125,7 +125,7 @@ _SCRIPT = '#!/bin/sh\nexec {python} -m dlperf_study.machines.guard.run_folder {t
 
 
 def install(folder: Path, prefixes: Mapping[str, Sequence[str]]) -> None:
-    """Write a command ``ssh`` into a folder; ``prefixes`` are the command prefixes for a shell line, by address.
+    """Write a command ``ssh`` into a folder.
 
     Where nodes share the folder, each of their guards writes it: complete at once, because a shell that can't run the
     command here runs the next of that name on its path, the real one.
@@ -139,7 +139,7 @@ def install(folder: Path, prefixes: Mapping[str, Sequence[str]]) -> None:
 
 
 def command(table: Mapping[str, Sequence[str]], arguments: Sequence[str]) -> list[str]:
-    """Return the argv that replaces ``ssh`` with these arguments; its options are ignored.
+    """Return the argv that replaces ``ssh`` with these arguments.
 
     Raises RunError for a host that is not of the run.
     """
@@ -154,7 +154,7 @@ _WITH_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
 
 
 def _skip_options(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments after the options, as after ``-x -o ConnectTimeout=10 -p 22``."""
+    """Return the arguments after the options of ssh."""
     while arguments and arguments[0].startswith("-"):
         has_value = len(arguments[0]) == 2 and arguments[0][1] in _WITH_VALUE
         arguments = arguments[2 if has_value else 1 :]

@@ -23,7 +23,7 @@ LOOPBACK_INTERFACE = "lo"
 
 
 class Telemetry:
-    """Samples of this node: one of it before the run, when this object is made, then one a second.
+    """Samples of this node: before the run, then every second.
 
     ``uuids`` are those of the GPUs that the run uses; ``mark`` is in the environment of its processes.
     """
@@ -39,7 +39,7 @@ class Telemetry:
         self._sample("before")
 
     def sample_if_due(self) -> bool:
-        """Take a sample if the last one was a second ago, and return whether; what was missed is not made up for."""
+        """Take a sample if the last is a second old."""
         now = self._clock()
         if now < self._due:
             return False
@@ -70,14 +70,14 @@ class Telemetry:
         self._writer.add(sample)
 
     def close(self, path: Path, node: int) -> None:
-        """Take the last sample, write all, and close the libraries; raises OSError where nothing can be written."""
+        """Take the last sample, write all, and close the libraries."""
         self._sample("sample")
         self._gpus.close()
         self._writer.write(path, node, self._gpus.not_reported)
 
 
 def network_bytes() -> dict[str, int]:
-    """Return the bytes that each network interface has received and sent since it is up, without loopback."""
+    """Return the bytes of each network interface, without loopback."""
     counters = psutil.net_io_counters(pernic=True)
     return {name: each.bytes_recv + each.bytes_sent for name, each in counters.items() if name != LOOPBACK_INTERFACE}
 
@@ -88,7 +88,7 @@ MILLI = 1e-3
 
 
 def _clock_limits(nvml: Any, gpu: Any) -> int:
-    """Return why the clocks are as they are, a bit for each reason; drivers before 535 have the older name."""
+    """Return the reasons for the clocks, a bit each."""
     try:
         return int(nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu))
     except nvml.NVMLError_FunctionNotFound:
@@ -119,7 +119,7 @@ SAMPLED: Mapping[str, Query] = {
 
 
 class GpuTelemetry:
-    """Samples of these GPUs; ``obstacle`` says why there are none, and is empty if there are.
+    """Samples of these GPUs, or the ``obstacle``.
 
     ``uuids``: of GPUs or MIG devices, as ``nvidia-smi -L`` prints them. ``not_reported`` has, by UUID and query, why
     the library gave no value.
@@ -179,7 +179,7 @@ MICRO = 1e-6
 
 
 class CpuEnergy:
-    """Joules of each processor package since this object was made; ``obstacle`` says why there are none.
+    """Joules of each processor package, or the ``obstacle``.
 
     Call ``joules`` often enough that no counter begins again from 0 twice between two calls: once a minute is enough.
     """
@@ -201,7 +201,7 @@ class CpuEnergy:
             self.obstacle = f"the kernel shows no energy counter of a processor in {folder}"
 
     def joules(self) -> dict[str, float]:
-        """Return joules by package; a package whose counter can't be read any more is missing."""
+        """Return joules by package, of readable counters."""
         joules = {}
         for name, counter in self._counters.items():
             with suppress(OSError, ValueError):
@@ -210,7 +210,7 @@ class CpuEnergy:
 
 
 class _Counter:
-    """The counter of one zone, in microjoules, which begins again from 0 after ``max_energy_range_uj``."""
+    """The energy counter of one zone, in microjoules."""
 
     def __init__(self, zone: Path) -> None:
         self._file = zone / "energy_uj"

@@ -25,7 +25,7 @@ Quantity = Annotated[
 
 
 class KubernetesSettings(Section):
-    """Where pods run and of what they are made; only with launcher kubernetes."""
+    """Where pods run, and their images and resources."""
 
     namespace: String = Field(default="default", description="it must exist")
     context: str = Field(default="", description="of the kubeconfig; left out: its current one")
@@ -61,7 +61,7 @@ NOT_FOUND, FORBIDDEN = 404, 403
 
 
 class KubernetesError(RunError):
-    """What the API refused, or that it can't be reached; ``status`` is that of HTTP, 0 without an answer."""
+    """An error of the API; ``status`` is 0 without an answer."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -95,7 +95,7 @@ class Api:
         return self._get(f"{self._path(kind)}/{name}")
 
     def list(self, kind: str, labels: str) -> list[Manifest]:
-        """Return the objects with these labels; none of a kind that the cluster doesn't know."""
+        """Return the objects of a kind with these labels."""
         objects = self._get(self._path(kind), label_selector=labels)
         return list(objects["items"]) if objects else []
 
@@ -108,7 +108,7 @@ class Api:
         return self._request("get", f"{self._path('Pod')}/{pod}/log").decode(errors="replace")
 
     def delete(self, kind: str, name: str) -> None:
-        """Delete an object and, in the background, what it owns; one that has gone is deleted."""
+        """Delete an object and what it owns."""
         try:
             self._request("delete", f"{self._path(kind)}/{name}", propagation_policy="Background")
         except KubernetesError as error:
@@ -116,7 +116,7 @@ class Api:
                 raise
 
     def is_allowed(self, verb: str, kind: str, subresource: str = "") -> bool:
-        """Return whether we may do this to objects of a kind, or to a subresource of them, as their log."""
+        """Return whether we may do this to a kind."""
         group = PATHS[kind].split("/")[2] if PATHS[kind].startswith("/apis/") else ""
         attributes = {
             "namespace": self.namespace,

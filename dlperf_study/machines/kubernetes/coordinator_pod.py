@@ -52,7 +52,7 @@ class RunRequest:
     archive: str = ""
 
     def as_json(self) -> str:
-        """Return the request as text: without the values of variables that may be secret."""
+        """Return the request as text, without possible secrets."""
         submission = {"submission": self.submission.as_json(), "files": dict(self.submission.files)}
         return json.dumps(vars(self) | submission)
 
@@ -61,12 +61,12 @@ class RunRequest:
         """Return what ``as_json`` wrote, with this environment."""
         values: dict[str, Any] = json.loads(text)
         submission = Submission.from_json(values.pop("submission"))
-        submission = replace(submission, files=values.pop("files"), environment=environment)
+        submission = replace(submission, files=values.pop("files")).changed_cluster(environment=environment)
         return cls(**values | {"submission": submission, "pods": tuple(values["pods"])})
 
 
 def coordinate_pods(request: RunRequest, address: str) -> JobResult:
-    """Run what is requested on the pods; ``address`` is that of this one."""
+    """Run a request on the pods; ``address`` is this one's."""
     try:
         _check_image(request)
         other_pods = request.pods if request.separate_coordinator else request.pods[1:]
@@ -79,13 +79,13 @@ def coordinate_pods(request: RunRequest, address: str) -> JobResult:
 
 
 def _check_image(request: RunRequest) -> None:
-    """Raise RunError when this image does not match what the study was planned with.
+    """Raise RunError if this image differs from the plan.
 
     A library that only one of the two has is no contradiction: each image has its own.
     """
     if request.submission.code != code_digest(request.submission.code_roots):
         raise RunError("the image has other measuring code than the driver of the study: build it again (images/)")
-    libraries, packages = request.submission.libraries, request.submission.packages
+    libraries, packages = request.submission.job.libraries, request.submission.job.packages
     planned, installed = library_versions(libraries, request.versions), library_versions(libraries, software(packages))
     for name in sorted(planned.keys() & installed.keys()):
         if planned[name] != installed[name]:
@@ -113,7 +113,7 @@ def _wait_for_pods(pods: Sequence[str], seconds: float) -> list[Node]:
 
 
 def write_archive(archive: str, folder: Path) -> str:
-    """Write packed files, in base64, to a file of this pod, and return its path; empty if there are none."""
+    """Write packed files to a file of this pod; return its path."""
     file = folder / "archive.tar.gz"
     if archive:
         file.write_bytes(base64.b64decode(archive))
@@ -127,8 +127,9 @@ def main() -> None:
     request = RunRequest.from_json(Path(REQUEST_FILE).read_text(), json.loads(Path(ENVIRONMENT_FILE).read_text()))
     folder = Path(RUNS_FOLDER, Path(request.submission.folder).name)
     archive = write_archive(request.archive, Path(tempfile.gettempdir()))
-    request = replace(request, submission=replace(request.submission, folder=str(folder), archive=archive))
-    result = coordinate_pods(request, os.environ["POD_IP"])
+    job = replace(request.submission.job, archive=archive)
+    submission = replace(request.submission, folder=str(folder), job=job)
+    result = coordinate_pods(replace(request, submission=submission), os.environ["POD_IP"])
     for line in evidence_lines(folder, result):
         print(line, flush=True)
 

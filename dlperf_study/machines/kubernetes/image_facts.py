@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from dlperf_study.core.code_identity import check_roots
+from dlperf_study.core import code_identity, restoring
 from dlperf_study.core.errors import RunError
 from dlperf_study.machines.cluster import software
 from dlperf_study.machines.cluster.software import gpu_answer
@@ -21,20 +21,20 @@ from dlperf_study.study.job import ProgramFacts
 MODULE = "dlperf_study.machines.kubernetes.image_facts"
 
 
-def request_of(programs: ProgramFacts, device: str, launcher: str) -> str:
-    """Return the request for a pod, which this launcher starts, whose tasks train on this device."""
+def facts_request(programs: ProgramFacts, device: str, launcher: str) -> str:
+    """Return the request for a pod on this device."""
     questions = {name: asdict(question) for name, question in programs.gpu_questions.items()}
     return json.dumps(
         {
             "packages": programs.packages,
-            "code_roots": check_roots(launcher),
+            "code_roots": code_identity.check_roots(launcher),
             "gpu_questions": questions if device == "gpu" else {},
         }
     )
 
 
 def main() -> None:
-    """Print the installed packages of this Python and, for GPUs, what its libraries can do with them."""
+    """Print the packages and the GPU support of this Python."""
     request = json.loads(sys.argv[1])
     facts = software.installed(request["packages"], request["code_roots"])
     if request["gpu_questions"]:
@@ -43,11 +43,11 @@ def main() -> None:
 
 
 def gpu_answers(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the answers for this Python by framework, of those that are installed; with ``error`` where one fails."""
+    """Return the GPU answers by framework, or ``error``."""
     answers: dict[str, dict[str, Any]] = {}
     for name, question in questions.items():
         try:
-            answer = gpu_answer((sys.executable,), GpuQuestion.of(question), os.environ)
+            answer = gpu_answer((sys.executable,), restoring.restored(GpuQuestion, question), os.environ)
         except RunError as error:
             answer = {"error": str(error)}
         if answer:

@@ -42,7 +42,7 @@ class PodsFailed(Exception):
 
 @dataclass(frozen=True)
 class KubernetesRun:
-    """The rendered objects of one run, the owner of the others first, and what is requested of its pods."""
+    """The objects of one run, its owner first, and its request."""
 
     api: Api
     objects: Sequence[Manifest]
@@ -60,12 +60,12 @@ class KubernetesRun:
 
     @property
     def deadline_seconds(self) -> float:
-        """How long the run may take after its first object was created, whatever happens."""
+        """How long the run may take in all."""
         waiting = 2 * self.request.start_within_seconds + self.request.submission.preparing_seconds
         return self.request.timeout_seconds + waiting + MARGIN_SECONDS
 
     def execute(self) -> JobResult:
-        """Do the run, or follow it if an earlier driver has started it; no object of it is left."""
+        """Do the run, or follow it; no object is left."""
         started, leftovers = datetime.now(UTC).isoformat(), ""
         try:
             result = self._result()
@@ -92,7 +92,7 @@ class KubernetesRun:
 
 
 def create_objects(run: KubernetesRun) -> None:
-    """Create the objects that are missing; those of a different request for the same folder are deleted first."""
+    """Create the missing objects, without those of other requests."""
     first, *others = run.objects
     owner = run.api.find(first["kind"], first["metadata"]["name"])
     metadata = owner["metadata"] if owner else {}
@@ -107,7 +107,7 @@ def create_objects(run: KubernetesRun) -> None:
 
 
 def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = None) -> Manifest:
-    """Return a rendered manifest with what is only known when the run starts."""
+    """Return a manifest with the values of the start."""
     complete = copy.deepcopy(manifest)
     kind, metadata = complete["kind"], complete["metadata"]
     if owner:
@@ -121,13 +121,13 @@ def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = N
         complete["stringData"] = {
             "certificate.pem": run_certificate(),
             "request.json": run.request.as_json(),
-            "environment.json": json.dumps(dict(run.request.submission.environment)),
+            "environment.json": json.dumps(dict(run.request.submission.cluster.environment)),
         }
     return complete
 
 
 def run_certificate() -> str:
-    """Return a new private key and a certificate that it signed itself, in PEM.
+    """Return a new private key and its certificate, in PEM.
 
     By it the pods of a run know each other: whoever has both is of the run.
     """
@@ -168,7 +168,7 @@ def wait(run: KubernetesRun) -> Manifest:
         for pod in run_pods:
             if pods.has_ended(pod) and COORDINATOR_LABEL in pod["metadata"]["labels"]:
                 return pod
-        failures = list(filter(None, map(pods.failure_of, run_pods)))
+        failures = list(filter(None, map(pods.pod_failure, run_pods)))
         first_failure = (first_failure or now) if failures else None
         if first_failure and now - first_failure > PATIENCE_SECONDS:
             raise PodsFailed(failures[0])
@@ -177,7 +177,7 @@ def wait(run: KubernetesRun) -> Manifest:
 
 
 def _list_pods(run: KubernetesRun) -> list[Manifest]:
-    """Return the pods of a run; while the API is out of reach, try again."""
+    """Return the pods of a run; wait for the API."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -189,7 +189,7 @@ def _list_pods(run: KubernetesRun) -> list[Manifest]:
 
 
 def _check_progress(run: KubernetesRun, run_pods: Sequence[Manifest], seconds: float) -> None:
-    """Raise PodsFailed when pods have not started in time, or the run has lasted too long, or was deleted."""
+    """Raise PodsFailed for a run that is late or deleted."""
     if seconds > run.deadline_seconds:
         raise PodsFailed(pods.PodFailure(Outcome.TIMEOUT, f"the pods did not end within {seconds:.0f} s"))
     owner = run.objects[0]
@@ -204,19 +204,19 @@ def _check_progress(run: KubernetesRun, run_pods: Sequence[Manifest], seconds: f
 
 
 def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
-    """Return the result in the log of the first pod, and write the files there; or why that pod has none."""
+    """Return the result in the log of the first pod."""
     log = run.api.log(pod["metadata"]["name"])
     folder = Path(run.request.submission.folder)
     if result := pods.extract_evidence(log, folder):
         return result
     title = pods.pod_title(pod)
     (folder / f"{title}.log").write_text(log)
-    failure = pods.failure_of(pod) or pods.PodFailure(Outcome.FAILED, f"pod {title} printed no evidence")
+    failure = pods.pod_failure(pod) or pods.PodFailure(Outcome.FAILED, f"pod {title} printed no evidence")
     return failure.as_result()
 
 
 def delete_objects(api: Api, selector: str) -> None:
-    """Delete the objects with these labels, and wait until their pods have gone; raises KubernetesError if not."""
+    """Delete the objects with these labels, and wait."""
     for kind in ("MPIJob", "Job", "Service", "Secret"):
         try:
             manifests = api.list(kind, selector)

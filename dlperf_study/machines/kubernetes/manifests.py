@@ -37,7 +37,7 @@ CONFIGURATION_LABEL = "dlperf-study/configuration"
 
 
 class PodRole(StrEnum):
-    """What the pod of one node is for; ``LAUNCHER``: only to coordinate the others."""
+    """What the pod of a node is for."""
 
     TRAINER = "trainer"
     SERVER = "server"
@@ -46,7 +46,7 @@ class PodRole(StrEnum):
 
 @dataclass(frozen=True)
 class Pod:
-    """One pod of a run: the trainers, or the servers, of one node of the configuration."""
+    """One pod of a run: trainers or servers of a node."""
 
     role: PodRole
     node: int = 0
@@ -64,8 +64,8 @@ class Pod:
         return labels | ({COORDINATOR_LABEL: "true"} if self.coordinates else {})
 
 
-def pods_of(job: Job) -> tuple[Pod, ...]:
-    """Return the pods of a job: first one per node for its trainers, then one per node that has servers.
+def required_pods(job: Job) -> tuple[Pod, ...]:
+    """Return the pods of a job: trainers, then servers.
 
     The first coordinates the run, next to what it trains.
     """
@@ -89,7 +89,7 @@ def run_manifests(submission: Submission, pods: Sequence[Pod], cluster: Cluster,
 
 
 def mpi_manifests(submission: Submission, nodes: int, cluster: Cluster, image: str) -> list[Manifest]:
-    """Return the objects of a run as an MPIJob: a launcher that coordinates, and one worker per node.
+    """Return the objects of a run as an MPIJob.
 
     The operator names its pods and creates their Service.
     """
@@ -112,7 +112,7 @@ def mpi_manifests(submission: Submission, nodes: int, cluster: Cluster, image: s
 
 
 def check_job(name: str, cluster: Cluster, image: str, request: str) -> Manifest:
-    """Return a Job that prints what an image has, as requested, on a node and with resources as a pod of trainers."""
+    """Return a Job that prints the facts of an image."""
     labels = NAME_LABELS | {RUN_LABEL: name}
     pod = specification(name, Pod(PodRole.TRAINER), cluster, image)
     [container] = pod["containers"]
@@ -124,7 +124,7 @@ def check_job(name: str, cluster: Cluster, image: str, request: str) -> Manifest
 
 
 def pod_names(manifests: Sequence[Manifest]) -> tuple[str, ...]:
-    """Return the names in the cluster's DNS of the pods of trainers and servers, in the order of the run's nodes."""
+    """Return the DNS names of the pods, in node order."""
     names = []
     for manifest in manifests:
         if manifest["kind"] == "Job":
@@ -149,7 +149,7 @@ def as_yaml(manifests: Sequence[Manifest]) -> str:
 
 
 def run_labels(submission: Submission) -> dict[str, str]:
-    """Return the labels of all objects of a run: the same for the same commands in the same folder."""
+    """Return the labels of all objects of a run."""
     commands = json.dumps([submission.folder, *(asdict(command) for command in submission.commands)])
     configuration = configuration_label(str(submission.paths.home.folder))
     return NAME_LABELS | {RUN_LABEL: f"dlperf-{_digest(commands)}", CONFIGURATION_LABEL: configuration}
@@ -166,7 +166,7 @@ def _template(labels: dict[str, str], pod: Pod, cluster: Cluster, image: str) ->
 
 
 def _secret(labels: dict[str, str]) -> Manifest:
-    """Return what the pods of a run mount besides their own folders; the values are filled in when it starts."""
+    """Return the secret that the pods of a run mount."""
     files = {"certificate.pem": "{certificate}", "request.json": "{request}", "environment.json": "{environment}"}
     return _manifest("v1", "Secret", labels[RUN_LABEL], labels, stringData=files)
 
@@ -214,7 +214,7 @@ def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
 
 
 def _resources(pod: Pod, cluster: Cluster) -> dict[str, str]:
-    """Return what a pod requests: a launcher next to nothing, trainers all GPUs and network cards of their machine."""
+    """Return the resources that a pod requests."""
     if pod.role is PodRole.LAUNCHER:
         return {}
     is_trainer = pod.role is PodRole.TRAINER

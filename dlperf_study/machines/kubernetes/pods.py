@@ -33,7 +33,7 @@ class PodFailure:
 
 
 def pod_title(pod: Manifest) -> str:
-    """Return the name of a pod in messages: the host name it has in the run."""
+    """Return the name of a pod in messages."""
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])
 
 
@@ -42,7 +42,7 @@ def has_ended(pod: Manifest) -> bool:
     return _phase(pod) in ("Succeeded", "Failed")
 
 
-def failure_of(pod: Manifest) -> PodFailure | None:
+def pod_failure(pod: Manifest) -> PodFailure | None:
     """Return why a pod failed, None when it did not."""
     if _phase(pod) != "Failed":
         return None
@@ -79,7 +79,7 @@ def waiting_reasons(pods: Sequence[Manifest]) -> str:
 
 
 def _container_state(pod: Manifest, state: str) -> Manifest:
-    """Return the state of the first container that is ``waiting`` or ``terminated``; empty when none is."""
+    """Return the waiting or terminated state of a pod."""
     for container in pod.get("status", {}).get("containerStatuses", []):
         if details := container.get("state", {}).get(state):
             return dict(details)
@@ -102,7 +102,7 @@ RESULT_FILE = "result.json"
 
 
 def evidence_lines(folder: Path, result: JobResult) -> Iterator[str]:
-    """Yield the lines that hold the files of a run's folder and its result."""
+    """Yield the lines of a run's files and its result."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT_FILE).write_text(result.as_json())
     archive = pack(folder)
@@ -112,7 +112,7 @@ def evidence_lines(folder: Path, result: JobResult) -> Iterator[str]:
 
 
 def extract_evidence(log: str, folder: Path) -> JobResult | None:
-    """Write the files in a pod's log into a run's folder; return the result, None when the log has no evidence.
+    """Write the files in a pod's log; return the result.
 
     Raises EvidenceError when a part of it is missing.
     """

@@ -42,7 +42,7 @@ LOST, NOT_STARTED = 255, 127
 
 
 def tls(certificate_file: str, protocol: int) -> ssl.SSLContext:
-    """Return how both ends speak: with the run's certificate, and only with who has its key too."""
+    """Return the TLS context of both ends."""
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     # The certificate is of a run, and of no host.
@@ -100,7 +100,7 @@ def _print(output: bytes) -> None:
 
 
 class Server:
-    """Runs the commands of clients that have the key of the run's certificate."""
+    """Runs the commands of clients with the run's key."""
 
     def __init__(self, certificate_file: str, first_command_seconds: float) -> None:
         self._context = tls(certificate_file, ssl.PROTOCOL_TLS_SERVER)
@@ -207,7 +207,7 @@ async def _serve(certificate_file: str, address: str, first_command_seconds: flo
 
 
 def main() -> None:
-    """Serve the address of this pod, or run one command at the address of another."""
+    """Serve the address of this pod, or run one command."""
     program, certificate_file, address, *argv = sys.argv[1:]
     if program == "serve":
         # The first process of a container has no signal handlers: without one, it would ignore SIGTERM. Its end is

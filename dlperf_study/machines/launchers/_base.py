@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlperf_study.machines.check import CheckResult
-from dlperf_study.machines.cluster import DEFAULT, Cluster
-from dlperf_study.machines.cluster.cluster_file import LauncherFacts
+from dlperf_study.machines.cluster import DEFAULT, Cluster, cluster_file
 from dlperf_study.machines.guard.submission import Execute, Node, Submission
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, ProgramFacts
@@ -14,14 +13,14 @@ from dlperf_study.study.job import Job, ProgramFacts
 
 @dataclass(frozen=True)
 class Queue:
-    """How long what is submitted may wait for its start, and how many configurations may be in the queue at once."""
+    """The limits of a queue: waiting time and configurations."""
 
     start_within_seconds: float
     jobs_in_queue: int = 1
 
 
 @dataclass(frozen=True)
-class Launcher(LauncherFacts):
+class Launcher(cluster_file.LauncherFacts):
     """A way to start a job on the nodes of a cluster.
 
     ``render(job, cluster, folder)`` is pure. ``execute`` runs submissions. ``nodes(cluster)`` are its nodes, in order.

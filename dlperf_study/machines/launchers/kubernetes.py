@@ -14,20 +14,19 @@ from typing import Any
 
 import yaml
 
-from dlperf_study.core.code_identity import check_roots, code_digest
+from dlperf_study.core import code_identity, wording
 from dlperf_study.core.errors import DlperfStudyError, MissingPackageError, RunError, StudyFileError
-from dlperf_study.core.wording import last_line
 from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.cluster.software import library_versions, software
 from dlperf_study.machines.guard.run_folder import encoded
-from dlperf_study.machines.guard.submission import Node, Submission, fill, submission_of
+from dlperf_study.machines.guard.submission import Node, Submission, fill, render_submission
 from dlperf_study.machines.kubernetes import manifests
 from dlperf_study.machines.kubernetes.api import Api, KubernetesError, KubernetesSettings
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest
-from dlperf_study.machines.kubernetes.image_facts import request_of
+from dlperf_study.machines.kubernetes.image_facts import facts_request
 from dlperf_study.machines.kubernetes.kubernetes_run import POLL_SECONDS, KubernetesRun, delete_objects
-from dlperf_study.machines.kubernetes.pods import failure_of, has_ended, waiting_reasons
+from dlperf_study.machines.kubernetes.pods import has_ended, pod_failure, waiting_reasons
 from dlperf_study.machines.launchers._base import Launcher, Queue
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.gpu_support import GpuSupport
@@ -42,16 +41,16 @@ _OF_PODS = (("list", "Pod", ""), ("delete", "Pod", ""), ("get", "Pod", "log"))
 
 
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
-    """Return the commands of a job, numbered by pod, and the manifests of these pods.
+    """Return the commands of a job and the manifests.
 
     Raises StudyFileError when the cluster file names no image for the framework.
     """
     image = LAUNCHER.image(cluster, job.framework)
     if not image:
         raise StudyFileError(f"cluster {cluster.name}: kubernetes.images has none for {job.framework}, and no default")
-    pods = manifests.pods_of(job)
+    pods = manifests.required_pods(job)
     node_folder = f"{manifests.NODE_FOLDER}/run"
-    submission = submission_of("kubernetes", _assign_to_pods(job, pods), cluster, folder, node_folder)
+    submission = render_submission("kubernetes", _assign_to_pods(job, pods), cluster, folder, node_folder)
     # The operator makes pods of one kind only: none for what serves the ranks.
     has_servers = any(pod.role is manifests.PodRole.SERVER for pod in pods)
     if cluster.settings.mpi_operator and job.starts_other_nodes and len(pods) > 1 and not has_servers:
@@ -62,7 +61,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 
 
 def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
-    """Run one after another to its end, within ``timeout_seconds`` each; leaves no object behind.
+    """Run submissions one after another; leave no object behind.
 
     A run that an earlier driver started and did not see the end of is followed.
     """
@@ -70,13 +69,13 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
     for submission in submissions:
         # Exactly the manifests that the evidence shows are created.
         objects = list(yaml.safe_load_all(submission.files[MANIFESTS]))
-        inherited = submission.variables.travelling(os.environ, submission.pass_environment)
-        environment = inherited | dict(submission.environment)
+        inherited = submission.job.variables.travelling(os.environ, submission.pass_environment)
+        environment = inherited | dict(submission.cluster.environment)
         request = RunRequest(
-            replace(submission, environment=environment),
+            submission.changed_cluster(environment=environment),
             pods=manifests.pod_names(objects),
             separate_coordinator=objects[0]["kind"] == "MPIJob",
-            versions=software(submission.packages),
+            versions=software(submission.job.packages),
             timeout_seconds=timeout_seconds,
             start_within_seconds=cluster.settings.start_within_seconds,
             archive=_archive(submission),
@@ -85,11 +84,12 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
 
 
 def _archive(submission: Submission) -> str:
-    """Return the packed files of a submission in base64; raises RunError if they are too large for a Secret."""
-    archive = encoded(Path(submission.archive)) if submission.archive else ""
+    """Return packed files in base64; raises RunError if too large."""
+    file = submission.job.archive
+    archive = encoded(Path(file)) if file else ""
     if len(archive) > MOST_ARCHIVE_CHARACTERS:
         raise RunError(
-            f"{submission.archive}: {len(archive) >> 10} KiB of packed files, and a Secret, by which pods get them, "
+            f"{file}: {len(archive) >> 10} KiB of packed files, and a Secret, by which pods get them, "
             f"holds at most {MOST_ARCHIVE_CHARACTERS >> 10} KiB; move what is data out of the folder"
         )
     return archive
@@ -101,7 +101,7 @@ def nodes(cluster: Cluster) -> tuple[Node, ...]:
 
 
 def queue(cluster: Cluster) -> Queue:
-    """Return the limits of the queue: a pod may wait for a node and its image."""
+    """Return the limits of the queue."""
     settings: KubernetesSettings = cluster.settings
     return Queue(settings.start_within_seconds)
 
@@ -113,7 +113,7 @@ def images(cluster: Cluster) -> Mapping[str, str]:
 
 
 def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
-    """Return why a pod doesn't have the limit of its rank: Kubernetes limits a pod, and with it all ranks in it."""
+    """Return why a rank can't have its limit in a pod."""
     limit, given = configuration.cpu_limit, cluster.settings.resources.get("cpu", "")
     if configuration.devices_per_node > 1:
         return f"cpu_limit {limit:g}: a pod has one limit for all its ranks; it needs devices_per_node of 1"
@@ -124,13 +124,13 @@ def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
 
 
 def cancel(folder: Path, cluster: Cluster) -> None:
-    """Delete what a driver that was killed left running for the configuration of this folder."""
+    """Delete what a killed driver left of a configuration."""
     label = manifests.configuration_label(str(folder))
     delete_objects(Api(cluster.settings), f"{manifests.CONFIGURATION_LABEL}={label}")
 
 
 def _assign_to_pods(job: Job, pods: Sequence[manifests.Pod]) -> Job:
-    """Return a job whose nodes are pods: servers have pods of their own, also where trainers share their node."""
+    """Return a job whose nodes are pods."""
     indices = {(pod.role.value, pod.node): index for index, pod in enumerate(pods)}
     values = {}
     for index, pod in enumerate(pods):
@@ -147,7 +147,7 @@ def _assign_to_pods(job: Job, pods: Sequence[manifests.Pod]) -> Job:
 
 
 def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
-    """Yield the results; every image is started once, on a node that could run a trainer."""
+    """Yield the results; every image is started once."""
     try:
         api = Api(cluster.settings)
         yield ok("API", f"Kubernetes {api.version()}")
@@ -183,7 +183,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
     """Start an image, and compare its code and libraries, which it prints."""
     name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
     subject = f"image {image}"
-    job = manifests.check_job(name, cluster, image, request_of(programs, cluster.device, cluster.launcher))
+    job = manifests.check_job(name, cluster, image, facts_request(programs, cluster.device, cluster.launcher))
     try:
         output = _printed(api, job, name, queue_seconds(cluster.settings.start_within_seconds))
     except KubernetesError as error:
@@ -192,7 +192,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
         runtime = json.loads(output)
     except ValueError:
         return missing(subject, f"it prints: {output or 'nothing'}", "build it from images/")
-    if runtime["code"] != code_digest(check_roots(cluster.launcher)):
+    if runtime["code"] != code_identity.code_digest(code_identity.check_roots(cluster.launcher)):
         return missing(subject, "it has other measuring code than this checkout", "build it again: images/")
     versions = library_versions(programs.libraries, runtime["software"])
     libraries = [f"{name} {version}" for name, version in versions.items()]
@@ -202,7 +202,7 @@ def _check_image(api: Api, cluster: Cluster, image: str, programs: ProgramFacts)
 
 
 def _gpu_obstacles(cluster: Cluster, programs: ProgramFacts, answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return why none of the frameworks of an image can train on the GPUs of a pod; nothing if one can."""
+    """Return why no framework can train on a pod's GPUs."""
     obstacles = []
     for name, answer in answers.items():
         if "error" in answer:
@@ -217,25 +217,25 @@ def _gpu_obstacles(cluster: Cluster, programs: ProgramFacts, answers: Mapping[st
 
 
 def _printed(api: Api, job: manifests.Manifest, name: str, seconds: float) -> str:
-    """Return the last line that the pod of a job prints within so long, and leave nothing of the job."""
+    """Return the last line of a job's pod; delete the job."""
     selector = f"{manifests.RUN_LABEL}={name}"
     try:
         api.create(job)
-        return last_line(_pod_log(api, selector, seconds))
+        return wording.last_line(_pod_log(api, selector, seconds))
     finally:
         delete_objects(api, selector)
 
 
 def _pod_log(api: Api, selector: str, seconds: float) -> str:
-    """Return what the pod printed; raises KubernetesError when it does not start or fails."""
+    """Return the log of a pod; raises KubernetesError if it fails."""
     deadline = time.monotonic() + seconds
     pods: list[manifests.Manifest] = []
     while time.monotonic() < deadline:
         pods = api.list("Pod", selector)
         for pod in filter(has_ended, pods):
             log = api.log(pod["metadata"]["name"])
-            if failure := failure_of(pod):
-                raise KubernetesError(f"{failure.reason}: {last_line(log) or 'nothing'}")
+            if failure := pod_failure(pod):
+                raise KubernetesError(f"{failure.reason}: {wording.last_line(log) or 'nothing'}")
             return log
         time.sleep(POLL_SECONDS)
     reasons = waiting_reasons(pods) or "it runs, or was never created"

@@ -6,7 +6,7 @@ from dlperf_study.core import cpu_group
 from dlperf_study.machines.check.nodes import NodeAccess, nodes_check
 from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.guard.coordinator import in_turn
-from dlperf_study.machines.guard.submission import Node, Submission, submission_of
+from dlperf_study.machines.guard.submission import Node, Submission, render_submission
 from dlperf_study.machines.launchers._base import Launcher
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job
@@ -14,7 +14,7 @@ from dlperf_study.study.job import Job
 
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     """Return the commands of a job, each with its log; starts nothing."""
-    return submission_of("local", job, cluster, folder)
+    return render_submission("local", job, cluster, folder)
 
 
 def nodes(cluster: Cluster) -> tuple[Node, ...]:
@@ -23,7 +23,7 @@ def nodes(cluster: Cluster) -> tuple[Node, ...]:
 
 
 def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
-    """Return why this machine can't limit the cores of a process; empty if it can."""
+    """Return why this machine can't limit cores, or nothing."""
     return cpu_group.obstacle(configuration.cpu_limit)
 
 

@@ -19,7 +19,7 @@ from dlperf_study.core.paths import ConfigurationPaths
 from dlperf_study.machines.check import CheckResult, missing, ok, queue_seconds
 from dlperf_study.machines.check.nodes import NodeAccess, check_commands, check_nodes
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.guard.submission import Node, Submission, submission_of
+from dlperf_study.machines.guard.submission import Node, Submission, render_submission
 from dlperf_study.machines.launchers._base import Launcher, Queue
 from dlperf_study.machines.slurm import queue as slurm_queue
 from dlperf_study.machines.slurm.allocation import allocated_nodes
@@ -37,12 +37,12 @@ JobRun = tuple[SubmittedJob, int]
 
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     """Return the commands of a job, and its sbatch script; starts nothing."""
-    submission = submission_of("slurm", job, cluster, folder)
+    submission = render_submission("slurm", job, cluster, folder)
     return replace(submission, files={SCRIPT: script(submission.paths.home.folder.name, job.nodes, cluster)})
 
 
 def nodes(cluster: Cluster) -> tuple[Node, ...]:
-    """Return the nodes of the job that this process belongs to; raises RunError outside a job."""
+    """Return the nodes of the job around this process."""
     return allocated_nodes(cluster.guard_python)
 
 
@@ -53,7 +53,7 @@ def queue(cluster: Cluster) -> Queue:
 
 
 def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
-    """Run all in one job, within ``timeout_seconds`` each; a job of an earlier driver is followed.
+    """Run all in one job, or follow an earlier job.
 
     An interrupt cancels the job, and so does closing this iterator; a driver that is killed leaves the job to Slurm.
     Raises RunError when Slurm can't be reached.
@@ -69,7 +69,7 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
 
 
 def cancel(folder: Path, cluster: Cluster) -> None:
-    """End the jobs of the configuration in this folder that still have runs without a record."""
+    """End the unfinished jobs of a configuration."""
     for job in open_jobs(ConfigurationPaths(folder)):
         abandon(job)
 
@@ -93,21 +93,28 @@ def _results(
 
 
 def _runs(home: ConfigurationPaths, submissions: Sequence[Submission], timeout_seconds: float) -> list[JobRun]:
-    """Return the run of a job for each submission; those that no job does yet are submitted.
+    """Return the run of a job for each submission.
 
     A job with none of these runs, because the code or the configuration has changed, is cancelled: it would measure
     into the same folders.
     """
     jobs = list(open_jobs(home))
     followed: list[JobRun | None] = []
+    followed_paths, new = [], []
     for submission in submissions:
-        indices = ((job, job.open_index(submission)) for job in jobs)
-        followed.append(next(((job, index) for job, index in indices if index is not None), None))
-    followed_paths = [run[0].paths for run in followed if run]
+        run = None
+        for job in jobs:
+            index = job.open_index(submission)
+            if index is not None:
+                run = job, index
+                followed_paths.append(job.paths)
+                break
+        if run is None:
+            new.append(submission)
+        followed.append(run)
     for job in jobs:
         if job.paths not in followed_paths:
             abandon(job)
-    new = [submission for submission, run in zip(submissions, followed, strict=True) if not run]
     submitted: Iterator[JobRun] = iter(())
     if new:
         new_job = submit_job(new, timeout_seconds)
@@ -120,7 +127,7 @@ class NoNodes(RunError):
 
 
 def by_hand(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
-    """Return how a person runs a command on a node, in a job of its own."""
+    """Return how a person runs a command on a node."""
     return ("srun", f"--nodelist={node.name}", *devices_and_account(cluster), *argv)
 
 
@@ -133,7 +140,7 @@ ACCESS = NodeAccess(
 
 
 def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
-    """Yield the results; nodes are checked inside a job that has them all."""
+    """Yield the results, inside a job with all nodes."""
     yield (result := check_commands(ACCESS))
     if not result.remedy:
         yield (result := check_partition(cluster))
@@ -147,7 +154,7 @@ def check(cluster: Cluster, programs: ProgramFacts) -> Iterator[CheckResult]:
 
 
 def check_partition(cluster: Cluster) -> CheckResult:
-    """Return whether Slurm has the partition of the cluster file, and enough nodes in it."""
+    """Return whether the partition exists and has enough nodes."""
     settings: SlurmSettings = cluster.settings
     try:
         partitions = slurm_queue.partitions()
@@ -167,7 +174,7 @@ def check_partition(cluster: Cluster) -> CheckResult:
 
 @contextmanager
 def allocation(cluster: Cluster) -> Iterator[tuple[Node, ...]]:
-    """Allocate all nodes of a cluster for a while, unless this process is in a job: then its nodes are taken.
+    """Allocate all nodes of a cluster for a while.
 
     Raises NoNodes where Slurm gives none.
     """
@@ -182,7 +189,7 @@ def allocation(cluster: Cluster) -> Iterator[tuple[Node, ...]]:
 
 
 def _allocate(cluster: Cluster, name: str) -> Mapping[str, str]:
-    """Return the variables of a job of this name as Slurm sets them inside it; raises NoNodes when it gives none."""
+    """Return the variables of a job; raises NoNodes without one."""
     with subprocess.Popen(allocation_argv(cluster, name), stderr=subprocess.PIPE, text=True) as salloc:
         try:
             waiting_job = _wait_for(salloc, name)
@@ -201,7 +208,7 @@ def _allocate(cluster: Cluster, name: str) -> Mapping[str, str]:
 
 
 def _wait_for(salloc: "subprocess.Popen[str]", name: str) -> slurm_queue.QueuedJob | None:
-    """Return the job as it last waited, when ``salloc`` has ended; raises NoNodes if the job can never start."""
+    """Return the waiting job; raises NoNodes if it can't start."""
     waiting_job = None
     while salloc.poll() is None:
         job = slurm_queue.named(name)
@@ -214,7 +221,7 @@ def _wait_for(salloc: "subprocess.Popen[str]", name: str) -> slurm_queue.QueuedJ
 
 
 def allocation_argv(cluster: Cluster, name: str) -> list[str]:
-    """Return the argv that asks for all nodes of a cluster, and leaves them allocated."""
+    """Return the argv that allocates all nodes of a cluster."""
     seconds = queue_seconds(cluster.settings.start_within_seconds)
     return [
         *("salloc", "--no-shell", f"--job-name={name}"),
@@ -224,13 +231,13 @@ def allocation_argv(cluster: Cluster, name: str) -> list[str]:
 
 
 def _options_by_hand(cluster: Cluster) -> list[str]:
-    """Return the options by which a person would ask for the same nodes."""
+    """Return the options of salloc for a person."""
     settings: SlurmSettings = cluster.settings
     return [f"--nodes={cluster.nodes}", *devices_and_account(cluster), *settings.options]
 
 
 def refusal(cluster: Cluster, message: str) -> CheckResult:
-    """Return that Slurm gives no nodes, and which key of the cluster file may be the reason."""
+    """Return that Slurm gives no nodes, with the likely key."""
     settings: SlurmSettings = cluster.settings
     options = f"slurm.options is {settings.options}"
     # What to look at, by what Slurm's message contains; the first one counts.
@@ -249,7 +256,7 @@ def refusal(cluster: Cluster, message: str) -> CheckResult:
 
 
 def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
-    """Return why no rank can have a limit: it would leave the control group by which Slurm holds its job."""
+    """Return why no rank can have a limit under Slurm."""
     limit = f"cpu_limit {configuration.cpu_limit:g}"
     return f"{limit}: under Slurm a process that joins a control group leaves that of its job, and Slurm loses it"
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from dlperf_study.machines.check.nodes import NodeAccess, nodes_check
 from dlperf_study.machines.cluster import Cluster, sections
 from dlperf_study.machines.guard.coordinator import in_turn
-from dlperf_study.machines.guard.submission import Node, Submission, submission_of
+from dlperf_study.machines.guard.submission import Node, Submission, render_submission
 from dlperf_study.machines.launchers._base import Launcher
 from dlperf_study.study.job import Job
 from dlperf_study.study.validation import Section
@@ -34,7 +34,7 @@ class SshSettings(Section):
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     """Return the commands of a job, each with its log; starts nothing."""
     node_folder = f"{cluster.work_folder or WORK_FOLDER}/dlperf_study-{{unique}}"
-    return submission_of("ssh", job, cluster, folder, "" if cluster.shared_files else node_folder)
+    return render_submission("ssh", job, cluster, folder, "" if cluster.shared_files else node_folder)
 
 
 def nodes(cluster: Cluster) -> tuple[Node, ...]:
@@ -51,13 +51,15 @@ def first_host(cluster: Cluster) -> Node:
 
 
 def by_hand(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
-    """Return how a person runs a command on a host, without the options that only a program needs."""
+    """Return how a person runs a command on a host."""
     return (*_ssh(cluster), node.name, shlex.join(argv))
 
 
 def _ssh(cluster: Cluster) -> tuple[str, ...]:
     settings: SshSettings = cluster.settings
-    return ("ssh", "-F", settings.config_file) if settings.config_file else ("ssh",)
+    if settings.config_file:
+        return ("ssh", "-F", settings.config_file)
+    return ("ssh",)
 
 
 ACCESS = NodeAccess(

@@ -8,14 +8,11 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from dlperf_study.core.code_identity import code_digest
+from dlperf_study.core import code_identity, signals, writing
 from dlperf_study.core.errors import RunError
 from dlperf_study.core.paths import JobPaths
-from dlperf_study.core.signals import interrupt_once
-from dlperf_study.core.writing import write_atomically
 from dlperf_study.machines.guard.coordinator import coordinate
 from dlperf_study.machines.guard.submission import Node
 from dlperf_study.machines.slurm import queue
@@ -28,28 +25,30 @@ INTERRUPTED = 128 + signal.SIGTERM
 
 
 def main(folder: Path) -> int:
-    """Do the runs of the job in this folder; return the exit code: 0 when each has a result."""
-    interrupt_once()
+    """Do the runs of the job; return its exit code."""
+    signals.interrupt_once()
     try:
         job, nodes = read_job(JobPaths(folder)), allocated_nodes()
         for index, submission in enumerate(job.submissions):
-            if submission.code != code_digest(submission.code_roots):
+            if submission.code != code_identity.code_digest(submission.code_roots):
                 reason = "the measuring code has changed since the job was submitted"
                 result = JobResult(Outcome.FAILED, reason, seconds=None)
             else:
                 # Commands of Slurm on the nodes need its variables too.
-                passed = replace(submission, pass_environment=(*submission.pass_environment, *SLURM_VARIABLES))
+                passed = submission.changed_cluster(
+                    pass_environment=(*submission.cluster.pass_environment, *SLURM_VARIABLES)
+                )
                 result = coordinate(passed, nodes, job.timeout_seconds, unrecorded=SLURM_VARIABLES)
             if result.interrupted:
                 return INTERRUPTED
-            write_atomically(job.paths.result(index), result.as_json())
+            writing.write_atomically(job.paths.result(index), result.as_json())
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
 
 
 def allocated_nodes(python: str = sys.executable, environment: Mapping[str, str] = os.environ) -> tuple[Node, ...]:
-    """Return the nodes of the job that this process belongs to, in Slurm's order; raises RunError outside a job."""
+    """Return the nodes of this job; raises RunError outside one."""
     try:
         job_id, names = environment["SLURM_JOB_ID"], environment["SLURM_JOB_NODELIST"]
     except KeyError as error:
@@ -58,7 +57,7 @@ def allocated_nodes(python: str = sys.executable, environment: Mapping[str, str]
 
 
 def srun(job_id: str, node: str) -> tuple[str, ...]:
-    """Return the command prefix that runs a command on a node of a job.
+    """Return the command prefix for a node of a job.
 
     One task that has the whole node, next to other such tasks. The job is named: training processes, of which one
     may start others by this, know nothing of the job they are in.

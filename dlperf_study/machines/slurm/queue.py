@@ -60,11 +60,11 @@ class QueuedJob:
 
     @property
     def can_never_start(self) -> bool:
-        """Whether it requests what this cluster doesn't have, or what this user may not use."""
+        """Whether it requests what it can't get here."""
         return bool(NEVER.match(self.reason))
 
     def description(self) -> str:
-        """Return the state, reason and nodes: ``job 7: PENDING (Resources)``, ``job 7: RUNNING on h1``."""
+        """Return the job in words: ``job 7: PENDING (Resources)``."""
         job = f"job {self.job_id}: " if self.job_id else ""
         reason = f" ({self.reason})" if self.reason else ""
         nodes = f" on {self.nodes}" if self.nodes else ""
@@ -91,7 +91,7 @@ class Refused(RunError):
 
 
 def parse_job(text: str) -> QueuedJob:
-    """Return the job in one line of ``scontrol -o show job``, where ``(null)`` and ``None`` mean nothing."""
+    """Return the job in a line of ``scontrol -o show job``."""
     return QueuedJob(_field(text, "JobState"), _field(text, "Reason"), _field(text, "NodeList"))
 
 
@@ -109,7 +109,7 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
 
 
 def parse_accounting(text: str) -> QueuedJob | None:
-    """Return the job in the lines of ``sacct --parsable2 --format=State,Reason,NodeList``; the first is the job's.
+    """Return the job in the lines of ``sacct --parsable2``.
 
     None when accounting has no line for it, or none with a state.
     """
@@ -133,7 +133,7 @@ def submit(script: Path, variables: Mapping[str, str]) -> str:
 
 
 def find(comment: str) -> str | None:
-    """Return the id of the job with this comment, if one waits or runs."""
+    """Return the id of the living job with this comment."""
     lines = _command("squeue", "--noheader", "--user", str(os.getuid()), "--format=%i %k").splitlines()
     for line in lines:
         job_id, _, comment_of_job = line.strip().partition(" ")
@@ -195,7 +195,7 @@ def host_names(node_list: str) -> list[str]:
 
 
 def _command(*argv: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return what a command of Slurm prints; raise Refused or Unreachable with its error message."""
+    """Return what a command of Slurm prints, or raise its error."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_SECONDS, env=environment)
     except FileNotFoundError as error:

@@ -9,8 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from dlperf_study.core.paths import JobPaths
-from dlperf_study.machines.cluster import Cluster
-from dlperf_study.machines.cluster.sections import DAY_SECONDS, MAX_SECONDS, matching
+from dlperf_study.machines.cluster import Cluster, sections
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.study.validation import Section
 
@@ -36,7 +35,7 @@ def _option(text: str) -> str:
 
 SbatchOption = Annotated[str, AfterValidator(_option)]
 #: Stands in a line of the sbatch script, which a shell reads.
-QueueName = Annotated[str, matching(r"[\w.,:+-]*", "a name of Slurm: letters, digits and _ . , : + -")]
+QueueName = Annotated[str, sections.matching(r"[\w.,:+-]*", "a name of Slurm: letters, digits and _ . , : + -")]
 
 
 class SlurmSettings(Section):
@@ -47,7 +46,10 @@ class SlurmSettings(Section):
     options: list[SbatchOption] = Field(default=[], description="further options of sbatch, one each")
     jobs_in_queue: int = Field(default=1, ge=1, le=1000, description="configurations in the queue at once")
     start_within_seconds: float = Field(
-        default=float(DAY_SECONDS), gt=0, le=MAX_SECONDS, description="how long a job may wait to be started"
+        default=float(sections.DAY_SECONDS),
+        gt=0,
+        le=sections.MAX_SECONDS,
+        description="how long a job may wait to be started",
     )
     poll_seconds: float = Field(default=5.0, gt=0, le=3600, description="how often Slurm is asked")
 
@@ -85,7 +87,7 @@ def script(name: str, nodes: int, cluster: Cluster) -> str:
 
 
 def devices_and_account(cluster: Cluster) -> tuple[str, ...]:
-    """Return the options for the devices of a job, its partition and its account."""
+    """Return the options for devices, partition and account."""
     settings: SlurmSettings = cluster.settings
     return (
         *([f"--gres=gpu:{cluster.devices_per_node}"] if cluster.device == "gpu" else []),
@@ -100,12 +102,12 @@ def filled(text: str, job: str, seconds: float) -> str:
 
 
 def allotted_seconds(submissions: Sequence[Submission], timeout_seconds: float) -> float:
-    """Return how long a job may last: the timeout of every repetition, and what comes before and after it."""
+    """Return how long a job may last."""
     runs = (timeout_seconds + submission.preparing_seconds + RUN_SECONDS for submission in submissions)
     return JOB_SECONDS + sum(runs)
 
 
 def slurm_time(seconds: float) -> str:
-    """Return a time limit in sbatch's format; Slurm counts whole minutes, so it is rounded up."""
+    """Return a time limit for sbatch, in whole minutes."""
     hours, minutes = divmod(-int(-seconds // 60), 60)
     return f"{hours}:{minutes:02d}:00"

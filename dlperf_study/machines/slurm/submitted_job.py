@@ -15,17 +15,16 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
+from dlperf_study.core import wording, writing
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.paths import ConfigurationPaths, JobPaths
-from dlperf_study.core.wording import last_line
-from dlperf_study.core.writing import write_atomically
 from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.slurm import queue
 from dlperf_study.machines.slurm.queue import Phase, QueuedJob, Unreachable
 from dlperf_study.machines.slurm.script import SlurmSettings, allotted_seconds, filled
 from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.study.record_types import Positive, TypedDict, record_type
-from dlperf_study.study.validation import object_of, record_of, text_of
+from dlperf_study.study.validation import parse_object, read_text_file, validate_record
 
 SCRIPT = "job.sbatch"
 CANCEL_SECONDS, CANCEL_POLL_SECONDS = 60.0, 0.5
@@ -53,7 +52,7 @@ Failure = tuple[Outcome, str]
 
 @record_type
 class OrderRecord(TypedDict):
-    """What a job is to do: its runs, and the time that each may take."""
+    """The runs of a job, and the time of each."""
 
     timeout_seconds: Positive
     submissions: Annotated[list[dict[str, Any]], Field(min_length=1)]
@@ -77,11 +76,13 @@ class SubmittedJob:
         A driver that died while it submitted has not recorded it: Slurm still has it, with the folder as comment.
         """
         if not self.paths.job_id.exists() and (job_id := queue.find(str(self.paths.folder))):
-            write_atomically(self.paths.job_id, f"{job_id}\n")
-        return self.paths.job_id.read_text().strip() if self.paths.job_id.exists() else ""
+            writing.write_atomically(self.paths.job_id, f"{job_id}\n")
+        if self.paths.job_id.exists():
+            return self.paths.job_id.read_text().strip()
+        return ""
 
     def open_index(self, submission: Submission) -> int | None:
-        """Return which of the job's runs this is, if its result is not recorded and the job has done it or still may.
+        """Return which unfinished run of the job this is.
 
         The same run has the same folder, and is measured by the same code.
         """
@@ -92,12 +93,12 @@ class SubmittedJob:
         return None
 
     def result(self, index: int) -> JobResult | None:
-        """Return how a run ended, once the job has written it; raises EvidenceError when that is damaged."""
+        """Return how a run ended, or None."""
         file = self.paths.result(index)
         if not file.exists():
             return None
         with _naming_the_remedy(file):
-            return record_of(RESULT, object_of(text_of(file), str(file)), str(file))
+            return validate_record(RESULT, parse_object(read_text_file(file), str(file)), str(file))
 
     def is_recorded(self, index: int) -> bool:
         """Return whether the driver has recorded how this run ended."""
@@ -124,29 +125,29 @@ def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> Sub
         files = {name: content for name, content in submission.files.items() if name != SCRIPT}
         values.append(json.loads(submission.as_json()) | {"files": files})
     request = {"timeout_seconds": timeout_seconds, "submissions": values}
-    write_atomically(job.paths.order, json.dumps(request, indent=1) + "\n")
+    writing.write_atomically(job.paths.order, json.dumps(request, indent=1) + "\n")
     seconds = allotted_seconds(submissions, timeout_seconds)
-    write_atomically(job.paths.script, filled(first.files[SCRIPT], str(job.paths.folder), seconds))
-    inherited = first.variables.passed(os.environ, first.pass_environment)
-    job_id = queue.submit(job.paths.script, inherited | dict(first.environment))
-    write_atomically(job.paths.job_id, f"{job_id}\n")
+    writing.write_atomically(job.paths.script, filled(first.files[SCRIPT], str(job.paths.folder), seconds))
+    inherited = first.job.variables.passed(os.environ, first.pass_environment)
+    job_id = queue.submit(job.paths.script, inherited | dict(first.cluster.environment))
+    writing.write_atomically(job.paths.job_id, f"{job_id}\n")
     return job
 
 
 def read_job(paths: JobPaths) -> SubmittedJob:
-    """Return the job in a folder; raises EvidenceError when its order is damaged."""
+    """Return the job in a folder; raises EvidenceError if damaged."""
     source = str(paths.order)
     with _naming_the_remedy(paths.order):
-        order = record_of(ORDER, object_of(text_of(paths.order), source), source)
+        order = validate_record(ORDER, parse_object(read_text_file(paths.order), source), source)
         submissions = []
         for index, values in enumerate(order["submissions"]):
-            submissions.append(record_of(SUBMISSION, values, f"{source}: submissions[{index}]"))
+            submissions.append(validate_record(SUBMISSION, values, f"{source}: submissions[{index}]"))
     return SubmittedJob(paths, tuple(submissions), order["timeout_seconds"])
 
 
 @contextmanager
 def _naming_the_remedy(file: Path) -> Iterator[None]:
-    """Say what to do where the content of a job's file is not what this program writes."""
+    """Add the remedy to errors about a job's file."""
     try:
         yield
     except EvidenceError as error:
@@ -155,14 +156,14 @@ def _naming_the_remedy(file: Path) -> Iterator[None]:
 
 
 def open_jobs(home: ConfigurationPaths) -> Iterator[SubmittedJob]:
-    """Yield the jobs of a configuration that have runs without a record, the latest first."""
+    """Yield the unfinished jobs of a configuration, the latest first."""
     for paths in reversed(home.jobs()):
         if paths.order.exists() and not (job := read_job(paths)).is_done:
             yield job
 
 
 def end(job: SubmittedJob) -> None:
-    """Cancel a job that is still alive, and wait until it has left its nodes."""
+    """Cancel a living job, and wait for its nodes."""
     deadline = time.monotonic() + CANCEL_SECONDS
     if job.is_alive:
         queue.cancel(job.job_id)
@@ -179,7 +180,7 @@ def abandon(job: SubmittedJob) -> None:
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a job may wait for its start, and how long it may then run."""
+    """How long a job may wait, and run."""
 
     start_seconds: float
     run_seconds: float
@@ -219,15 +220,15 @@ class Watch:
             time.sleep(self._poll_seconds)
 
     def _printed(self) -> str:
-        """Return the last line that a failed job printed, and where: what started the run ended before its guards."""
+        """Return the last line that a failed job printed."""
         output = self._job.paths.output
         if self._queued.state != "FAILED" or not output.is_file():
             return ""
-        line = last_line(output.read_text(encoding="utf-8", errors="replace"))
+        line = wording.last_line(output.read_text(encoding="utf-8", errors="replace"))
         return f": {line} ({output})" if line else ""
 
     def _update(self) -> None:
-        """Ask Slurm for the job; a failure that is decided once stays so."""
+        """Ask Slurm for the job; a decided failure stays."""
         if self._failure:
             return
         try:
@@ -259,7 +260,7 @@ class Watch:
 
 
 def failure(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure | None:
-    """Return the failure of a run that the job has no result for so far, or None while it may still come.
+    """Return the failure of a run without a result, or None.
 
     ``phase_seconds`` is how long the job has been in its phase.
     """
@@ -281,7 +282,7 @@ def failure(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure
 
 
 def has_decided(job: QueuedJob, result: JobResult, seconds: float) -> bool:
-    """Return whether the state of a job shows why a run of it failed; ``seconds`` is since its result appeared.
+    """Return whether a job's state explains a failure.
 
     Slurm ends processes before it shows that it ends their job: for a while a run that it kills is a failed task of a
     job that still runs.
@@ -296,7 +297,7 @@ def has_decided(job: QueuedJob, result: JobResult, seconds: float) -> bool:
 
 
 def explain_by_slurm(result: JobResult, job: QueuedJob) -> JobResult:
-    """Return the result of a run; where Slurm ended the job, Slurm's state is the reason."""
+    """Return a result, with Slurm's reason if Slurm ended it."""
     if job.state not in OUTCOMES:
         return result
     reason = f"{job.description()}: {result.reason}"

@@ -43,7 +43,7 @@ class ForkedKernel:
         self._sender.close()
 
     def poll(self) -> int | None:
-        """Return the exit code, negative for a signal, or None while the kernel runs."""
+        """Return the exit code, negative for a signal, or None."""
         return self._exit_code(os.WNOHANG)
 
     def wait(self) -> int | None:
@@ -63,7 +63,7 @@ class ForkedKernel:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End the kernel at once; also from a thread that is not to wait for it."""
+        """End the kernel at once, from any thread."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)

@@ -32,7 +32,7 @@ REMEDY = "Wait for it to end, as --wait does (WAIT=1 with make), or end it."
 
 @contextmanager
 def lock(path: Path, purpose: str, conflict: str) -> Iterator[None]:
-    """Hold the lock of a file; ``purpose`` is what for, ``conflict`` what two at once would do.
+    """Hold the lock of a file for a ``purpose``.
 
     Raises BusyError when another process holds it; the message has its id and its purpose.
     """
@@ -56,7 +56,7 @@ def is_held(path: Path) -> bool:
 
 
 def runtime_folder() -> Path:
-    """Return a folder that only this user can write, the same in every shell on this machine.
+    """Return a private folder, the same in every shell.
 
     It is the one that systemd makes for a user who is logged in, otherwise one in the temporary folder.
     Raises BusyError when another user owns a folder or a link of that name.
@@ -101,13 +101,13 @@ def machine_lock(purpose: str) -> Iterator[None]:
 
 
 def machine_lock_file() -> Path:
-    """Return one file for the whole machine; ``TMPDIR`` may be different in every shell."""
+    """Return one lock file for the whole machine."""
     return runtime_folder() / "dlperf_study.lock"
 
 
 @contextmanager
 def _held_by_drivers(path: Path, purpose: str, why: str) -> Iterator[None]:
-    """Hold a lock, unless a driver started this process: that measures under the lock of the driver."""
+    """Hold a lock, unless the driver of this process does."""
     if DRIVER_MARK in os.environ:
         yield
         return
@@ -116,7 +116,7 @@ def _held_by_drivers(path: Path, purpose: str, why: str) -> Iterator[None]:
 
 
 def _open_private(path: str, flags: int) -> int:
-    """Open a lock without following a link: another user may have put one there, to have its target overwritten."""
+    """Open a lock without following a link of another user."""
     try:
         return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -126,7 +126,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _take(descriptor: int, conflict: str, path: Path) -> None:
-    """Take the lock of an open file; raise BusyError if another process holds it, when it has had time to say why."""
+    """Take the lock; raise BusyError if another process has it."""
     deadline = time.monotonic() + SECONDS_TO_SAY
     while True:
         try:
@@ -140,7 +140,7 @@ def _take(descriptor: int, conflict: str, path: Path) -> None:
 
 
 def _holder(content: bytes) -> tuple[str, bool]:
-    """Return who holds a lock, as its content says, and whether it does: who has just opened it has not written yet."""
+    """Return who holds a lock, and whether it is known."""
     unknown = "a process that has not said what it does is busy on this machine"
     try:
         holder = json.loads(content)
@@ -154,7 +154,7 @@ def _holder(content: bytes) -> tuple[str, bool]:
 
 
 class OwnedFolder:
-    """A folder that only this user can read, and that this process owns until it calls ``remove``.
+    """A private folder of this process, until ``remove``.
 
     The owner holds the lock of the folder, which the system releases when the owner dies; whoever makes the next
     folder removes those without an owner. ``path`` is short: the path of a socket may have 107 characters.

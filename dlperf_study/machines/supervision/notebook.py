@@ -31,7 +31,7 @@ from dlperf_study.machines.supervision.processes import DRIVER_MARK, end_marked,
 
 @contextmanager
 def absent_module(name: str) -> Iterator[None]:
-    """Let a module be missing for imports meanwhile; one that is already imported stays."""
+    """Let a module be missing for imports meanwhile."""
     if name in sys.modules:
         yield
         return
@@ -59,14 +59,14 @@ _IMPORTS = (
     "dlperf_study.report.configuration_page",
     "dlperf_study.report.page_findings",
     "dlperf_study.api.study_results",
-    "dlperf_study.study.plan_record",
+    "dlperf_study.study.plan",
 )
 _FORK.set_forkserver_preload([__name__, *_IMPORTS])
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What to execute; the process prints to the file ``errors``; ``environment`` is added to the driver's."""
+    """A notebook to execute, with its parameters and environment."""
 
     source: Path
     output: Path
@@ -76,7 +76,7 @@ class Execution:
 
 
 class NotebookProcess:
-    """A running execution. Always call ``end``: then no kernel is left, and no process of one."""
+    """A running execution; ``end`` leaves no process of it."""
 
     def __init__(self, execution: Execution) -> None:
         # It would be started with the server of notebooks, and unblock signals then.
@@ -95,7 +95,7 @@ class NotebookProcess:
             unless_started.pop_all()
 
     def wait(self, timeout_seconds: float) -> int | None:
-        """Wait for the end; return the exit code, or None when it is still running."""
+        """Wait for the end; return the exit code, or None."""
         self._process.join(timeout_seconds)
         if code := self._process.exitcode:
             self._write_reason(f"the notebook process {ending_words(code)}")
@@ -115,16 +115,16 @@ class NotebookProcess:
             self._write_reason("the notebook was still being executed, and was ended")
 
     def stopped(self) -> list[str]:
-        """Return which of its processes a signal such as SIGSTOP has stopped, the kernel for example."""
+        """Return its processes that a signal has stopped."""
         return [f"{name} is stopped by a signal" for name in stopped_names(self._process.pid)]
 
     def errors(self) -> str:
-        """Return what the process printed, or the reason that was written for it."""
+        """Return what the process printed, or its reason."""
         errors = self.execution.errors
         return errors.read_text(errors="replace").strip() if errors.exists() else ""
 
     def _write_reason(self, reason: str) -> None:
-        """Write a reason where the process printed none: one that is ended by a signal prints nothing."""
+        """Write a reason where the process printed none."""
         # On a full disk this fails, which must not stop the driver.
         with suppress(OSError):
             if not self.errors():
@@ -154,13 +154,13 @@ def _interruptions_deferred() -> Iterator[None]:
 
 
 def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> NotebookProcess | None:
-    """Return one of the processes that has ended, waiting for it; None when none does in time."""
+    """Return a process that has ended, or None in time."""
     done = wait([process._process.sentinel for process in processes], timeout_seconds)
     return next((process for process in processes if process._process.sentinel in done), None)
 
 
 def _execute(execution: Execution, environment: dict[str, str], lifeline: Connection) -> None:
-    """Execute in this process, detached from the driver's terminal; it ends with its driver."""
+    """Execute in this process; it ends with its driver."""
 
     def end_with_driver() -> None:
         lifeline.poll(None)
@@ -207,7 +207,7 @@ def _papermill(execution: Execution, kernel: ForkedKernel) -> int:
 
 
 class IpcKernelManager(AsyncKernelManager):  # type: ignore[misc]
-    """A manager of a forked kernel, over IPC sockets: no other user and no other machine can connect.
+    """A manager of a forked kernel, over IPC sockets.
 
     It also avoids papermill's race for free TCP ports between kernels started at the same time.
     """

@@ -30,17 +30,17 @@ POLL_SECONDS = 0.01
 
 
 def new_mark() -> str:
-    """Return a unique mark; it names this process, the owner, so that it can be checked whether it is still alive."""
+    """Return a unique mark that names this process."""
     return f"{this_process()}-{uuid.uuid4().hex}@{socket.gethostname()}"
 
 
 def this_process() -> str:
-    """Return the id and the start time of this process: the id alone may be that of another process later."""
+    """Return the id and the start time of this process."""
     return f"{os.getpid()}-{_start_ticks('self')}"
 
 
 def is_running(process: str) -> bool:
-    """Return whether the process that ``this_process`` named runs; without a start time, whether its id is in use."""
+    """Return whether the named process runs."""
     pid, _, started = process.partition("-")
     if not pid.isdecimal() or (started.isdecimal() and _start_ticks(pid) != started):
         return False
@@ -51,7 +51,7 @@ def is_running(process: str) -> bool:
 
 
 def _start_ticks(pid: str) -> str:
-    """Return when a process started, in clock ticks since the machine did; empty where the system does not say.
+    """Return when a process started, in clock ticks.
 
     The time of day that psutil gives is another one after the clock was set.
     """
@@ -74,7 +74,7 @@ def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
 
 
 def end_survivors() -> tuple[str, ...]:
-    """End what dead drivers have left, which no other process will end; return ``pid: program`` of each.
+    """End what dead drivers left; return ``pid: program``.
 
     Raises RunError where one can't be ended, as while it waits for a device: it would compute beside what is measured.
     """
@@ -90,7 +90,7 @@ def end_survivors() -> tuple[str, ...]:
 
 
 def is_marked(pid: int, variable: str, value: str) -> bool:
-    """Return whether a process holds this mark; no process that is gone or of another user does."""
+    """Return whether a process of this user holds a mark."""
     try:
         return _variable(psutil.Process(pid), variable) == value
     except psutil.Error:
@@ -98,7 +98,7 @@ def is_marked(pid: int, variable: str, value: str) -> bool:
 
 
 def end_marked(variable: str, value: str) -> list[str]:
-    """End all processes with this mark, until none is left; return ``pid: program`` of each."""
+    """End all processes with this mark; return ``pid: program``."""
     ended: list[str] = []
     while processes := marked(variable, value):
         ended += end(processes)
@@ -106,7 +106,7 @@ def end_marked(variable: str, value: str) -> list[str]:
 
 
 def end_children() -> list[str]:
-    """End all processes below this one, until none is left; return ``pid: program`` of each.
+    """End all processes below this one; return ``pid: program``.
 
     A process that is just starting a program has no environment that can be read, so its mark would not be found.
     """
@@ -121,7 +121,7 @@ def end_children() -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process]) -> list[str]:
-    """Kill processes and wait until they are dead; return ``pid: program`` of each that still was there.
+    """Kill processes and wait; return ``pid: program`` of each.
 
     Kill and not terminate: nothing in them is worth waiting for, and a rank that hangs would ignore it.
     Dead and not reaped: in a container there may be no process that reaps.
@@ -140,7 +140,7 @@ def end(processes: Iterable[psutil.Process]) -> list[str]:
 
 
 def stopped_names(pid: int | None) -> list[str]:
-    """Return ``pid: program`` of those that a signal has stopped, as SIGSTOP does: a process, and all below it."""
+    """Return ``pid: program`` of all that a signal stopped."""
     names = []
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
@@ -151,7 +151,7 @@ def stopped_names(pid: int | None) -> list[str]:
 
 
 def _name(process: psutil.Process) -> str:
-    """Return ``pid: program``, of Python with its module or script; further arguments may hold secrets."""
+    """Return ``pid: program`` without arguments that may be secret."""
     try:
         program, *arguments = process.cmdline() or [process.name()]
     except psutil.AccessDenied:
@@ -164,7 +164,7 @@ def _name(process: psutil.Process) -> str:
 
 
 def _variable(process: psutil.Process, variable: str) -> str | None:
-    """Return a variable of a process; None for one that is gone, a zombie, or of another user."""
+    """Return a variable of a process, or None."""
     try:
         return process.environ().get(variable)
     except (psutil.Error, OSError):
@@ -199,7 +199,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def ending_words(code: int | None) -> str:
-    """Return how a process ended, by its exit code as ``subprocess`` and ``multiprocessing`` give it."""
+    """Return how a process ended, by its exit code."""
     if code is not None and code < 0:
         return f"was ended by signal {signal.Signals(-code).name}"
     passed_on = PASSED_ON_SIGNALS.get(code or 0)

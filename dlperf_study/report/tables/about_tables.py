@@ -10,18 +10,18 @@ from dlperf_study.metrics.parameters import settings_of
 from dlperf_study.report import context, formatting
 from dlperf_study.report.tables.selftest_tables import selftest_note
 from dlperf_study.report.tables.table import Cell, Heading, Table
-from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
+from dlperf_study.study.configuration import FIELD_NAMES, parameters_in_scope
 from dlperf_study.study.job import ROUNDS
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.plan import Plan
 from dlperf_study.study.study import PROGRAM_MEASUREMENT
 
 #: Parameters that are elsewhere on the page or limit a run only.
-_OF_THE_PLAN = (*parameters_of(Scope.PLAN), "timeout_seconds")
+_OF_THE_PLAN = (*parameters_in_scope(Scope.PLAN), "timeout_seconds")
 #: What a user's program has not, or under a name of its own.
-_NOT_OF_PROGRAMS = ("framework", "strategy", "model", *parameters_of(Scope.MEASUREMENT))
+_NOT_OF_PROGRAMS = ("framework", "strategy", "model", *parameters_in_scope(Scope.MEASUREMENT))
 #: How each configuration was measured.
-_MEASUREMENT = tuple(name for name in parameters_of(Scope.MEASUREMENT) if name not in _OF_THE_PLAN)
+_MEASUREMENT = tuple(name for name in parameters_in_scope(Scope.MEASUREMENT) if name not in _OF_THE_PLAN)
 ENVIRONMENT = (
     *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "device_peak_source"),
     "link",

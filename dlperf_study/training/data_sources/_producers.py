@@ -40,7 +40,7 @@ def add_producers(job: Job, configuration: Configuration) -> Job:
         argv = (trainer.argv[0], "-u", "-m", MODULE, str(rank), endpoints[rank])
         tasks.append(Task(f"{PRODUCER}-{rank}", TaskRole.SERVER, node, argv, trainer.environment))
     extended = replace(job, tasks=(*job.tasks, *tasks), ports=job.ports + ranks_per_node)
-    return extended.with_environment({ENDPOINTS_VARIABLE: ",".join(endpoints)})
+    return extended.add_environment({ENDPOINTS_VARIABLE: ",".join(endpoints)})
 
 
 def endpoint_of(rank: int) -> str:

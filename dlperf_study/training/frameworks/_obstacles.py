@@ -6,7 +6,7 @@ from typing import Any
 
 from dlperf_study.core.errors import StudyFileError, UnsupportedError
 from dlperf_study.core.wording import level
-from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
+from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_in_scope
 from dlperf_study.study.parameter import SEQUENCES, Scalar, Scope
 from dlperf_study.study.precision import SCALED
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
@@ -35,7 +35,7 @@ READ_BY_ALL = frozenset(
 #: All others without levels, each with its default: the only value that is supported where nothing reads it.
 DEFAULT_SETTINGS = {
     name: parameter.default
-    for name, parameter in parameters_of(Scope.WORKLOAD, Scope.NETWORK).items()
+    for name, parameter in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK).items()
     if not parameter.levels and parameter.default is not None and name not in READ_BY_ALL
 }
 

@@ -73,7 +73,7 @@ def measure_windows(
     repetition: int,
 ) -> None:
     """Measure the windows of this repetition, in order, and write the log, also after a failure."""
-    of_run = configuration.of_run(repetition)
+    of_run = configuration.for_run(repetition)
     try:
         initial_checksum = trainer.parameter_checksum()
         cpu_group = limited_group(configuration.cpu_limit) if configuration.cpu_limit else None

@@ -11,8 +11,7 @@ from statistics import median
 from typing import Any
 
 from dlperf_study.core.errors import RunError
-from dlperf_study.records.lines import WARMUP, WarmupEnd
-from dlperf_study.records.writers import TimedWindow
+from dlperf_study.records.lines import WARMUP, TimedWindow, WarmupEnd
 from dlperf_study.study.configuration import MAX_STEPS, Configuration
 from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.training_parameters import tuning_contradictions
@@ -94,5 +93,5 @@ def _joined(first: TimedWindow, second: TimedWindow) -> TimedWindow:
     step_seconds, losses = first.step_seconds + second.step_seconds, first.losses + second.losses
     input_seconds = [*(first.input_seconds or ()), *(second.input_seconds or ())]
     skipped = None if first.skipped_steps is None else first.skipped_steps + (second.skipped_steps or 0)
-    joined = replace(first, step_seconds=step_seconds, losses=losses, input_seconds=input_seconds)
-    return replace(joined, skipped_steps=skipped)
+    joined = replace(first, steps=len(step_seconds), seconds=sum(step_seconds), step_seconds=step_seconds)
+    return replace(joined, losses=losses, input_seconds=input_seconds, skipped_steps=skipped)

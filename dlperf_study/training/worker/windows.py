@@ -10,11 +10,11 @@ from dlperf_study.records.lines import (
     INPUT,
     TRAINING,
     CollectiveLine,
-    exchange_of,
+    TimedWindow,
+    exchange_window_name,
     part_of_exchange,
     size_of_collectives,
 )
-from dlperf_study.records.writers import TimedWindow
 from dlperf_study.study.exchange import ALL_REDUCE, COLLECTIVE_KINDS, COLLECTIVES, NO_EXCHANGE, CollectiveKind
 from dlperf_study.study.layout import DIMENSIONS
 from dlperf_study.training.frameworks._base import CollectiveTrainer, Trainer, computation_obstacle
@@ -52,6 +52,8 @@ def measure(
     skipped = _skipped_steps(trainer) - skipped_before if loss_values and trainer.loss_scaling() else None
     return TimedWindow(
         name,
+        steps,
+        sum(step_seconds),
         step_seconds,
         loss_values,
         input_seconds if feed else None,
@@ -120,7 +122,7 @@ def _collective_windows(
     for kind, group in (*sorted(several, key=largest.__getitem__), (None, None)):
         exchange = trainer.exchange_alone(kind, group)
         settle_in(exchange)
-        window = measure(trainer, exchange_of(kind, group), exchange, steps)
+        window = measure(trainer, exchange_window_name(kind, group), exchange, steps)
         yield replace(window, bytes=size_of_collectives(exchanges, kind, group) or None)
 
 

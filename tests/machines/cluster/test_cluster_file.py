@@ -10,7 +10,7 @@ from dlperf_study.core.wording import counted
 from dlperf_study.execution.planning import load_cluster
 from dlperf_study.machines import launchers
 from dlperf_study.machines.cluster.hardware import cpu_name, usable_cpus
-from dlperf_study.machines.guard.submission import submission_of
+from dlperf_study.machines.guard.submission import render_submission
 from dlperf_study.machines.launchers.ssh import SshSettings
 from dlperf_study.machines.slurm.script import SlurmSettings
 from dlperf_study.study.job import Job, Task, TaskRole
@@ -38,7 +38,7 @@ def test_a_cluster_file_says_how_long_a_start_and_an_exchange_may_take(tmp_path)
     limits = "start_up: {meet_seconds: 600, collective_seconds: 45.5}\n"
     cluster = load_cluster(write(tmp_path, CLUSTER + limits))
     assert (cluster.ready_seconds, cluster.meet_seconds, cluster.collective_seconds) == (180, 600, 45.5)
-    submission = submission_of("slurm", Job((Task("t", TaskRole.TRAINER, 0, ("python",)),)), cluster, tmp_path)
+    submission = render_submission("slurm", Job((Task("t", TaskRole.TRAINER, 0, ("python",)),)), cluster, tmp_path)
     [command] = submission.commands
     assert command.environment == {"DLPERF_STUDY_MEET_SECONDS": "600", "DLPERF_STUDY_COLLECTIVE_SECONDS": "45.5"}
 

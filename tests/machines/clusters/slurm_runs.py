@@ -13,6 +13,7 @@ from dlperf_study.machines.launchers import slurm as launcher
 from dlperf_study.machines.slurm.script import script
 from dlperf_study.machines.slurm.submitted_job import SCRIPT
 from dlperf_study.study.job import JobResult
+from tests.machines import submissions
 
 SLEEP = "touch $FOLDER/started; sleep 600"
 CALLER = """
@@ -39,7 +40,7 @@ def _run(folder: Path, cluster: Cluster, scripts: Sequence[str]) -> Submission:
         Command(f"node-{k}", "trainer", ("sh", "-c", text), {"FOLDER": str(folder)}, f"{folder}/node-{k}.log", k)
         for k, text in enumerate(scripts)
     )
-    return Submission(
+    return submissions.submission(
         *("slurm", str(folder), commands, 1),
         nodes=len(scripts),
         idle_wait_seconds=cluster.idle_wait_seconds,

@@ -7,6 +7,7 @@ from dlperf_study.machines.cluster import Cluster
 from dlperf_study.machines.guard.submission import Command, Submission
 from dlperf_study.machines.launchers import ssh as launcher
 from dlperf_study.study.job import JobResult
+from tests.machines import submissions
 from tests.machines.clusters.ssh_hosts import SshHosts
 
 #: A child in a session of its own, which the death of its parent does not reach.
@@ -20,7 +21,7 @@ def scripts(ssh: SshHosts, folder: Path, *of_nodes: str, **changes: Any) -> Subm
         Command(f"node-{k}", "trainer", ("sh", "-c", script), {}, f"{there}/{folder.name}/node-{k}.log", k)
         for k, script in enumerate(of_nodes)
     )
-    return Submission(
+    return submissions.submission(
         "ssh", str(folder), commands, **{"ports": 0, "nodes": len(of_nodes), "node_folder": there, **changes}
     )
 

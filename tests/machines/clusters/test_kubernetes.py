@@ -22,6 +22,7 @@ from dlperf_study.study.job import Job, JobResult, Task, TaskRole
 from dlperf_study.training import frameworks
 from dlperf_study.training.questions import described
 from tests.command_line import LIMIT_SECONDS, wait_for
+from tests.machines import submissions
 from tests.machines.clusters.kubernetes import FakeKubernetes, fake_kubernetes
 from tests.machines.clusters.namespaces import Host
 from tests.machines.clusters.pods import Pods
@@ -81,7 +82,7 @@ def script(*of_nodes: str, ports: int = 0) -> Job:
 
 def execute(job: Job, cluster: Cluster, folder: Path, timeout_seconds: float = 60, **changes: Any) -> JobResult:
     rendered = launcher.render(job, cluster, folder / "runs" / "1")
-    [result] = launcher.execute([replace(rendered, **changes)], cluster, timeout_seconds)
+    [result] = launcher.execute([submissions.changed(rendered, **changes)], cluster, timeout_seconds)
     return result
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from dlperf_study.study.job import Outcome
 from tests.command_line import LIMIT_SECONDS
+from tests.machines import submissions
 from tests.machines.clusters.namespaces import PREFIX
 from tests.machines.clusters.slurm_runs import execute, jobs_of, runs
 
@@ -37,18 +38,18 @@ def test_all_runs_of_a_configuration_are_one_job(tmp_path, slurm_cluster, slurm)
 
 def test_ranks_are_shown_as_many_gpus_of_a_node_as_they_ask_for(tmp_path, slurm_cluster):
     shown = runs(tmp_path, replace(slurm_cluster, device="gpu"), [f"echo {{devices_{k}}}" for k in range(2)])
-    submissions = [replace(one, gpus_per_node=1) for one in shown]
-    [result] = execute(submissions, slurm_cluster)
+    asked = [submissions.changed(one, gpus_per_node=1) for one in shown]
+    [result] = execute(asked, slurm_cluster)
     assert result.outcome is Outcome.COMPLETED, result
-    assert [(Path(submissions[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0\n", "0\n"]
+    assert [(Path(asked[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0\n", "0\n"]
 
 
 def test_a_run_has_all_gpus_of_its_nodes(tmp_path, slurm_cluster):
     shown = runs(tmp_path, replace(slurm_cluster, device="gpu"), ["echo $CUDA_VISIBLE_DEVICES"] * 2)
-    submissions = [replace(one, pass_environment=("CUDA_VISIBLE_DEVICES",)) for one in shown]
-    [result] = execute(submissions, slurm_cluster)
+    asked = [submissions.changed(one, pass_environment=("CUDA_VISIBLE_DEVICES",)) for one in shown]
+    [result] = execute(asked, slurm_cluster)
     assert result.outcome is Outcome.COMPLETED, result
-    assert [(Path(submissions[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0,1\n", "0,1\n"]
+    assert [(Path(asked[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0,1\n", "0,1\n"]
 
 
 def test_a_run_that_fails_does_not_keep_the_next_from_being_tried(tmp_path, slurm_cluster):

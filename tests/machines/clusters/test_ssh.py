@@ -9,6 +9,7 @@ import pytest
 
 from dlperf_study.machines.launchers.ssh import SshSettings
 from tests.command_line import LIMIT_SECONDS
+from tests.machines import submissions
 from tests.machines.clusters.ssh_hosts import SshHosts
 from tests.machines.clusters.ssh_runs import DEEP, execute, scripts
 
@@ -33,7 +34,7 @@ def test_with_shared_files_every_node_writes_into_the_folder_of_the_run(ssh, ssh
     folder = ssh.folder / "shared"
     submission = scripts(ssh, folder, "hostname", "hostname > ../by-node-1.txt")
     commands = tuple(replace(command, log=str(folder / f"{command.name}.log")) for command in submission.commands)
-    ending = execute(replace(submission, commands=commands, node_folder=""), ssh_cluster)
+    ending = execute(submissions.changed(submission, commands=commands, node_folder=""), ssh_cluster)
     assert ending.outcome == "completed", ending
     assert (folder / "node-0.log").read_text() == f"{ssh_cluster.hosts[0]}\n"
     assert (folder / "by-node-1.txt").read_text() == f"{ssh_cluster.hosts[1]}\n"

@@ -23,6 +23,7 @@ from dlperf_study.machines.guard.submission import Command, Node, Submission
 from dlperf_study.study.job import Job, JobResult
 from dlperf_study.training.questions import described, gpu_question
 from tests.command_line import PATIENCE_SECONDS, wait_for
+from tests.machines import submissions
 from tests.nvidia_smi import A100, two_a100
 from tests.training.frameworks.launching import configuration
 from tests.training.image_sets import tiny
@@ -43,7 +44,7 @@ def submission(folder: Path, *scripts: str, **changes: Any) -> Submission:
     """Return one trainer per node; a script that begins with ``server`` is for a server."""
     commands = tuple(_command(node, script, folder) for node, script in enumerate(scripts))
     values = {"ports": 0, "nodes": len(scripts), "network_interface": "lo", **changes}
-    return Submission("test", str(folder), commands, **values)
+    return submissions.submission("test", str(folder), commands, **values)
 
 
 def _command(node: int, script: str, folder: Path) -> Command:
@@ -76,13 +77,13 @@ def test_a_server_serves_until_the_trainers_of_other_nodes_are_done(folder):
 def test_a_server_that_ends_after_the_trainers_of_its_node_is_still_a_failure(folder, snapshot):
     requested = submission(folder, "true", "sleep 600")
     server = replace(_command(0, "server: sleep 0.5", folder), log=str(folder / "server.log"))
-    result = run(replace(requested, commands=(*requested.commands, server)))
+    result = run(submissions.changed(requested, commands=(*requested.commands, server)))
     assert (result.outcome, result.reason) == ("failed", snapshot)
 
 
 def test_a_node_without_a_command_has_a_guard_and_a_way_there(folder):
     requested = submission(folder, "ssh -o A=b {host_1} 'echo $FOLDER-there; exit 4'; echo $?")
-    result = run(replace(requested, nodes=2, starts_other_nodes=True))
+    result = run(submissions.changed(requested, nodes=2, starts_other_nodes=True))
     assert result.outcome == "completed", result
     assert [path.name for path in sorted(folder.glob("telemetry-*"))] == [f"telemetry-0000{k}.jsonl" for k in range(2)]
     assert (folder / "node-0.log").read_text() == f"{folder}-there\n4\n"
@@ -99,7 +100,9 @@ def test_a_failure_names_the_node(folder, snapshot):
 
 def test_a_trainer_that_was_running_when_the_run_ended_has_no_exit_code(folder):
     both = submission(folder, "sleep 600", "exit 3")
-    on_one_node = replace(both, nodes=1, commands=tuple(replace(command, node=0) for command in both.commands))
+    on_one_node = submissions.changed(
+        both, nodes=1, commands=tuple(replace(command, node=0) for command in both.commands)
+    )
     result = run(on_one_node, ONE)
     assert (result.failed_task, result.exit_codes) == ("trainer-1", {"trainer-0": None, "trainer-1": 3})
 
@@ -145,7 +148,7 @@ def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder, tmp_pa
     there = f"{tmp_path}/{{unique}}"
     requested = submission(folder, "cat ../asked.txt; echo kept > ../kept.txt", files={"asked.txt": "asked\n"})
     commands = tuple(replace(command, log=f"{there}/1/{command.name}.log") for command in requested.commands)
-    result = run(replace(requested, commands=commands, node_folder=there, fingerprint="f"))
+    result = run(submissions.changed(requested, commands=commands, node_folder=there, fingerprint="f"))
     assert result.outcome == "completed", result
     names = {"asked.txt", "kept.txt", "submission.json", "trainer-0.log", "telemetry-00000.jsonl"}
     assert {file.name for file in folder.iterdir()} == names
@@ -157,7 +160,9 @@ def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder, tmp_pa
 def test_ranks_are_shown_those_gpus_that_their_own_node_allows(folder):
     requested = submission(folder, "echo $SHOWN", "echo $SHOWN", gpus_per_node=2)
     commands = (replace(c, environment={"SHOWN": f"{{devices_{c.node}}}"}) for c in requested.commands)
-    result = run(replace(requested, commands=tuple(commands)), _allowing("4,5,6"), _allowing("GPU-7f,GPU-81"))
+    result = run(
+        submissions.changed(requested, commands=tuple(commands)), _allowing("4,5,6"), _allowing("GPU-7f,GPU-81")
+    )
     assert result.outcome == "completed", result
     assert [(folder / f"node-{k}.log").read_text() for k in range(2)] == ["4,5\n", "GPU-7f,GPU-81\n"]
     assert [node["devices"] for node in result.nodes] == ["4,5", "GPU-7f,GPU-81"]
@@ -203,7 +208,7 @@ def test_an_earlier_attempt_is_kept_aside(folder):
 
 
 HERE = {"code": "c", "software": software()}
-PLANNED = Submission("local", "", (), 0, code="c")
+PLANNED = submissions.submission("local", "", (), 0, code="c")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +230,7 @@ def test_what_must_be_the_same_everywhere(other, words):
 
 def test_of_another_python_nodes_must_have_the_same(snapshot):
     old, new = ({"code": "c", "software": {"torch": version}} for version in ("1.0", "2.0"))
-    submission = replace(PLANNED, python=("/other/python",))
+    submission = submissions.changed(PLANNED, python=("/other/python",))
     assert version_mismatch([old, old], ["one", "two"], submission) == ""
     assert version_mismatch([old, new], ["one", "two"], submission) == snapshot
 
@@ -249,7 +254,7 @@ def test_what_a_guard_started_dies_with_it(folder):
 def test_nothing_starts_on_gpus_that_the_library_cannot_use(folder, monkeypatch, snapshot):
     two_a100(folder.parents[1], monkeypatch)
     on_gpus = submission(folder, "touch started", gpus_per_node=2, gpu_question=gpu_question("paddle_collective"))
-    result = run(replace(on_gpus, python=(sys.executable,), device_name=A100), Node())
+    result = run(submissions.changed(on_gpus, python=(sys.executable,), device_name=A100), Node())
     assert result.outcome == "failed"
     assert result.reason == snapshot
     assert (result.seconds, result.exit_codes) == (None, {})

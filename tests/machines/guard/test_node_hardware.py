@@ -9,7 +9,7 @@ import pytest
 from dlperf_study.core.errors import RunError
 from dlperf_study.machines.guard import node_hardware as node
 from dlperf_study.machines.guard.node_hardware import (
-    clock_of,
+    cpu_clock,
     first_devices,
     free_ports,
     hardware,
@@ -27,8 +27,8 @@ def test_the_hardware_is_flat_and_of_this_machine():
 
 def test_the_clock_and_the_largest_cache_are_those_of_the_kernel(tmp_path):
     xeon = "model name\t: Xeon\ncpu MHz\t\t: 2101.000\ncache size\t: 20480 KB\n\ncpu MHz\t\t: 1200.0\n"
-    assert clock_of(xeon) == 2101.0
-    assert clock_of("processor\t: 0\nBogoMIPS\t: 243.75\n") is None
+    assert cpu_clock(xeon) == 2101.0
+    assert cpu_clock("processor\t: 0\nBogoMIPS\t: 243.75\n") is None
     assert largest_cache(tmp_path) is None
     for index, size in enumerate(("32K", "1024K", "20480K", "")):
         folder = tmp_path / f"index{index}"

@@ -1,6 +1,5 @@
 """Submissions and endings as text, and what must not be in it."""
 
-from dataclasses import replace
 from typing import Any
 
 from dlperf_study.machines.guard.coordinator import coordinate
@@ -9,10 +8,11 @@ from dlperf_study.machines.launchers.local import nodes
 from dlperf_study.study.environment_variables import PassedVariables
 from dlperf_study.study.gpu_support import GpuQuestion
 from dlperf_study.study.job import JobResult, Outcome
+from tests.machines import submissions
 from tests.training.frameworks.launching import CLUSTER
 
 COMMAND = Command("node-0", "trainer", ("python", "-m", "x"), {"A": "1"}, "/runs/1/node-0.log", 1)
-ASKED = Submission("local", "/runs/1", (COMMAND,), 2, nodes=2, python=("python",), pass_environment=("A",))
+ASKED = submissions.submission("local", "/runs/1", (COMMAND,), 2, nodes=2, python=("python",), pass_environment=("A",))
 #: With what its nodes are asked.
 QUESTIONS: dict[str, Any] = {
     "gpu_question": GpuQuestion("torch_ddp", "torch", ("-m", "questions", "gpu"), "make gpu"),
@@ -22,15 +22,15 @@ QUESTIONS: dict[str, Any] = {
 
 
 def test_submissions_and_endings_are_read_as_they_were_written():
-    for submission in (ASKED, replace(ASKED, **QUESTIONS)):
-        assert Submission.from_json(replace(submission, files={"a.txt": "text"}).as_json()) == submission
+    for submission in (ASKED, submissions.changed(ASKED, **QUESTIONS)):
+        assert Submission.from_json(submissions.changed(submission, files={"a.txt": "text"}).as_json()) == submission
     result = JobResult(Outcome.TIMEOUT, "late", 1.5, {"node-0": None}, nodes=({"node": 0, "load": {"waited": 1}},))
     assert JobResult.from_json(result.as_json()) == result
 
 
 def test_a_withheld_value_is_taken_from_the_own_environment(tmp_path, monkeypatch, snapshot):
     command = Command("one", "trainer", ("sh", "-c", "echo $SITE"), {}, str(tmp_path / "runs" / "1" / "one.log"))
-    given = Submission("local", str(tmp_path / "runs" / "1"), (command,), 0, environment={"SITE": "here"})
+    given = submissions.submission("local", str(tmp_path / "runs" / "1"), (command,), 0, environment={"SITE": "here"})
     read = Submission.from_json(given.as_json())
     result = coordinate(read, nodes(CLUSTER), 30)
     assert (result.outcome, result.reason) == ("failed", snapshot)

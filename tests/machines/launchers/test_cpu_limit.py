@@ -10,11 +10,12 @@ import pytest
 from dlperf_study.core import cpu_group
 from dlperf_study.core.cpu_group import PREFIX, obstacle
 from dlperf_study.execution.planning import unsupported_here
-from dlperf_study.machines.guard.submission import Command, Submission
+from dlperf_study.machines.guard.submission import Command
 from dlperf_study.machines.kubernetes.api import KubernetesSettings
 from dlperf_study.machines.launchers import kubernetes, slurm
 from dlperf_study.records.rank_log import read_rank_log
 from dlperf_study.study.job import Outcome
+from tests.machines import submissions
 from tests.machines.launchers.test_local import _signal_guard, execute_one
 from tests.requirements import need
 from tests.training.frameworks.launching import CLUSTER, configuration, launch
@@ -54,7 +55,9 @@ def test_no_group_outlives_its_run(tmp_path, script, outcome):
         thread.start()
     argv = (sys.executable, "-c", LIMITED, script)
     command = Command("one", "trainer", argv, {"FOLDER": str(tmp_path)}, str(tmp_path / "one.log"))
-    result = execute_one(Submission("local", str(tmp_path), (command,), 0), 5 if outcome is Outcome.TIMEOUT else 30)
+    result = execute_one(
+        submissions.submission("local", str(tmp_path), (command,), 0), 5 if outcome is Outcome.TIMEOUT else 30
+    )
     if thread.is_alive():
         thread.join()
     assert result.outcome is outcome, (tmp_path / "one.log").read_text()

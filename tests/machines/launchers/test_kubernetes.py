@@ -4,7 +4,6 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from dlperf_study.machines.kubernetes.pods import evidence_lines
 from dlperf_study.machines.launchers import kubernetes as launcher
 from dlperf_study.study.job import JobResult, Outcome
 from tests.command_line import wait_for
+from tests.machines import submissions
 from tests.machines.clusters.kubernetes import FakeKubernetes, Kubelet, fake_kubernetes
 from tests.machines.launchers.kubernetes_runs import VERSIONS, ended, submission
 from tests.training.frameworks.launching import configuration
@@ -48,7 +48,7 @@ def cluster_of(api: FakeKubernetes, **changes: Any) -> Cluster:
 
 def execute(api: FakeKubernetes, folder: Path, start_within_seconds: float = 5, **changes: Any) -> JobResult:
     cluster = cluster_of(api, start_within_seconds=start_within_seconds)
-    changed = replace(submission(configuration(nodes=2), cluster, folder), **changes)
+    changed = submissions.changed(submission(configuration(nodes=2), cluster, folder), **changes)
     [result] = launcher.execute([changed], cluster, 60)
     return result
 

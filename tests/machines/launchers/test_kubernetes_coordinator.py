@@ -18,12 +18,12 @@ import pytest
 
 from dlperf_study.machines.cluster.software import software
 from dlperf_study.machines.guard.run_folder import encoded
-from dlperf_study.machines.guard.submission import Submission
 from dlperf_study.machines.kubernetes.coordinator_pod import RunRequest, coordinate_pods, write_archive
 from dlperf_study.machines.kubernetes.kubernetes_run import run_certificate
 from dlperf_study.machines.kubernetes.remote_exec import BACKLOG, MOST_UNPROVED, NOT_STARTED, PORT, PROOF_SECONDS
 from dlperf_study.training.questions import packages, packages_of_libraries
 from tests.command_line import wait_for
+from tests.machines import submissions
 
 #: Of this machine, and of no other test.
 ADDRESS, OTHER_ADDRESS = "127.0.0.77", "127.0.0.78"
@@ -31,7 +31,7 @@ ADDRESS, OTHER_ADDRESS = "127.0.0.77", "127.0.0.78"
 
 def reason(code: str = "", **libraries: str) -> str:
     """Return why a run ends that was planned with these libraries; its pods never answer."""
-    submission = Submission(
+    submission = submissions.submission(
         "kubernetes", "/runs/1", (), 0, libraries=packages_of_libraries(), packages=packages(), code=code
     )
     request = RunRequest(submission, ("nobody.invalid",), True, libraries, 1.0, 0.0)
@@ -53,7 +53,7 @@ def test_a_pod_has_the_files_that_travel_with_a_run(tmp_path):
     packed, pod = tmp_path / "files.tar.gz", tmp_path / "pod"
     packed.write_bytes(bytes(range(256)))
     pod.mkdir()
-    submission = Submission("kubernetes", "/runs/1", (), 0, archive=str(packed))
+    submission = submissions.submission("kubernetes", "/runs/1", (), 0, archive=str(packed))
     request = RunRequest(submission, (), True, {}, 1.0, 0.0, archive=encoded(packed))
     received = RunRequest.from_json(request.as_json(), {})
     assert Path(write_archive(received.archive, pod)).read_bytes() == packed.read_bytes()

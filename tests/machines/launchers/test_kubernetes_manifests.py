@@ -74,7 +74,10 @@ def test_an_error_in_a_manifest_is_found():
 def test_servers_have_pods_of_their_own_and_their_own_address():
     rendered = submission(CONFIGURATIONS["parameter_server"], load_cluster("kubernetes"))
     nodes = {command.name: command.node for command in rendered.commands}
-    assert (rendered.nodes, nodes) == (4, {"server-0": 2, "server-1": 3, "server-2": 2, "trainer-0": 0, "trainer-1": 1})
+    assert (rendered.job.nodes, nodes) == (
+        4,
+        {"server-0": 2, "server-1": 3, "server-2": 2, "trainer-0": 0, "trainer-1": 1},
+    )
     servers = rendered.commands[0].environment["PADDLE_PSERVERS_IP_PORT_LIST"]
     assert servers == "{host_2}:{port_0},{host_3}:{port_1},{host_2}:{port_2}"
 

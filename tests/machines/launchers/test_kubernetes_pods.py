@@ -10,7 +10,7 @@ import pytest
 from dlperf_study.core.errors import EvidenceError
 from dlperf_study.machines.kubernetes import kubernetes_run
 from dlperf_study.machines.kubernetes.api import KubernetesError
-from dlperf_study.machines.kubernetes.pods import evidence_lines, extract_evidence, failure_of, waiting_reasons
+from dlperf_study.machines.kubernetes.pods import evidence_lines, extract_evidence, pod_failure, waiting_reasons
 from dlperf_study.study.job import JobResult, Outcome
 from tests.machines.launchers.kubernetes_runs import ended, pod
 
@@ -26,7 +26,7 @@ from tests.machines.launchers.kubernetes_runs import ended, pod
     ],
 )
 def test_why_a_pod_failed(status, outcome, reason):
-    failure = failure_of(status)
+    failure = pod_failure(status)
     assert failure
     assert failure.outcome is outcome
     assert reason in failure.reason
@@ -34,7 +34,7 @@ def test_why_a_pod_failed(status, outcome, reason):
 
 
 def test_a_pod_that_runs_or_succeeded_has_not_failed():
-    assert [failure_of(pod(phase)) for phase in ("Pending", "Running", "Succeeded")] == [None] * 3
+    assert [pod_failure(pod(phase)) for phase in ("Pending", "Running", "Succeeded")] == [None] * 3
 
 
 @pytest.mark.parametrize(

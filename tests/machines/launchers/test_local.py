@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -22,6 +21,7 @@ from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.training import frameworks
 from tests.command_line import wait_for
 from tests.conftest import left_over
+from tests.machines import submissions
 from tests.training.frameworks.launching import CLUSTER, asynchronous, configuration
 from tests.training.frameworks.test_jobs import CPUS
 
@@ -48,7 +48,7 @@ def submission(folder: Path, ports: int = 0, **scripts: str) -> Submission:
         role = "server" if name.startswith("server") else "trainer"
         log = str(folder / f"{name}.log")
         commands.append(Command(name, role, ("sh", "-c", script), {"FOLDER": str(folder)}, log))
-    return Submission("local", str(folder), tuple(commands), ports)
+    return submissions.submission("local", str(folder), tuple(commands), ports)
 
 
 def run(folder: Path, timeout_seconds: float = 30, **scripts: str) -> JobResult:
@@ -103,7 +103,7 @@ def test_a_server_that_exits_early_is_a_failure(tmp_path, code, snapshot):
 
 def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_CONF", "/of/mine/slurm.conf")
-    passing = replace(submission(tmp_path, one="echo $SLURM_CONF"), pass_environment=("SLURM_CONF",))
+    passing = submissions.changed(submission(tmp_path, one="echo $SLURM_CONF"), pass_environment=("SLURM_CONF",))
     [node] = coordinate(passing, nodes(CLUSTER), 30, unrecorded=SLURM_VARIABLES).nodes
     assert (tmp_path / "one.log").read_text() == "/of/mine/slurm.conf\n"
     assert "SLURM_CONF" not in node["variables"]
@@ -117,7 +117,7 @@ def test_a_hanging_task_is_a_timeout(tmp_path, snapshot):
 
 def test_a_command_that_is_not_there_is_a_failure(tmp_path):
     nowhere = Command("one", "trainer", ("/nowhere/python",), {}, str(tmp_path / "one.log"))
-    result = execute_one(Submission("local", str(tmp_path), (nowhere,), 0))
+    result = execute_one(submissions.submission("local", str(tmp_path), (nowhere,), 0))
     assert result.outcome is Outcome.FAILED
     assert "/nowhere/python" in result.reason
 
@@ -200,7 +200,7 @@ def test_what_the_ranks_printed_is_kept_and_scratch_is_not(tmp_path, framework, 
     two_nodes = configuration(framework=framework, nodes=2, devices_per_node=2)
     pattern = frameworks.load(framework).job(two_nodes, CPUS).rank_output
     script = f"mkdir -p $(dirname {written}); echo hello > {written}; touch {written}.empty; env > everything"
-    execute_one(replace(submission(tmp_path, one=script), rank_output=pattern))
+    execute_one(submissions.changed(submission(tmp_path, one=script), rank_output=pattern))
     assert (tmp_path / kept).read_text() == "hello\n"
     assert not (tmp_path / "scratch").exists()
     assert sorted(file.name for file in tmp_path.glob("*.log")) == sorted([kept, "one.log"])

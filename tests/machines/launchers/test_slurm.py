@@ -267,7 +267,7 @@ def test_a_submitted_job_is_read_as_it_was_submitted(tmp_path, monkeypatch):
         ('{"timeout_seconds": "9", "submissions": []}', "timeout_seconds is '9', which is not a number"),
         (
             '{"timeout_seconds": 9, "submissions": [{"launcher": "slurm", "folder": "f", "commands": 5}]}',
-            "submissions[0]: commands is 5, which is not a list; 1 more of its values are wrong",
+            "submissions[0]: commands is 5, which is not a list; write [5]; 2 more of its values are wrong",
         ),
     ],
 )

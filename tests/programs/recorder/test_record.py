@@ -35,7 +35,7 @@ def test_a_plain_program_leaves_its_steps_inputs_losses_and_counts_as_they_are_d
     assert training.tokens.tolist() == list(range(3, 9))
     first, window, *_, last = lines(tmp_path)
     assert first.keys() <= typing.get_type_hints(declared.ProgramRankLine).keys()
-    assert window.keys() <= typing.get_type_hints(declared.WindowLine).keys()
+    assert window.keys() <= {"kind", *typing.get_type_hints(declared.MeasuredWindow)}
     assert last.keys() <= typing.get_type_hints(declared.ProgramEndLine).keys()
     assert declared.FORMAT == record.FORMAT
 

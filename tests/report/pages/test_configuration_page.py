@@ -34,7 +34,7 @@ def test_each_parameter_is_shown_that_has_no_default_or_another_value():
 
 def test_nothing_is_said_of_parameters_that_only_this_package_trains_by():
     given = {"study": "example", "cluster": "local", "devices_per_node": 2}
-    of_program = configuration_page.configuration_table(Configuration.of_program("toy", given))
+    of_program = configuration_page.configuration_table(Configuration.for_program("toy", given))
     assert "defaults" in configuration_page.configuration_table(CONFIGURATION).caption
     assert "defaults" not in of_program.caption
 

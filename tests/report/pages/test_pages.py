@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyPaths]:
         paths = StudyPaths.of("example")
         plan = write_titled(paths, mixed_entries()).plan
         write_study(paths.earlier_measurement(1), mixed_entries()[:2])
-        replace(plan, questions=QUESTIONS, quick=True).write(paths.plan_file)
+        plan.changed(questions=QUESTIONS, quick=True).write(paths.plan_file)
         for former in (paths.tables / "former-name.tex", paths.figures / "former-name.svg"):
             former.parent.mkdir()
             former.touch()

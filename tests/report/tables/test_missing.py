@@ -89,7 +89,7 @@ def test_runs_that_differ_are_never_called_equal(paths):
     dataset, row = measured(paths, of_two=(Recipe(noise=0.001), 6))
     runs = dataset.runs.copy()
     runs.loc[runs["identity"] == TWO.identity, "jitter_seconds"] = [0.0, 0.0, 0.0, 0.0, np.nan, 5.17]
-    plan = replace(dataset.plan, precision=0.5, max_repeats=12)
+    plan = dataset.plan.changed(precision=0.5, max_repeats=12)
     changed = replace(dataset, runs=runs, plan=plan)
     assert "very value" not in explain_missing_interval(changed, row, "jitter_seconds")
 
@@ -106,7 +106,7 @@ def test_equal_runs_have_no_interval(paths):
 def test_runs_of_fewer_than_three_common_rounds_have_no_interval_of_a_ratio(paths):
     dataset, row = measured(paths, of_two=(Recipe(order="by hand"), 3))
     assert explain_missing_interval(dataset, row, "speedup", "baseline") == "fewer than 3 common rounds (0)"
-    blocks = replace(dataset, plan=replace(dataset.plan, order="blocks"))
+    blocks = replace(dataset, plan=dataset.plan.changed(order="blocks"))
     assert explain_missing_interval(blocks, row, "speedup", "baseline") == "runs in sequential order"
 
 
@@ -119,7 +119,7 @@ def test_a_baseline_of_two_runs_gives_no_interval_of_a_ratio(paths):
 def test_equal_and_few_rates_of_logs_have_no_interval_of_a_ratio(paths):
     """Runs of logs are in no rounds."""
     dataset, row = measured(paths, of_two=(EQUAL_RUNS, 3))
-    logs = replace(dataset, plan=replace(dataset.plan, ingested_from="logs"))
+    logs = replace(dataset, plan=dataset.plan.changed(ingested_from="logs"))
     expected = "equal values in all runs"
     assert explain_missing_interval(logs, row, "speedup", "baseline") == expected
     runs = dataset.runs.copy()

@@ -129,7 +129,7 @@ def test_windows_that_decide_nothing_are_no_failure():
 
 def test_rules_on_how_runs_were_measured_are_left_out_for_logs():
     dataset = careful()
-    logs = replace(dataset, plan=replace(dataset.plan, ingested_from="logs", order=""))
+    logs = replace(dataset, plan=dataset.plan.changed(ingested_from="logs", order=""))
     left_out = results(dataset).keys() - results(logs).keys()
     assert len(left_out) == 3
     assert all(any(words in rule for words in ("interleaved", "background load", "self-test")) for rule in left_out)

@@ -65,7 +65,7 @@ def test_why_it_is_unknown_whether_the_selftest_passed(dataset, snapshot):
 
 
 def test_ingested_logs_were_not_measured_by_this_instrument(dataset):
-    ingested = replace(dataset, plan=replace(dataset.plan, ingested_from="logs"))
+    ingested = replace(dataset, plan=dataset.plan.changed(ingested_from="logs"))
     assert selftest_tables.selftest_note(ingested) == ""
     assert "Self-test" not in facts(tables.about(ingested))
 

@@ -231,7 +231,7 @@ def test_the_summary_says_what_was_planned_and_what_precision_added(paths, snaps
 
 def test_a_study_without_precision_says_nothing_about_it(paths):
     dataset = write_titled(paths, [Planned(configuration(), runs=configuration().repeats)])
-    table = tables.about(replace(dataset, plan=replace(dataset.plan, order="blocks")))
+    table = tables.about(replace(dataset, plan=dataset.plan.changed(order="blocks")))
     assert facts(table)["Order of the runs"] == "blocks"
     assert not [name for name in facts(table) if "Target" in name]
     assert "added" not in table.caption

@@ -12,11 +12,11 @@ from tests.evidence_factory import configuration
 def fits_up_to(largest: int, tried: list[int]):
     """Return how trials end where batches up to ``largest`` fit; those that are asked for are added to ``tried``."""
 
-    def outcome_of(batch: int) -> Outcome:
+    def probe_outcome(batch: int) -> Outcome:
         tried.append(batch)
         return Outcome.COMPLETED if batch <= largest else Outcome.OUT_OF_MEMORY
 
-    return outcome_of
+    return probe_outcome
 
 
 @pytest.mark.parametrize("at_most", [1, 2, 3, 7, 8, 33])

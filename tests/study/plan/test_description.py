@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 from dlperf_study.study.batch_search import BatchSearch
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.plan import Plan, build_plan
 from dlperf_study.study.plan_description import ENDS, LONGEST_LIST, EarlierRuns, describe, describe_reuse
-from tests.study.examples import anything_goes, cluster, study
+from tests.study.examples import anything_goes, cluster, rule, study
 
 
 def two_sizes(**changes: object) -> Plan:
@@ -95,8 +94,8 @@ def test_references_are_named_and_so_are_those_that_cannot_run(snapshot):
         questions=("comparison",),
         fixed={"strategy": "all_reduce", "model": "resnet50"},
         factors={"framework": ["paddle_ps", "torch_ddp"], "devices_per_node": [1, 2]},
-        baseline=(DenominatorRule({"devices_per_node": 1}),),
-        reference=(DenominatorRule({"framework": "paddle_ps"}),),
+        baseline=(rule({"devices_per_node": 1}),),
+        reference=(rule({"framework": "paddle_ps"}),),
     )
     lines = describe(build_plan(example, cluster(), refuse)).splitlines()
     assert lines == snapshot
@@ -111,7 +110,7 @@ def many(can_run: Callable[[Configuration], bool], count: int = LONGEST_LIST + 1
     example = study(
         fixed={"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
         factors={"seed": list(range(count))},
-        baseline=(DenominatorRule({"seed": 0}),),
+        baseline=(rule({"seed": 0}),),
     )
     return build_plan(example, cluster(), refuse)
 

@@ -60,15 +60,15 @@ def test_a_further_configuration_does_not_change_the_order_of_the_others():
 def test_there_are_as_many_rounds_as_the_configuration_with_most_repeats_has():
     plan = plan_of((1, 2))
     first, second = plan.entries
-    entries = (replace(first, configuration=replace(first.configuration, repeats=5)), second)
-    executions = planned_executions(replace(plan, entries=entries))
+    entries = (first.model_copy(update={"configuration": replace(first.configuration, repeats=5)}), second)
+    executions = planned_executions(plan.changed(entries=entries))
     assert Counter(each.turn.round for each in executions) == {1: 2, 2: 2, 3: 2, 4: 1, 5: 1}
 
 
 def test_what_cannot_run_has_no_turn():
     plan = plan_of()
-    entries = (replace(plan.entries[0], unsupported="not built"), *plan.entries[1:])
-    executions = planned_executions(replace(plan, entries=entries))
+    entries = (plan.entries[0].model_copy(update={"unsupported": "not built"}), *plan.entries[1:])
+    executions = planned_executions(plan.changed(entries=entries))
     assert [each.turn.position for each in executions] == [1, 2, 3] * 3
 
 

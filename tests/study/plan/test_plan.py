@@ -1,16 +1,13 @@
 import json
 import subprocess
 import sys
-from dataclasses import fields, replace
 
 import pytest
 
 from dlperf_study.core.errors import EvidenceError, StudyFileError
 from dlperf_study.study.batch_search import searched
-from dlperf_study.study.grid import DenominatorRule
-from dlperf_study.study.plan import Entry, Plan, build_plan
-from dlperf_study.study.plan_record import EntryRecord, PlanRecord
-from tests.study.examples import anything_goes, cluster, study
+from dlperf_study.study.plan import Plan, build_plan
+from tests.study.examples import anything_goes, cluster, rule, study
 
 
 def plan_of(example=None, machines=None, unsupported=anything_goes):
@@ -36,12 +33,12 @@ def test_every_entry_has_a_baseline_in_the_plan():
 
 def test_a_baseline_or_reference_that_is_not_in_the_plan_is_an_error(refused):
     with refused(StudyFileError):
-        plan_of(study(baseline=(DenominatorRule({"nodes": 3}),)))
+        plan_of(study(baseline=(rule({"nodes": 3}),)))
     with refused(StudyFileError):
         plan_of(study(exclude=({"nodes": [1], "devices_per_node": [1]},)))
     with refused(StudyFileError):
-        plan_of(study(**COMPARED, reference=(DenominatorRule({"framework": "horovod_torch"}),)))
-    rules = (DenominatorRule({"framework": "paddle_collective"}, {"framework": ["torch_ddp"]}),)
+        plan_of(study(**COMPARED, reference=(rule({"framework": "horovod_torch"}),)))
+    rules = (rule({"framework": "paddle_collective"}, {"framework": ["torch_ddp"]}),)
     with refused(StudyFileError):
         plan_of(study(**COMPARED, reference=rules))
 
@@ -50,12 +47,12 @@ COMPARED = {
     "questions": ("comparison",),
     "fixed": {"strategy": "all_reduce", "model": "resnet50"},
     "factors": {"framework": ["paddle_collective", "torch_ddp"], "devices_per_node": [1, 2]},
-    "baseline": (DenominatorRule({"devices_per_node": 1}),),
+    "baseline": (rule({"devices_per_node": 1}),),
 }
 
 
 def test_every_entry_of_a_comparison_has_a_reference_in_the_plan(tmp_path):
-    plan = plan_of(study(**COMPARED, reference=(DenominatorRule({"framework": "paddle_collective"}),)))
+    plan = plan_of(study(**COMPARED, reference=(rule({"framework": "paddle_collective"}),)))
     identities = [entry.configuration.identity for entry in plan.entries]
     assert [identities.index(entry.reference_identity) for entry in plan.entries] == [0, 1, 0, 1]
     assert [identities.index(entry.baseline_identity) for entry in plan.entries] == [0, 0, 2, 2]
@@ -91,7 +88,7 @@ def test_a_global_batch_that_cannot_be_shared_is_unsupported(snapshot):
     strong = study(
         scaling="strong",
         factors={"global_batch": [64, 65], "devices_per_node": [1, 2]},
-        baseline=(DenominatorRule({"devices_per_node": 1}),),
+        baseline=(rule({"devices_per_node": 1}),),
     )
     plan = plan_of(strong)
     assert [entry.unsupported for entry in plan.entries] == snapshot
@@ -103,14 +100,16 @@ def test_global_batches_that_would_be_one_configuration_are_refused(refused):
     uneven = study(
         scaling="strong",
         factors={"global_batch": [64, 65], "devices_per_node": [1, 3]},
-        baseline=(DenominatorRule({"devices_per_node": 1}),),
+        baseline=(rule({"devices_per_node": 1}),),
     )
     with refused(StudyFileError):
         plan_of(uneven)
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path):
-    plan = plan_of(study(order_seed=3, precision=0.02, time_budget_minutes=30.0, largest_batch=512), cluster(1, 4))
+    plan = plan_of(
+        study(order_seed=3, precision=0.02, time_budget_minutes=30.0, largest_batch={"at_most": 512}), cluster(1, 4)
+    )
     file = tmp_path / "example" / "plan.json"
     plan.write(file)
     assert [path.name for path in file.parent.iterdir()] == ["plan.json"]
@@ -124,23 +123,23 @@ def test_a_plan_is_read_as_it_was_written(tmp_path):
 
 
 def test_the_largest_batch_is_searched_where_the_study_says(tmp_path, refused):
-    plan = plan_of(study(largest_batch=8, largest_batch_where={"devices_per_node": [4]}), cluster(1, 4))
+    plan = plan_of(study(largest_batch={"at_most": 8, "where": {"devices_per_node": [4]}}), cluster(1, 4))
     plan.write(tmp_path / "plan.json")
     read = Plan.read(tmp_path / "plan.json")
     searched_devices = [each.configuration.devices_per_node for each in read.entries if each.is_searched]
     assert searched_devices == [4, 4]
     assert list(searched(read)) == [read.entries[1].configuration.identity]
     with refused(StudyFileError):
-        plan_of(study(largest_batch=8, largest_batch_where={"nodes": [7]}))
+        plan_of(study(largest_batch={"at_most": 8, "where": {"nodes": [7]}}))
 
 
 def test_the_smallest_batch_that_is_tried_has_a_sample_in_each_micro_batch(refused):
-    divided = {"factors": {"devices_per_node": [1, 4], "micro_batches": [1, 4]}, "baseline": (DenominatorRule({}),)}
-    plan = plan_of(study(**divided, largest_batch=8))
+    divided = {"factors": {"devices_per_node": [1, 4], "micro_batches": [1, 4]}, "baseline": (rule({}),)}
+    plan = plan_of(study(**divided, largest_batch={"at_most": 8}))
     assert [first.batch_per_device for first in searched(plan).values()] == [1, 4, 1, 4]
     with refused(StudyFileError):
-        plan_of(study(**divided, largest_batch=3))
-    assert len(searched(plan_of(study(**divided, largest_batch=3, largest_batch_where={"micro_batches": [1]})))) == 2
+        plan_of(study(**divided, largest_batch={"at_most": 3}))
+    assert len(searched(plan_of(study(**divided, largest_batch={"at_most": 3, "where": {"micro_batches": [1]}})))) == 2
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]"], ids=["missing", "no JSON", "a list"])
@@ -155,17 +154,11 @@ def test_a_file_that_is_no_plan_is_an_error(tmp_path, text, refused):
 
 def test_pages_of_earlier_versions_are_left_out_of_a_plan(tmp_path):
     file = tmp_path / "plan.json"
-    replace(plan_of(study()), questions=("scaling", "replication", "compliance")).write(file)
+    plan_of(study()).changed(questions=("scaling", "replication", "compliance")).write(file)
     assert Plan.read(file).questions == ("scaling",)
-    replace(plan_of(study()), questions=("scaling", "compliances")).write(file)
+    plan_of(study()).changed(questions=("scaling", "compliances")).write(file)
     with pytest.raises(EvidenceError, match="questions"):
         Plan.read(file)
-
-
-def test_every_key_of_a_plan_is_validated_when_it_is_read():
-    assert set(PlanRecord.__annotations__) - {"format"} == {field.name for field in fields(Plan)} - {"program"}
-    in_file = {field.name for field in fields(Entry)} | {"identity"}
-    assert set(EntryRecord.__annotations__) == in_file
 
 
 def without(key):
@@ -207,8 +200,8 @@ def test_a_damaged_plan_is_an_error(tmp_path, change, message):
 
 
 def test_processes_that_only_need_the_values_need_the_standard_library_alone():
-    modules = ("study.configuration", "study.job", "study.grid", "study.study")
-    modules += ("machines.cluster", "machines.cluster.hardware", "study.plan")
+    modules = ("study.configuration", "study.job", "study.grid")
+    modules += ("machines.cluster", "machines.cluster.hardware")
     code = (
         "import sys; before = set(sys.modules); "
         + "; ".join(f"import dlperf_study.{module}" for module in modules)

@@ -54,7 +54,7 @@ def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = (), **e
     job = frameworks.load(asked.framework).job(asked, CLUSTER)
     if data_sources.load(asked.data_source).produce:
         job = add_producers(job, asked)
-    job = described(job.with_environment(environment), asked, image_folder="")
+    job = described(job.add_environment(environment), asked, image_folder="")
     tasks = []
     for task in job.tasks:
         if script and task.role is TaskRole.TRAINER:

@@ -11,7 +11,7 @@ import pytest
 
 from dlperf_study.core.paths import PROJECT
 from dlperf_study.machines.cluster import Cluster
-from dlperf_study.study.configuration import DEFAULTS, Configuration, parameters_of
+from dlperf_study.study.configuration import DEFAULTS, Configuration, parameters_in_scope
 from dlperf_study.study.parameter import Scope
 from dlperf_study.training import frameworks
 from tests.training.frameworks.launching import asynchronous, configuration
@@ -216,7 +216,9 @@ def test_what_gpus_have_is_refused_on_cpus_only(requested):
 
 
 WITH_A_DEFAULT = [
-    parameter for parameter in parameters_of(Scope.WORKLOAD, Scope.NETWORK).values() if parameter.default is not None
+    parameter
+    for parameter in parameters_in_scope(Scope.WORKLOAD, Scope.NETWORK).values()
+    if parameter.default is not None
 ]
 
 

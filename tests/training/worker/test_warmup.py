@@ -7,8 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from dlperf_study.records.lines import WarmupEnd
-from dlperf_study.records.writers import TimedWindow
+from dlperf_study.records.lines import TimedWindow, WarmupEnd
 from dlperf_study.study.configuration import MAX_STEPS, Configuration
 from dlperf_study.training.frameworks._base import Trainer
 from dlperf_study.training.worker.feed import Feed
