@@ -10,13 +10,19 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, diagnostics_of, load_all, most_severe_first
+from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, list_diagnostics, load_all, most_severe_first
 from dlperf_study.audit.reading.column_names import Use
 from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical
 from dlperf_study.audit.reading.numbers import MOST_ERRORS
 from dlperf_study.audit.reading.table_file import TablesOfFile, read_frame
 from dlperf_study.audit.result_cell import ResultCell
-from dlperf_study.audit.result_frames import METRIC, VALUE, results_of_dataset, results_of_frame, results_of_sources
+from dlperf_study.audit.result_frames import (
+    METRIC,
+    VALUE,
+    read_dataset_results,
+    read_published_results,
+    read_results_frame,
+)
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity, TableError
 from dlperf_study.core.terminal import text_table
@@ -42,7 +48,7 @@ def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
         diagnostics = [replace(diagnostic, check=check.name) for diagnostic in examined if diagnostic]
         # Several tables may have the same numbers: diagnostics with the same computation become one, with all cells.
         groups = list(grouped(diagnostics, lambda diagnostic: diagnostic.computation).values())
-        merged = [replace(group[0], cells=_cells_of(group)) for group in groups]
+        merged = [replace(group[0], cells=_unique_cells(group)) for group in groups]
         if not each_number:
             merged = [_summary(group) for group in grouped(merged, _kind).values()]
         check_results.append(AuditResult(check, len(examined), tuple(merged)))
@@ -52,17 +58,17 @@ def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
 @kept_with_dataset
 def own_results(dataset: Dataset) -> list[AuditResult]:
     """Return the checks of the configurations and runs of a study."""
-    return audit(results_of_dataset(dataset))
+    return audit(read_dataset_results(dataset))
 
 
 @kept_with_dataset
 def published_results(dataset: Dataset) -> list[AuditResult]:
     """Return the checks of the published sources that a study names; none where it names none."""
     names = dataset.plan.published
-    return audit(results_of_sources(names)) if names else []
+    return audit(read_published_results(names)) if names else []
 
 
-def _cells_of(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:
+def _unique_cells(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:
     """Return the cells of some diagnostics, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(diagnostic.cells for diagnostic in diagnostics)))
 
@@ -82,7 +88,7 @@ def _summary(group: Sequence[AuditDiagnostic]) -> AuditDiagnostic:
     deviations = [diagnostic.deviation for diagnostic in group if diagnostic.deviation]
     if len(deviations) > 1:
         computation += f". They deviate by {median(deviations):.2%} typically, and by {max(deviations):.2%} at most"
-    return replace(ordered[0], cells=_cells_of(ordered), computation=computation)
+    return replace(ordered[0], cells=_unique_cells(ordered), computation=computation)
 
 
 def uncompared_tables(results: Results) -> list[str]:
@@ -99,7 +105,7 @@ def uncompared_tables(results: Results) -> list[str]:
 def describe(check_results: Sequence[AuditResult]) -> str:
     """Return the diagnostics, errors first; then what each check examined."""
     paragraphs = []
-    for diagnostic in most_severe_first(diagnostics_of(check_results)):
+    for diagnostic in most_severe_first(list_diagnostics(check_results)):
         paragraph = f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}\n"
         paragraph += f"  cells: {cited_cells(diagnostic)}"
         if diagnostic.explanations:
@@ -121,7 +127,7 @@ def describe(check_results: Sequence[AuditResult]) -> str:
 
 def verdict(check_results: Sequence[AuditResult], source: str) -> str:
     """Return the end of an audit in a line: how much was found in a source, and in which rows the most severe of it."""
-    diagnostics = most_severe_first(diagnostics_of(check_results))
+    diagnostics = most_severe_first(list_diagnostics(check_results))
     if not diagnostics:
         return f"{source}: no number contradicts the others"
     counts = []
@@ -142,7 +148,7 @@ def verdict(check_results: Sequence[AuditResult], source: str) -> str:
 def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
     """Return what each check examined and every diagnostic, for JSON."""
     listed = []
-    for diagnostic in most_severe_first(diagnostics_of(check_results)):
+    for diagnostic in most_severe_first(list_diagnostics(check_results)):
         described = {
             "severity": diagnostic.severity,
             "check": diagnostic.check,
@@ -260,7 +266,7 @@ class FrameAudit:
         ``cells`` and ``explanations`` are tuples of texts.
         """
         rows = []
-        for diagnostic in most_severe_first(diagnostics_of(self.results)):
+        for diagnostic in most_severe_first(list_diagnostics(self.results)):
             facts = (str(diagnostic.severity), diagnostic.check, tuple(diagnostic.keys))
             rows.append((*facts, diagnostic.computation, diagnostic.explanations))
         return pd.DataFrame(rows, columns=["severity", "check", "cells", "computation", "explanations"])
@@ -287,6 +293,6 @@ def audit_frame(frame: pd.DataFrame) -> FrameAudit:
     if not isinstance(frame, pd.DataFrame):
         raise TableError(f"the audit takes a frame of pandas, and not {type(frame).__name__}; the command takes a file")
     if {METRIC, VALUE} <= set(frame.columns):
-        return FrameAudit(audit(results_of_frame(frame)))
+        return FrameAudit(audit(read_results_frame(frame)))
     tables = read_frame(frame)
     return FrameAudit(audit(tables.results), tables)

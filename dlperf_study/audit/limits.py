@@ -87,7 +87,7 @@ def is_impossible(rate: ResultCell, work: Work, peak: DevicePeak) -> bool:
     return severity_above_peak(share, work.convolutional) is Severity.ERROR
 
 
-def peak_of(rate: ResultCell) -> DevicePeak | None:
+def find_device_peak(rate: ResultCell) -> DevicePeak | None:
     """Return the peak of one device of a rate: as the table of results says, else as the device's data sheet does."""
     device, precision = str(rate.get("device_name")), str(rate.get("precision"))
     if rate.get("device_peak_flops"):
@@ -133,7 +133,7 @@ def name_peak(cell: ResultCell, implied: float, near: float, with_other_devices:
     return next((f": {name}" for flops, name in explanations if abs(implied / flops - 1) <= near), "")
 
 
-def size_of(rate: ResultCell) -> int | None:
+def printed_sample_size(rate: ResultCell) -> int | None:
     """Return the size of a sample that the source prints: pixels or tokens; None if it prints none."""
     size = rate.get("image_size") or rate.get("sequence_length")
     is_inferred = bool({"image_size", "sequence_length"} & {*rate.inferred})
@@ -145,7 +145,7 @@ def may_be_convolutional(cell: ResultCell) -> bool:
     return not cell.get("sequence_length")
 
 
-def work_of(rate: ResultCell, size: int | None) -> Work | None:
+def find_work(rate: ResultCell, size: int | None) -> Work | None:
     """Return the work of a sample of some size, or of the network's usual size; None if it is unknown."""
     if rate.get("flops_per_sample"):
         flops = float(rate.get("flops_per_sample"))
@@ -158,10 +158,10 @@ def work_of(rate: ResultCell, size: int | None) -> Work | None:
 
 def _find_works(model: str) -> list[Work]:
     """Return the work of a network at all sizes, for any spelling of its name: ``ResNet-50`` is ``resnet50``."""
-    return [work for work in works() if _letters_of(work.model) == _letters_of(model)]
+    return [work for work in works() if _simplify_name(work.model) == _simplify_name(model)]
 
 
-def _letters_of(name: str) -> str:
+def _simplify_name(name: str) -> str:
     return re.sub(r"[\W_]", "", name.casefold())
 
 
@@ -174,8 +174,8 @@ def names_network_and_device(rate: ResultCell) -> bool:
 def unknown_names(rate: ResultCell) -> list[str]:
     """Return the network and the device of a rate if our tables do not contain them; a rate must name both."""
     names = []
-    model, size = str(rate.get("model")), size_of(rate)
-    if not rate.get("flops_per_sample") and not work_of(rate, size):
+    model, size = str(rate.get("model")), printed_sample_size(rate)
+    if not rate.get("flops_per_sample") and not find_work(rate, size):
         names.append(f"{model} at {size}" if _find_works(model) else model)
     device, precision = str(rate.get("device_name")), rate.get("precision")
     if rate.get("device_peak_flops") or (precision and _find_peak(device, str(precision))):

@@ -73,7 +73,7 @@ class PrintedNumber:
     computed: bool = False
 
     @classmethod
-    def of(cls, value: float, resolution: float | None) -> "PrintedNumber":
+    def from_value(cls, value: float, resolution: float | None) -> "PrintedNumber":
         """Return a value as printed; ``resolution`` is one unit of its last digit, None for a computed number."""
         magnitude = math.floor(math.log10(abs(value))) if value else 0
         finest_step = Fraction(10) ** (magnitude - EXACT_DIGITS + 1)
@@ -189,7 +189,7 @@ class ResultCell:
         return self.estimator == "run"
 
 
-def values_of(cells: Iterable[ResultCell]) -> list[float]:
+def list_values(cells: Iterable[ResultCell]) -> list[float]:
     """Return the values of some cells."""
     return [cell.value for cell in cells]
 
@@ -219,7 +219,7 @@ def _sample(runs: Sequence[ResultCell]) -> Sample | None:
 
     Only the runs of a measured study have an order; those that were measured in blocks or by hand are in no round.
     """
-    rates = np.array(values_of(runs))
+    rates = np.array(list_values(runs))
     if rates.size < MINIMUM_RUNS or rates.min() <= 0:
         return None
     # A source may drop the last zeros: 80 next to 79.9 is 80.0.
@@ -230,7 +230,7 @@ def _sample(runs: Sequence[ResultCell]) -> Sample | None:
     return Sample(rates, np.array(rounds, dtype=np.float64), resolution, runs[0].get("looks") or 1)
 
 
-def rate_of(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
+def estimate_rate(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
     """Return a positive throughput with the estimate of its runs, else of the printed interval, else without."""
     runs = _sample(cells_of_runs)
     low, high = cell.get("low"), cell.get("high")
@@ -240,5 +240,5 @@ def rate_of(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
         logarithm = Estimate(math.log(cell.value))
     else:
         run_count = cell.get("runs_counted") or cell.get("runs_completed") or cell.get("runs")
-        logarithm = Estimate.of_printed(cell.value, low, high, run_count, cell.printed.resolution / cell.value)
+        logarithm = Estimate.from_printed(cell.value, low, high, run_count, cell.printed.resolution / cell.value)
     return Rate(cell, CurvePoint(cell.world_size or 0, cell.value), logarithm, runs)

@@ -30,7 +30,7 @@ from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import TableError
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
-from dlperf_study.metrics.outcome import counted_of
+from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.metrics.scaling import curve_numbers, series_factors
 
 #: The columns that a long frame needs.
@@ -65,17 +65,17 @@ _OUR_CONDITIONS = (
 )
 
 
-def results_of_sources(names: Iterable[str] | None = None) -> Results:
+def read_published_results(names: Iterable[str] | None = None) -> Results:
     """Return the numbers of some published sources, or of all; raises PublishedError for an unknown source."""
-    return results_of_frame(load(names))
+    return read_results_frame(load(names))
 
 
-def results_of_dataset(dataset: Dataset) -> Results:
+def read_dataset_results(dataset: Dataset) -> Results:
     """Return the configurations of a study and the runs they summarise; none of these numbers is rounded."""
     rows = dataset.configurations
     series = curve_numbers(rows, series_factors(rows, dataset.plan.scaling))
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
-    runs_counted = counted_of(dataset.runs)
+    runs_counted = select_counted(dataset.runs)
     rounds = runs_counted.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
     # Logs have no rounds: none of their runs stands apart.
     is_alone = runs_counted["round"].isna() & (not dataset.plan.ingested_from)
@@ -90,12 +90,12 @@ def results_of_dataset(dataset: Dataset) -> Results:
     summaries = long_frame(configurations, dataset.plan.study)
     summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC].isin(_OUR_RATES))
     runs = [_runs(dataset, summaries, metric) for metric in _OUR_RATES]
-    return results_of_frame(pd.concat([summaries, *runs], ignore_index=True))
+    return read_results_frame(pd.concat([summaries, *runs], ignore_index=True))
 
 
 def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return the rates of the counted runs, each with the conditions of its configuration."""
-    runs = counted_of(dataset.runs)
+    runs = select_counted(dataset.runs)
     runs = runs[["identity", "repetition", "order", "round", _OUR_RATES[metric]]].dropna(subset=_OUR_RATES[metric])
     rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
     runs = runs.rename(columns={_OUR_RATES[metric]: VALUE}).merge(rates, on="identity")
@@ -135,7 +135,7 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=columns)
 
 
-def results_of_frame(frame: pd.DataFrame) -> Results:
+def read_results_frame(frame: pd.DataFrame) -> Results:
     """Return the cells of a long frame; a row without a value was printed without a number.
 
     Raises TableError if a column is missing, or a key is not unique.
@@ -187,7 +187,7 @@ def _cell(position: int, row: dict[str, Any], conditions: list[str]) -> ResultCe
         metric=str(row[METRIC]),
         value=value,
         text=f"{row['printed']}{percent}" if "printed" in row else f"{value:.6g}",
-        printed=PrintedNumber.of(value, row.get("resolution")),
+        printed=PrintedNumber.from_value(value, row.get("resolution")),
         series=str(series),
         world_size=int(row["world_size"]) if "world_size" in row else None,
         facts=row,

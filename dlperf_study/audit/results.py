@@ -20,7 +20,7 @@ from dlperf_study.audit.result_cell import (
     Rate,
     ResultCell,
     curve_step,
-    rate_of,
+    estimate_rate,
 )
 from dlperf_study.metrics.scaling import unexplained_steps
 
@@ -72,7 +72,7 @@ class Results:
     def _by_series(self) -> dict[tuple[str, str], list[ResultCell]]:
         return grouped(self._summaries, lambda cell: (cell.metric, cell.series))
 
-    def of(self, *metrics: str) -> list[ResultCell]:
+    def select(self, *metrics: str) -> list[ResultCell]:
         """Return the summaries of some metrics."""
         return [cell for cell in self._summaries if cell.metric in metrics]
 
@@ -96,12 +96,12 @@ class Results:
 
     def pairs(self, metric: str, second_metric: str) -> Iterator[tuple[ResultCell, ResultCell]]:
         """Yield each cell of a metric that has a cell of a second metric at the same point, with that cell."""
-        for cell in self.of(metric):
+        for cell in self.select(metric):
             second = self.at_same_point(cell, second_metric)
             if second is not None:
                 yield cell, second
 
-    def baseline_of(self, ratio: ResultCell) -> ResultCell | None:
+    def find_baseline(self, ratio: ResultCell) -> ResultCell | None:
         """Return the rate a ratio is relative to: the one that the table names, else the one whose own ratio is 1.
 
         Return the first of several such rates if they are equal. An efficiency without a ratio of 1 on its curve is
@@ -125,7 +125,7 @@ class Results:
 
     def baseline_devices(self, ratio: ResultCell) -> int | None:
         """Return the number of devices a ratio is relative to, also where the table prints no rates."""
-        baseline = self.baseline_of(ratio)
+        baseline = self.find_baseline(ratio)
         if baseline is not None:
             return baseline.world_size
         if ratio.baseline:
@@ -140,7 +140,7 @@ class Results:
         """
         units = []
         for unit in self._units_of_table.get((ratio.metric, ratio.table), []):
-            if sum(unit.get(name) != ratio.get(name) for name in _conditions_of(ratio)) == 1:
+            if sum(unit.get(name) != ratio.get(name) for name in _curve_conditions(ratio)) == 1:
                 units.append(unit)
         fewest = min((unit.world_size or math.inf for unit in units), default=math.inf)
         at_fewest = [unit for unit in units if unit.world_size in (fewest, None)]
@@ -159,7 +159,7 @@ class Results:
         if not unit_ratios or any(cell.series == ratio.series for cell in unit_ratios if cell is not ratio):
             return []
         separating = []
-        for name in _conditions_of(ratio):
+        for name in _curve_conditions(ratio):
             if all(unit.get(name) != ratio.get(name) for unit in unit_ratios):
                 separating.append(name)
         return separating
@@ -199,15 +199,15 @@ class Results:
         the same way; runs with a mean and a median by their median.
         """
         rates = []
-        for cell in self.of(*_CURVES, SPEEDUP):
+        for cell in self.select(*_CURVES, SPEEDUP):
             has_rates = cell.metric == SPEEDUP and any((rate, cell.series) in self._by_series for rate in _CURVES)
             # Without a speedup of 1 they may be relative to something else at each point.
             has_rates |= cell.metric == SPEEDUP and not self._unit_ratios[cell.metric, cell.series]
             has_median = cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_estimator
             if cell.world_size and cell.world_size > 0 and cell.printed.is_positive and not (has_rates or has_median):
                 rates.append(self.rate(cell))
-        rates.sort(key=lambda rate: (*_curve_of(rate.cell), rate.point.devices))
-        for _, group in groupby(rates, key=lambda rate: _curve_of(rate.cell)):
+        rates.sort(key=lambda rate: (*_curve_key(rate.cell), rate.point.devices))
+        for _, group in groupby(rates, key=lambda rate: _curve_key(rate.cell)):
             curve = list(group)
             if len(curve) > 1:
                 yield curve
@@ -235,16 +235,16 @@ class Results:
 
     def rate(self, cell: ResultCell) -> Rate:
         """Return a positive throughput with the estimate of its runs, else of the printed interval, else without."""
-        return rate_of(cell, self.runs_of(cell))
+        return estimate_rate(cell, self.list_runs(cell))
 
-    def runs_of(self, cell: ResultCell) -> list[ResultCell]:
+    def list_runs(self, cell: ResultCell) -> list[ResultCell]:
         """Return the runs of a summary, also if they are listed for another summary of the same source."""
         own_runs = self.runs.get(cell.key)
         key = (cell.get("source"), cell.metric, *cell.configuration)
-        return own_runs or self._runs_of_configuration.get(key, [])
+        return own_runs or self._same_configuration_runs.get(key, [])
 
     @cached_property
-    def _runs_of_configuration(self) -> dict[tuple[Any, ...], list[ResultCell]]:
+    def _same_configuration_runs(self) -> dict[tuple[Any, ...], list[ResultCell]]:
         """The runs of the first summary of each configuration that has runs, by source, metric and configuration."""
         runs: dict[tuple[Any, ...], list[ResultCell]] = {}
         for summary in self._summaries:
@@ -257,12 +257,12 @@ def _units(cells: Iterable[ResultCell]) -> list[ResultCell]:
     return [cell for cell in cells if cell.value == 1]
 
 
-def _conditions_of(ratio: ResultCell) -> list[str]:
+def _curve_conditions(ratio: ResultCell) -> list[str]:
     """Return the conditions that tell curves apart: all but the sizes."""
     return [name for name in (*CONFIGURATION, *ratio.extra_conditions) if name not in SIZES]
 
 
-def _curve_of(cell: ResultCell) -> tuple[str, str, str]:
+def _curve_key(cell: ResultCell) -> tuple[str, str, str]:
     return cell.series, cell.estimator, cell.metric
 
 

@@ -35,7 +35,7 @@ def read_block(format_: Format, block: Block) -> list[Matches]:
 def detect_formats(block: Block) -> list[Format]:
     """Return the formats of which a block has a line of training with a number, searching no more than necessary."""
     for size in _START_BYTES:
-        formats = _formats_in(_start_of(block, size)) if size < len(block.data) else []
+        formats = _formats_in(_first_lines(block, size)) if size < len(block.data) else []
         if formats:
             return formats
     return _formats_in(block)
@@ -44,7 +44,7 @@ def detect_formats(block: Block) -> list[Format]:
 def other_formats_at_start(block: Block, known: Format) -> list[Format]:
     """Return the formats of the first lines of a block, except the known one."""
     size = _START_BYTES[-1]
-    return _formats_in(_start_of(block, size) if size < len(block.data) else block, known)
+    return _formats_in(_first_lines(block, size) if size < len(block.data) else block, known)
 
 
 def other_formats_later(block: Block, known: Format) -> list[Format]:
@@ -78,7 +78,7 @@ def similar_line(block: Block) -> str:
     return ""
 
 
-def formats_with_its_words(block: Block) -> list[str]:
+def suggest_formats(block: Block) -> list[str]:
     """Return the formats of which a block has most lines with a literal of theirs, at most three of them by name."""
     line_counts = {}
     for format_ in all_formats():
@@ -104,7 +104,7 @@ def _needles(format_: Format) -> set[str]:
     return {needle for line in format_.lines for needle in line.needles}
 
 
-def _start_of(block: Block, size: int) -> Block:
+def _first_lines(block: Block, size: int) -> Block:
     return Block(block.data[: block.data.rfind(b"\n", 0, size) + 1], block.first_line)
 
 

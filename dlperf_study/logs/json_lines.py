@@ -64,7 +64,7 @@ def _csv_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
     columns have.
     """
     names: list[str] = []
-    for line in _lines_of(file):
+    for line in _read_lines(file):
         cells = _cells(line.decode(errors="replace"))
         if not names:
             # Spreadsheet programs mark a text as UTF-8 by a sign before it.
@@ -89,7 +89,7 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _lines_of(file: BufferedIOBase) -> Iterator[bytes]:
+def _read_lines(file: BufferedIOBase) -> Iterator[bytes]:
     """Yield the lines of a file; of one that is too long for a log, parts."""
     return iter(lambda: file.readline(LONGEST_LINE), b"")
 
@@ -114,7 +114,7 @@ def _json_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
             # A document without rows, or a damaged one.
             yield content
         return
-    for line in chain([first], _lines_of(file)):
+    for line in chain([first], _read_lines(file)):
         yield JSON_ROW.encode() + line if line.startswith(b"{") else line
 
 

@@ -94,7 +94,7 @@ def template_line(template: str, metrics: Mapping[str, PrintedMetric], evaluatio
     if re.search(r"\w$", template):
         head += _WORD_END
     if evaluation:
-        head = rf"^(?!.*?{_one_of(evaluation)}).*?{head}"
+        head = rf"^(?!.*?{_any_word(evaluation)}).*?{head}"
     named = tuple((name, metrics[name]) for name in names if name in metrics)
     captured = tuple(metric for _, metric in named)
     return TemplateLine((needle(template),), head, captured=captured, template=template, named=named)
@@ -102,7 +102,7 @@ def template_line(template: str, metrics: Mapping[str, PrintedMetric], evaluatio
 
 def evaluation_line(templates: Sequence[str], evaluation: Sequence[str]) -> Line:
     """Return the lines that look like those of templates and contain a word of ``evaluation``; no number is read."""
-    return Line(tuple(map(needle, templates)), rf"^.*?{_one_of(evaluation)}", training=False)
+    return Line(tuple(map(needle, templates)), rf"^.*?{_any_word(evaluation)}", training=False)
 
 
 def _segment(template: str, metrics: Mapping[str, PrintedMetric]) -> str:
@@ -139,5 +139,5 @@ def _any_digits(text: str) -> str:
     return re.sub(r"\d", lambda _: r"\d", re.escape(text))
 
 
-def _one_of(words: Sequence[str]) -> str:
+def _any_word(words: Sequence[str]) -> str:
     return f"(?:{'|'.join(map(_any_digits, words))})"

@@ -135,7 +135,7 @@ class _LogReader:
         """Return the lines of one kind; none if the last line has no number that the others of its kind have."""
         usual = self._usual_metrics.setdefault(kind, matches.usual_metrics)
         if may_be_cut and len(matches.records) and not usual <= matches.usual_metrics:
-            return Matches.none_of(matches.candidates)
+            return Matches.reject_all(matches.candidates)
         self._usual_metrics[kind] = usual | matches.usual_metrics
         return matches
 
@@ -162,7 +162,7 @@ class _LogReader:
         similar = format_detection.similar_line(self._first_block) if self._first_block else ""
         if self._format:
             return f"the format {self._format.name}" + (f"; {similar}" if similar else "")
-        formats = format_detection.formats_with_its_words(self._first_block) if self._first_block else []
+        formats = format_detection.suggest_formats(self._first_block) if self._first_block else []
         shared = f"some words are those of {', '.join(formats)}" if formats else "no word is that of a format"
         remedy = "docs/log-formats.md lists all formats, and shows how to declare your own"
         return f"a known format; {similar or shared}; {remedy}"

@@ -56,19 +56,19 @@ _OTHER_UNITS = dict.fromkeys(("img/s", "imgs/s", "images/s", "images/sec", "img/
 _OTHER_SCOPES = {"all": "job"}
 
 
-def _unit_of(written: Any) -> Any:
+def _translate_unit(written: Any) -> Any:
     return _OTHER_UNITS.get(written, written) if isinstance(written, str) else written
 
 
-def _scope_of(written: Any) -> Any:
+def _translate_scope(written: Any) -> Any:
     return _OTHER_SCOPES.get(written, written) if isinstance(written, str) else written
 
 
 class OwnNumber(Section):
     """What a number means. ``steps``: of how many steps a time is; ``thousands``: it has commas between thousands."""
 
-    unit: Annotated[Unit, BeforeValidator(_unit_of)]
-    of: Annotated[Literal["job", "rank", "device"], BeforeValidator(_scope_of)]
+    unit: Annotated[Unit, BeforeValidator(_translate_unit)]
+    of: Annotated[Literal["job", "rank", "device"], BeforeValidator(_translate_scope)]
     mean_since: Literal["start", "epoch"] | None = None
     steps: int = Field(default=1, ge=1)
     thousands: bool = False

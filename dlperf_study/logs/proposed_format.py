@@ -56,7 +56,7 @@ def proposed_format(source: LogSource) -> ProposedFormat | None:
         if count < _FEWEST_LINES:
             break
         line = lines[kinds.index(kind)]
-        template, units = _template_of(line)
+        template, units = _propose_template(line)
         if not units:
             continue
         rate, unit = next(iter(units.items()))
@@ -67,13 +67,13 @@ def proposed_format(source: LogSource) -> ProposedFormat | None:
     return None
 
 
-def _template_of(line: str) -> tuple[str, dict[str, str]]:
+def _propose_template(line: str) -> tuple[str, dict[str, str]]:
     """Return the template of a line, from its first named number on, and the unit of each of its rates."""
     parts, end, names, units = [""], 0, set[str](), dict[str, str]()
     for match in _NUMBER.finditer(line):
         before = line[end : match.start()]
         named = _NAME_BEFORE.search(before)
-        unit = _unit_of(named[1].lower() if named else "", line[match.end() :])
+        unit = _find_unit(named[1].lower() if named else "", line[match.end() :])
         name = _NAMELESS if unit else ""
         if named:
             name = "step" if named[1].lower() in _STEP_NAMES else named[1].lower()
@@ -90,7 +90,7 @@ def _template_of(line: str) -> tuple[str, dict[str, str]]:
     return "".join([*parts, rest[0].rstrip() if rest else ""]), units
 
 
-def _unit_of(name: str, after: str) -> str:
+def _find_unit(name: str, after: str) -> str:
     """Return the unit of a number, by what is after it or by its name; empty if it is none of a rate."""
     if name in (*POSITION_COLUMNS, *_STEP_NAMES, "loss"):
         return ""

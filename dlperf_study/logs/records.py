@@ -119,7 +119,7 @@ class Matches:
     nan_lines: Integers
 
     @classmethod
-    def none_of(cls, candidates: Integers) -> "Matches":
+    def reject_all(cls, candidates: Integers) -> "Matches":
         """Return that none of the candidates could be used."""
         no_lines = candidates[:0]
         return cls(make_records(no_lines, {}), no_lines, candidates, no_lines)

@@ -92,7 +92,7 @@ def read_lines(line: Line, block: Block, layouts: Sequence[LineLayout]) -> Match
             matches.append(match)
     candidates = concatenated(with_needle)
     if not matched:
-        return Matches.none_of(candidates)
+        return Matches.reject_all(candidates)
     lines = _MatchedLines(block, matched, matches)
     columns = lines.number_columns(pattern)
     usable = _is_usable(pattern, columns, lines.indices.size)

@@ -20,7 +20,7 @@ BUS_FACTORS: dict[CollectiveKind, tuple[str, Callable[[int], float]]] = {
 }
 
 
-def collectives_of(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> list[CollectiveLine]:
+def list_collectives(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> list[CollectiveLine]:
     """Return the collectives of a step, of a kind or a group, of the rank that moves the most by them.
 
     None if nobody observed them. Where ranks have different layers, those at the ends of a pipeline send half of what
@@ -39,7 +39,7 @@ def collective_bytes(run: Run, kind: CollectiveKind | None = None, group: str | 
     ``group``: the dimension of the layout along which its ranks differ. Of what is sent from rank to rank, the bytes
     that a rank sends.
     """
-    return size_of_collectives(collectives_of(run, kind, group)) or None
+    return size_of_collectives(list_collectives(run, kind, group)) or None
 
 
 def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> Window | None:
@@ -66,7 +66,7 @@ def collective_bandwidth(run: Run, kind: CollectiveKind) -> float | None:
     if window is None:
         return None
     _, factor = BUS_FACTORS[kind]
-    carried = sum(line["bytes"] * factor(line["ranks"]) for line in collectives_of(run, kind))
+    carried = sum(line["bytes"] * factor(line["ranks"]) for line in list_collectives(run, kind))
     return carried / window.mean_seconds
 
 
@@ -107,7 +107,7 @@ def _size_and_seconds(
     return of_size, of_seconds
 
 
-def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
+def _define_metrics(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
     label = kind.replace("_", "-")
     title = label.capitalize()
     formula, _ = BUS_FACTORS[kind]
@@ -129,7 +129,7 @@ def _metrics_of(kind: CollectiveKind) -> tuple[Metric, Metric, Metric]:
     return *_size_and_seconds(size, seconds, kind=kind), rate
 
 
-def _metrics_of_group(group: str, meaning: str) -> tuple[Metric, Metric]:
+def _define_group_metrics(group: str, meaning: str) -> tuple[Metric, Metric]:
     sent = f"bytes of the collectives of a step among {meaning}"
     alone = f"seconds of the collectives of a step among {meaning}, done alone by the slowest rank"
     size = (f"{group}_exchange_bytes", f"Bytes over {group}", sent)
@@ -144,8 +144,8 @@ _GROUPS = {
     "tensor": "ranks that divide matrices",
     "pipeline": "ranks that divide layers",
 }
-_OF_KINDS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _metrics_of(kind))
-_OF_GROUPS = tuple(metric for group, meaning in _GROUPS.items() for metric in _metrics_of_group(group, meaning))
+_OF_KINDS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _define_metrics(kind))
+_OF_GROUPS = tuple(metric for group, meaning in _GROUPS.items() for metric in _define_group_metrics(group, meaning))
 METRICS = (*_OF_KINDS, *_OF_GROUPS)
 #: The seconds of the collectives of a step alone, by kind and by group, with what pages call these.
 SECONDS_OF_KINDS = {f"{kind}_alone_seconds": kind.replace("_", "-") for kind in COLLECTIVE_KINDS}

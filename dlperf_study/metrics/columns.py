@@ -10,7 +10,7 @@ from dlperf_study.core.errors import EvidenceError
 from dlperf_study.core.part_search import PartLocation, cached_by_parts, import_part, locations
 from dlperf_study.metrics.metric import DATASET_TABLES, QUALITY, RC, Dtype, Metric, Source, Summary, TableName
 
-__all__ = ["COLUMNS", "DATASET_TABLES", "PRODUCTS", "Dtype", "Metric", "Source", "Summary", "TableName", "columns_of"]
+__all__ = ["COLUMNS", "DATASET_TABLES", "PRODUCTS", "Dtype", "Metric", "Source", "Summary", "TableName", "list_columns"]
 
 #: The families, which are modules of this folder, in the order of their columns.
 FAMILIES = (
@@ -60,17 +60,17 @@ PRODUCTS = {"world_size": ("nodes", "devices_per_node"), "global_batch": ("batch
 
 @cached_by_parts
 def _all_columns() -> dict[str, Metric]:
-    return columns_by_name([*_METRICS, *_metrics_of_users()])
+    return columns_by_name([*_METRICS, *_load_user_metrics()])
 
 
 @cached_by_parts
-def _metrics_of_users() -> list[tuple[str, tuple[Metric, ...]]]:
+def _load_user_metrics() -> list[tuple[str, tuple[Metric, ...]]]:
     """Return the metrics of each part of a user, with its file; raises EvidenceError for one that is no such part."""
     parts = locations(__package__, "metric", EvidenceError).values()
-    return [(part.source, _metrics_of(part)) for part in parts if not part.is_built_in]
+    return [(part.source, _load_metrics(part)) for part in parts if not part.is_built_in]
 
 
-def _metrics_of(part: PartLocation) -> tuple[Metric, ...]:
+def _load_metrics(part: PartLocation) -> tuple[Metric, ...]:
     metrics = getattr(import_part(part, EvidenceError), "METRICS", ())
     if not metrics or not all(isinstance(metric, Metric) for metric in metrics):
         raise EvidenceError(f"{part.source}: it has no METRICS, a tuple of the metrics that it declares")
@@ -101,17 +101,17 @@ def _naming(part: PartLocation, metric: Metric) -> Callable[[Any], Any] | None:
 
 def names_of_users() -> tuple[str, ...]:
     """Return the names of the metrics of users' parts that runs have."""
-    metrics = [metric for _, declared in _metrics_of_users() for metric in declared]
+    metrics = [metric for _, declared in _load_user_metrics() for metric in declared]
     return tuple(metric.name for metric in metrics if TableName.RUNS in metric.tables)
 
 
 @cached_by_parts
-def _columns_of() -> dict[TableName, tuple[Metric, ...]]:
+def _columns_by_table() -> dict[TableName, tuple[Metric, ...]]:
     return {table: tuple(filter(lambda column: table in column.tables, COLUMNS.values())) for table in TableName}
 
 
 @cached_by_parts
-def _with_value() -> dict[Source, list[Metric]]:
+def _computed_metrics() -> dict[Source, list[Metric]]:
     return {source: [m for m in COLUMNS.values() if m.value and m.source is source] for source in Source}
 
 
@@ -137,14 +137,14 @@ def column_named(name: str) -> Metric:
     return COLUMNS.get(name) or Metric(name, name, f"{name}, a setting of the program", RC, dtype=Dtype.STRING)
 
 
-def columns_of(table: TableName) -> tuple[Metric, ...]:
+def list_columns(table: TableName) -> tuple[Metric, ...]:
     """Return the columns of a table, in order."""
-    return _columns_of()[table]
+    return _columns_by_table()[table]
 
 
-def values_of(source: Source, thing: Any) -> dict[str, Any]:
+def compute_values(source: Source, thing: Any) -> dict[str, Any]:
     """Return the values of all metrics that are computed from such a thing, by name."""
-    return {metric.name: metric.value(thing) for metric in _with_value()[source] if metric.value}
+    return {metric.name: metric.value(thing) for metric in _computed_metrics()[source] if metric.value}
 
 
 def names_from(source: Source) -> tuple[str, ...]:
@@ -157,6 +157,6 @@ def summarised(*summaries: Summary) -> dict[str, Metric]:
     return {name: metric for name, metric in COLUMNS.items() if metric.summary in summaries}
 
 
-def pages_of(subject: str) -> tuple[str, ...]:
+def list_pages(subject: str) -> tuple[str, ...]:
     """Return the pages on which diagnostics about a subject are shown; every subject has one."""
     return _pages().get(subject, (QUALITY,))

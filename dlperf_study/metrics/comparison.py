@@ -63,11 +63,11 @@ def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) 
     if denominator_identity not in throughputs:
         raise BaselineError(f"no run of its declared {role} {denominator_identity} completed")
     if identity == denominator_identity:
-        return of_itself(throughputs[identity].values.size)
+        return compare_with_itself(throughputs[identity].values.size)
     return log_ratio(throughputs[identity], throughputs[denominator_identity])
 
 
-def of_itself(runs: int) -> Estimate:
+def compare_with_itself(runs: int) -> Estimate:
     """Return what a configuration differs from itself: nothing, whatever its runs were; below 3 without an interval."""
     if runs < MINIMUM_RUNS:
         return Estimate(0.0, None, runs - 1, runs, reason=NoInterval.FEW_VALUES)
@@ -113,12 +113,12 @@ def verdicts(
 def step_samples(runs: pd.DataFrame, rounds: pd.Series | None, looks: int = 1) -> dict[str, dict[str, Sample]]:
     """Return the seconds of completed runs by part of a step: PARTS, and by how much each exceeds each other.
 
-    ``rounds``: see ``samples_of``.
+    ``rounds``: see ``collect_samples``.
     """
     seconds = {part: runs[part] for part in PARTS}
     for part, shorter_part in permutations(NAMES_OF_PARTS, 2):
         seconds[excess(part, shorter_part)] = runs[part] - runs[shorter_part]
-    return {part: samples_of(values, runs["identity"], rounds, looks) for part, values in seconds.items()}
+    return {part: collect_samples(values, runs["identity"], rounds, looks) for part, values in seconds.items()}
 
 
 def excess(part: str, shorter_part: str) -> str:
@@ -139,7 +139,7 @@ def differences(parts: Mapping[str, Samples], identity: str, reference_identity:
     return estimates
 
 
-def rounds_of(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
+def assign_rounds(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
     """Return the round in which each run was measured, by the index of ``runs``; missing for one that was in none.
 
     None if the runs are independent: those of ingested logs.
@@ -147,7 +147,9 @@ def rounds_of(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
     return None if plan.ingested_from else runs["round"].astype("Float64").astype("float64")
 
 
-def samples_of(values: pd.Series, identities: pd.Series, rounds: pd.Series | None, looks: int = 1) -> dict[str, Sample]:
+def collect_samples(
+    values: pd.Series, identities: pd.Series, rounds: pd.Series | None, looks: int = 1
+) -> dict[str, Sample]:
     """Return the values of runs that are known, with their rounds, by the identity of their configuration.
 
     All by the index of the runs. Without ``rounds`` the runs are independent. ``looks``: see ``Estimate``.

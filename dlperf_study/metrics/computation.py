@@ -88,7 +88,7 @@ def rank_computations(run: Run) -> tuple[RankComputation, ...]:
     return tuple(computations)
 
 
-def halves_of(series: Floats) -> tuple[Floats, Floats]:
+def split_halves(series: Floats) -> tuple[Floats, Floats]:
     """Return the first and the second half of a series of steps; both are the series if it has one step."""
     middle = series.size // 2
     return (series[:middle], series[middle:]) if middle else (series, series)
@@ -105,7 +105,7 @@ def halves_of_computation(run: Run, seconds: Callable[[Window], Floats]) -> list
             case [before, after]:
                 halves.append((seconds(before), seconds(after)))
             case [window]:
-                halves.append(halves_of(seconds(window)))
+                halves.append(split_halves(seconds(window)))
             case _:
                 return []
     return halves
@@ -191,7 +191,7 @@ def input_seconds(run: Run) -> float | None:
     computation, waits = half_computations(run), [log.windows[TRAINING].input_seconds for log in run.ranks]
     if not has_input(run) or (computation is None and not run.ranks[0].is_of_program):
         return None
-    half_waits = half_means(map(halves_of, waits))
+    half_waits = half_means(map(split_halves, waits))
     mean_wait = float(np.mean([wait.mean() for wait in waits]))
     if computation is None:
         return mean_wait + excess_of_slowest(half_waits, run)

@@ -67,7 +67,7 @@ def round_effects(completed: pd.DataFrame, rate: str) -> list[RoundEffect]:
 
     None with fewer than two rounds.
     """
-    in_rounds = _of_rounds(completed, rate)
+    in_rounds = _select_round_runs(completed, rate)
     log_rates = _log_rates_of_rounds(completed, rate)
     if log_rates.empty:
         return []
@@ -75,12 +75,12 @@ def round_effects(completed: pd.DataFrame, rate: str) -> list[RoundEffect]:
     begun = pd.to_datetime(in_rounds["started"], utc=True, format="ISO8601").groupby(in_rounds["round"]).min()
     effects = []
     for name in deviations:
-        estimate = Estimate.of(deviations[name].to_numpy())
+        estimate = Estimate.from_values(deviations[name].to_numpy())
         effects.append(RoundEffect(int(name), len(deviations), begun[name], estimate))
     return effects
 
 
-def _of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
+def _select_round_runs(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
     """Return the runs that have a round, a rate and a time at which they began."""
     return completed.dropna(subset=["round", rate, "started"])
 
@@ -90,7 +90,7 @@ def _log_rates_of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
 
     Empty with fewer than two rounds.
     """
-    rates = _of_rounds(completed, rate).pivot_table(index="identity", columns="round", values=rate)
+    rates = _select_round_runs(completed, rate).pivot_table(index="identity", columns="round", values=rate)
     log_rates = np.log(rates.astype("float64"))
     log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
     return log_rates if log_rates.shape[1] > 1 else log_rates.iloc[:0]

@@ -32,7 +32,7 @@ class NodeWindow:
         """The time from the first sample to the last."""
         return (self.samples[-1]["clock_ns"] - self.samples[0]["clock_ns"]) * NANO
 
-    def of_gpus(self) -> Iterator[tuple[str, list[GpuSample]]]:
+    def group_by_gpu(self) -> Iterator[tuple[str, list[GpuSample]]]:
         """Yield the UUID and the samples of each GPU."""
         for index, facts in enumerate(self.telemetry.facts["gpus"]):
             yield facts["uuid"], [sample["gpus"][index] for sample in self.samples]
@@ -81,7 +81,7 @@ def sampling_seconds(run: Run) -> float | None:
     return fmean(seconds) if seconds else None
 
 
-def energy_of(run: Run) -> str:
+def energy_coverage(run: Run) -> str:
     """Return what the energy counters of a run cover."""
     return GPU_BOARDS if run.facts["cluster"]["device"] == "gpu" else CPU_PACKAGES
 
@@ -103,12 +103,12 @@ def energy_obstacle(run: Run) -> str:
 def _counter_obstacle(run: Run, window: NodeWindow) -> str:
     """Return why a node has no energy counter of what it trains on."""
     obstacles = window.telemetry.facts["obstacles"]
-    if energy_of(run) == CPU_PACKAGES:
+    if energy_coverage(run) == CPU_PACKAGES:
         missing = [sample for sample in window.samples if not sample["cpu_energy_joules"]]
         return obstacles.get("cpu_energy", "a sample has no energy of the processors" if missing else "")
     if not window.telemetry.facts["gpus"]:
         return obstacles.get("gpus", "nvidia-smi lists none of its GPUs")
-    for uuid, samples in window.of_gpus():
+    for uuid, samples in window.group_by_gpu():
         if not all("energy_joules" in sample for sample in samples):
             reason = window.telemetry.not_reported.get(uuid, {}).get("energy_joules", "no reason is known")
             return f"{uuid} does not report its energy: {reason}"
@@ -118,7 +118,7 @@ def _counter_obstacle(run: Run, window: NodeWindow) -> str:
 def node_watts(window: NodeWindow) -> float:
     """Return the mean power of what a node trains on, by its counters, from the first to the last sample."""
     if window.telemetry.facts["gpus"]:
-        joules = sum(samples[-1]["energy_joules"] - samples[0]["energy_joules"] for _, samples in window.of_gpus())
+        joules = sum(samples[-1]["energy_joules"] - samples[0]["energy_joules"] for _, samples in window.group_by_gpu())
     else:
         first, last = window.samples[0]["cpu_energy_joules"], window.samples[-1]["cpu_energy_joules"]
         joules = sum(last.values()) - sum(first.values())
@@ -183,7 +183,7 @@ METRICS = (
         "what the energy counters cover: GPU boards or CPU packages",
         R,
         dtype=Dtype.STRING,
-        value=lambda run: None if mean_power(run) is None else energy_of(run),
+        value=lambda run: None if mean_power(run) is None else energy_coverage(run),
     ),
     Metric(
         "energy_obstacle",

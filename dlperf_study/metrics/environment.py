@@ -15,20 +15,20 @@ _LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")
 VERSION_PREFIX = "v"
 
 
-def hosts_of(run: Run) -> list[str]:
+def list_hosts(run: Run) -> list[str]:
     """Return the names of the hosts of the ranks, each once."""
     return sorted({str(log.facts["host"]) for log in run.ranks})
 
 
-def _of_cluster(name: str) -> Callable[[Run], Any]:
+def _read_cluster(name: str) -> Callable[[Run], Any]:
     return lambda run: run.facts["cluster"].get(name)
 
 
-def _of_hardware(name: str) -> Callable[[Run], Any]:
+def _read_hardware(name: str) -> Callable[[Run], Any]:
     return lambda run: run.facts["environment"]["hardware"].get(name)
 
 
-def _of_rank(name: str) -> Callable[[Run], Any]:
+def _read_rank(name: str) -> Callable[[Run], Any]:
     return lambda run: run.ranks[0].facts.get(name)
 
 
@@ -45,12 +45,12 @@ def _code_version(run: Run) -> str | None:
     return git.get("commit") or (f"{VERSION_PREFIX}{git['installed']}" if "installed" in git else None)
 
 
-def _of_program(name: str) -> Callable[[Run], Any]:
+def _read_program(name: str) -> Callable[[Run], Any]:
     return lambda run: dict(run.facts.get("program", {})).get(name) or None
 
 
 def _program_commit(run: Run) -> str | None:
-    commit = _of_program("commit")(run)
+    commit = _read_program("commit")(run)
     return f"{commit[:12]}, with changes" if commit and run.facts["program"]["dirty"] else commit and commit[:12]
 
 
@@ -92,7 +92,7 @@ def machine_speed(run: Run) -> float | None:
 def too_few_cores(run: Run) -> Iterator[Diagnostic]:
     """Trainers and servers share cores, so that adding devices adds no computing power."""
     cores = run.facts["environment"]["hardware"].get("cores")
-    configuration, hosts = run.configuration, len(hosts_of(run))
+    configuration, hosts = run.configuration, len(list_hosts(run))
     trainers = configuration.world_size / hosts
     processes = trainers + configuration.servers / hosts
     if cores and processes > cores:
@@ -109,15 +109,15 @@ METRICS = (
         "how gradients travel: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
         R,
         dtype=Dtype.STRING,
-        value=_of_rank("exchange"),
+        value=_read_rank("exchange"),
         pages=(COMMUNICATION,),
     ),
-    recorded("device", "Device", "cpu or gpu", _of_cluster("device"), tables=RCP, same_within=STUDY),
+    recorded("device", "Device", "cpu or gpu", _read_cluster("device"), tables=RCP, same_within=STUDY),
     recorded(
         "device_name",
         "Device name",
         "name that the device reports",
-        _of_cluster("device_name"),
+        _read_cluster("device_name"),
         tables=RP,
         same_within=STUDY,
     ),
@@ -125,7 +125,7 @@ METRICS = (
         "link",
         "Link",
         "interconnect; for measured runs, from the cluster file",
-        _of_cluster("link"),
+        _read_cluster("link"),
         tables=RP,
         same_within=STUDY,
     ),
@@ -135,20 +135,20 @@ METRICS = (
         "names of the hosts of the ranks",
         R,
         dtype=Dtype.STRING,
-        value=lambda run: ", ".join(hosts_of(run)),
+        value=lambda run: ", ".join(list_hosts(run)),
     ),
     recorded(
-        "launcher", "Launcher", "how processes were started: local, ssh, slurm or kubernetes", _of_cluster("launcher")
+        "launcher", "Launcher", "how processes were started: local, ssh, slurm or kubernetes", _read_cluster("launcher")
     ),
     recorded("addresses", "Addresses", "of each node: its address and network interface", _addresses),
-    Metric("library", "Library", "framework library of the ranks", R, dtype=Dtype.STRING, value=_of_rank("library")),
+    Metric("library", "Library", "framework library of the ranks", R, dtype=Dtype.STRING, value=_read_rank("library")),
     Metric(
         "library_version",
         "Library version",
         "its version",
         R,
         dtype=Dtype.STRING,
-        value=_of_rank("library_version"),
+        value=_read_rank("library_version"),
         same_within="framework",
     ),
     Metric(
@@ -157,7 +157,7 @@ METRICS = (
         "what exchanges gradients: NCCL with its version, or gloo, which has none; missing where neither does",
         R,
         dtype=Dtype.STRING,
-        value=_of_rank("exchange_library"),
+        value=_read_rank("exchange_library"),
         same_within="framework",
     ),
     recorded(
@@ -181,12 +181,12 @@ METRICS = (
         _gpu_library("cudnn"),
         same_within="framework",
     ),
-    recorded("cpu_model", "CPU", "model of the processor", _of_hardware("cpu_model"), same_within=STUDY),
+    recorded("cpu_model", "CPU", "model of the processor", _read_hardware("cpu_model"), same_within=STUDY),
     recorded(
         "cpu_mhz",
         "CPU clock",
         "clock of the first core just before the run, as the kernel has it",
-        _of_hardware("cpu_mhz"),
+        _read_hardware("cpu_mhz"),
         unit="MHz",
         dtype=Dtype.FLOAT,
     ),
@@ -194,7 +194,7 @@ METRICS = (
         "cpu_cache_bytes",
         "CPU cache",
         "largest cache that the first core uses, alone or with others",
-        _of_hardware("cpu_cache_bytes"),
+        _read_hardware("cpu_cache_bytes"),
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         same_within=STUDY,
@@ -205,7 +205,7 @@ METRICS = (
         "logical cores the run could use on its host",
         R,
         dtype=Dtype.OPTIONAL_INTEGER,
-        value=_of_hardware("cores"),
+        value=_read_hardware("cores"),
         source=Source.RUN,
         pages=RATE_PAGES,
         diagnose=too_few_cores,
@@ -224,7 +224,7 @@ METRICS = (
         "memory_bytes",
         "Memory",
         "memory of the host",
-        _of_hardware("memory_bytes"),
+        _read_hardware("memory_bytes"),
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         same_within=STUDY,
@@ -249,10 +249,12 @@ METRICS = (
         "digest of the measuring code",
         lambda run: run.facts.get("worker_code", run.facts["code"]),
     ),
-    recorded("program_command", "Command", "command of the user's program", _of_program("command")),
+    recorded("program_command", "Command", "command of the user's program", _read_program("command")),
     recorded("program_commit", "Commit of the program", "commit that its folder had checked out", _program_commit),
-    recorded("program_remote", "Repository", "remote of that commit", _of_program("remote")),
-    recorded("steps_from", "Step times from", "the recorder, or the format of the program's log", _of_program("steps")),
+    recorded("program_remote", "Repository", "remote of that commit", _read_program("remote")),
+    recorded(
+        "steps_from", "Step times from", "the recorder, or the format of the program's log", _read_program("steps")
+    ),
     recorded(
         "git_commit",
         "Commit",

@@ -37,9 +37,9 @@ def sampled_windows(run: Run) -> tuple[NodeWindow, ...]:
 
 
 @once_per_run
-def samples_of_gpus(run: Run) -> list[list[GpuSample]]:
+def list_gpu_samples(run: Run) -> list[list[GpuSample]]:
     """Return the samples of the training window of each GPU."""
-    return [samples for window in sampled_windows(run) for _, samples in window.of_gpus()]
+    return [samples for window in sampled_windows(run) for _, samples in window.group_by_gpu()]
 
 
 def peak_host_bytes(run: Run) -> int | None:
@@ -50,22 +50,22 @@ def peak_host_bytes(run: Run) -> int | None:
 
 def _largest(name: str) -> Callable[[Run], int | None]:
     """Return the formula of the largest value of all GPUs; None where one of them does not report it."""
-    return lambda run: max(_of_all_samples(run, name), default=None)
+    return lambda run: max(_report_values(run, name), default=None)
 
 
 def _mean(name: str) -> Callable[[Run], float | None]:
     """Return the formula of the mean over samples and GPUs; None where one of them does not report it."""
 
     def mean(run: Run) -> float | None:
-        values = _of_all_samples(run, name)
+        values = _report_values(run, name)
         return fmean(values) if values else None
 
     return mean
 
 
-def _of_all_samples(run: Run, name: str) -> list[Any]:
+def _report_values(run: Run, name: str) -> list[Any]:
     """Return what all samples of all GPUs report; nothing if one does not report it."""
-    return if_complete(sample.get(name) for sample in chain.from_iterable(samples_of_gpus(run)))
+    return if_complete(sample.get(name) for sample in chain.from_iterable(list_gpu_samples(run)))
 
 
 #: Of the samples of a GPU, the share in which each limit kept its clock lower; under "" that of any.
@@ -87,7 +87,7 @@ def clock_limits(samples: list[GpuSample]) -> Limits | None:
 @once_per_run
 def largest_limits(run: Run) -> Limits | None:
     """Return the limits of the GPU whose clock was limited most; None if one does not report them."""
-    return max(if_complete(map(clock_limits, samples_of_gpus(run))), key=_any_limit, default=None)
+    return max(if_complete(map(clock_limits, list_gpu_samples(run))), key=_any_limit, default=None)
 
 
 def clock_limited_share(run: Run) -> float | None:
@@ -113,7 +113,7 @@ def foreign_processes(window: NodeWindow) -> set[int] | None:
     """
     foreign: set[int] = set()
     before = window.telemetry.before["gpus"]
-    for index, (_, samples) in enumerate(window.of_gpus()):
+    for index, (_, samples) in enumerate(window.group_by_gpu()):
         if not all("process_ids" in sample for sample in samples):
             return None
         listed = {pid for sample in samples for pid in sample["process_ids"]}
@@ -128,7 +128,7 @@ def foreign_processes(window: NodeWindow) -> set[int] | None:
 def number_of_foreign_processes(run: Run) -> int | None:
     """Return how many processes that are not of the run used its GPUs; None if not known."""
     foreign = if_complete(map(foreign_processes, sampled_windows(run)))
-    return sum(map(len, foreign)) if samples_of_gpus(run) and foreign else None
+    return sum(map(len, foreign)) if list_gpu_samples(run) and foreign else None
 
 
 def used_before(run: Run) -> Iterator[Diagnostic]:
@@ -162,7 +162,7 @@ def foreign_processes_during(run: Run) -> Iterator[Diagnostic]:
 def limited_clocks(run: Run) -> Iterator[Diagnostic]:
     """Power or temperature kept the clock of a GPU lower; a power cap alone is what many GPUs are made for."""
     for window in training_windows(run):
-        for uuid, samples in window.of_gpus():
+        for uuid, samples in window.group_by_gpu():
             limits = clock_limits(samples) or {}
             if limits_list := limits_text(limits):
                 severity = Severity.NOTE if set(limits) == {"", POWER_CAP} else Severity.WARNING
@@ -181,7 +181,7 @@ def limited_clocks(run: Run) -> Iterator[Diagnostic]:
 def low_clocks(run: Run) -> Iterator[Diagnostic]:
     """A busy GPU computed far below its highest clock, and it reports no limit that would explain it."""
     for window in training_windows(run):
-        for facts, (uuid, samples) in zip(window.telemetry.facts["gpus"], window.of_gpus(), strict=True):
+        for facts, (uuid, samples) in zip(window.telemetry.facts["gpus"], window.group_by_gpu(), strict=True):
             highest = facts.get("largest_sm_clock_mhz", 0)
             clocks = []
             for sample in samples:

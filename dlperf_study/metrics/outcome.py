@@ -28,7 +28,7 @@ def begin_and_end(runs: pd.DataFrame) -> tuple[Any, Any]:
     return begun.min(), ended.max()
 
 
-def completed_of(runs: pd.DataFrame) -> pd.DataFrame:
+def select_completed(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a table of runs whose runs completed: those that may be summarised."""
     is_completed = runs["outcome"] == Outcome.COMPLETED
     # Usually all: to copy rows of so many columns takes longer than what is computed of them.
@@ -40,12 +40,12 @@ def had_background_load(runs: pd.DataFrame) -> pd.Series:
     return runs["disturbed"].eq(True).fillna(False).astype(bool)
 
 
-def counted_of(runs: pd.DataFrame) -> pd.DataFrame:
+def select_counted(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the completed runs that statistics are made of: those without background load.
 
     Of a configuration with fewer than three such runs, all: then its numbers are shown, and no outcome is claimed.
     """
-    completed = completed_of(runs)
+    completed = select_completed(runs)
     is_disturbed = had_background_load(completed)
     if not is_disturbed.any():
         return completed
@@ -55,7 +55,7 @@ def counted_of(runs: pd.DataFrame) -> pd.DataFrame:
 
 def disturbed_configurations(runs: pd.DataFrame) -> set[str]:
     """Return the identities of the configurations that are summarised over disturbed runs too."""
-    counted = counted_of(runs)
+    counted = select_counted(runs)
     return set(counted.loc[had_background_load(counted), "identity"])
 
 

@@ -40,7 +40,7 @@ def varying(rows: "pd.DataFrame", names: Iterable[str]) -> list[str]:
     return [name for name in names if rows[name].nunique(dropna=False) > 1]
 
 
-def settings_of(rows: "pd.DataFrame") -> list[str]:
+def list_settings(rows: "pd.DataFrame") -> list[str]:
     """Return the columns of a table of runs or configurations that are settings of a user's program."""
     names: dict[str, None] = {}
     for settings in filter(None, rows["settings"].dropna().unique()):

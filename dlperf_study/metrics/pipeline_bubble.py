@@ -93,7 +93,7 @@ def bubbles(
         for identity in line.counts.index:
             shares = line.shares(identity)
             if shares.size:
-                share = Estimate.of(shares, looks=looks)
+                share = Estimate.from_values(shares, looks=looks)
                 bubbles[identity] = Bubble(share, _no_interval(share, common))
     return bubbles
 
@@ -151,7 +151,7 @@ def _pipelines(entries: Iterable[Entry], measured: Container[str]) -> list[dict[
     return list(pipelines.values())
 
 
-def _even_share_of(entry: Entry) -> float | None:
+def _even_share(entry: Entry) -> float | None:
     configuration = entry.configuration
     stages = configuration.pipeline_parallel
     if stages == 1:
@@ -186,7 +186,7 @@ METRICS = (
         "(p−1)/(v m+p−1) with p devices of a pipeline, v stages on each and m micro-batches: how long a device waits "
         "in a step if all stages take equally long and nothing else takes time",
         C,
-        value=_even_share_of,
+        value=_even_share,
         source=Source.ENTRY,
         missing=(_no_pipeline,),
         pages=(COMMUNICATION,),

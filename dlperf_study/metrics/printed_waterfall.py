@@ -57,10 +57,10 @@ def printed_waterfalls(cells: pd.DataFrame) -> list[PrintedWaterfall]:
     ``cells`` has the columns of published numbers. A table needs one worker alone. Of tables that are printed twice,
     as in a later report of the same authors, each is in it.
     """
-    return [*_of_stages(cells), *_of_shares(cells)]
+    return [*_split_stages(cells), *_split_shares(cells)]
 
 
-def _of_stages(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
+def _split_stages(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
     for (source, table), tasks in stage_rows(cells).groupby(["source", "table"], sort=False):
         alone, *larger = [_seconds(task) | {"row": task} for task in tasks.sort_values("world_size").itertuples()]
         if alone["row"].world_size != 1 or _TASK not in alone:
@@ -97,7 +97,7 @@ def _causes_of_stages(alone: Mapping[str, Any], task: Mapping[str, Any]) -> tupl
     return communication, wait, {name: causes[name] for name in PRINTED_CAUSES if name in causes}
 
 
-def _of_shares(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
+def _split_shares(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
     """Yield the waterfalls of tables of throughputs and shares of communication; a step has one batch a worker."""
     printed = cells[(cells["role"] == "result") & cells["metric"].isin(["throughput", "communication_share"])]
     for (source, table), rows in printed.groupby(["source", "table"], sort=False):

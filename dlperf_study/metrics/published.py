@@ -168,7 +168,7 @@ def stage_obstacle(stage: Stage, row: Any) -> str:
     return ""
 
 
-def of_same_network(task: Any, configurations: pd.DataFrame) -> pd.DataFrame:
+def select_same_network(task: Any, configurations: pd.DataFrame) -> pd.DataFrame:
     """Return our measured configurations of the network, the images and the kind of device of a published task."""
     is_same = configurations["runs_completed"] > 0
     for name in ("model", "image_size", "classes", "device"):

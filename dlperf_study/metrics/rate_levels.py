@@ -63,7 +63,7 @@ class Level:
         return self.seconds > (1 + share) * other.seconds
 
 
-def levels_of(seconds: Floats) -> tuple[Level, ...]:
+def find_levels(seconds: Floats) -> tuple[Level, ...]:
     """Return the levels of a series, in order: each differs from the next by more than TOLERANCE.
 
     Args:
@@ -113,7 +113,7 @@ def separate_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ..
     return ()
 
 
-def behaviour_of(seconds: Floats, levels: Sequence[Level], has_startup: bool) -> Behaviour | None:
+def classify_behaviour(seconds: Floats, levels: Sequence[Level], has_startup: bool) -> Behaviour | None:
     """Return the word for a series without stalls and start-up; None if it has too few lines to tell."""
     if seconds.size < MINIMUM_STEPS:
         return None

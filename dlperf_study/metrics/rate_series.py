@@ -22,7 +22,14 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, Integers, Mask, elements, median, running_median
 from dlperf_study.core.wording import counted, guessed
 from dlperf_study.logs.parsed_log import cumulative_steps
-from dlperf_study.metrics.rate_levels import Behaviour, Level, behaviour_of, levels_of, separate_levels, startup_lines
+from dlperf_study.metrics.rate_levels import (
+    Behaviour,
+    Level,
+    classify_behaviour,
+    find_levels,
+    separate_levels,
+    startup_lines,
+)
 from dlperf_study.metrics.statistics import DEVIATIONS, median_deviation, median_error
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS, Answer, Steadiness, steadiness_of_usual
 
@@ -127,9 +134,9 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     startup = _startup(seconds, ~(slow | fast))
     usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
     usual_seconds = elements(seconds, usual)
-    levels = levels_of(usual_seconds) if usual.any() else ()
+    levels = find_levels(usual_seconds) if usual.any() else ()
     separate = separate_levels(usual_seconds, levels)
-    behaviour = behaviour_of(usual_seconds, levels, startup > 0)
+    behaviour = classify_behaviour(usual_seconds, levels, startup > 0)
     level_rates = tuple(_level_rates(levels, steps[usual]))
     if levels and not separate and (slower := startup_lines(levels)):
         startup = int(np.flatnonzero(usual)[slower])

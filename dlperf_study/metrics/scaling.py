@@ -12,7 +12,7 @@ from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted, rounded
 from dlperf_study.metrics import comparison
 from dlperf_study.metrics.metric import RATIO_PAGES, SCALING
-from dlperf_study.metrics.parameters import settings_of, varying
+from dlperf_study.metrics.parameters import list_settings, varying
 from dlperf_study.metrics.statistics import Estimate, Interval, Sample, interval_columns, log_ratio, significant
 from dlperf_study.study.configuration import FIELD_NAMES, OF_WHOLE_PROGRAM
 from dlperf_study.study.study import BATCH_OF_SCALING
@@ -58,7 +58,7 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     Of the two batches it is the constant one: per device under weak scaling, global under strong scaling.
     """
     constant_batch, _ = BATCH_OF_SCALING[scaling]
-    parameters = (*FIELD_NAMES, *settings_of(configurations))
+    parameters = (*FIELD_NAMES, *list_settings(configurations))
     factors = [name for name in parameters if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT)]
     factors[factors.index("batch_per_device")] = constant_batch
     # Comparing rows takes a thousand times longer than counting levels, and most columns have one.

@@ -70,7 +70,7 @@ class Estimate:
     reason: NoInterval | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, values: Values, resolution: float = 0.0, looks: int = 1) -> "Estimate":
+    def from_values(cls, values: Values, resolution: float = 0.0, looks: int = 1) -> "Estimate":
         """Return the mean of at least one value; below 3 values it has no error. The variance is their own.
 
         ``resolution``: one unit of the last digit of values that were printed, 0 where it is unknown. Values near each
@@ -87,7 +87,7 @@ class Estimate:
         return cls(mean, error or None, count - 1, count, looks, reason)
 
     @classmethod
-    def of_printed(
+    def from_printed(
         cls, value: float, low: float, high: float, runs: int | None = None, resolution: float = 0.0, looks: int = 1
     ) -> "Estimate":
         """Return the estimate of the logarithm of a rate, from its printed 95 % interval and its number of runs.
@@ -183,7 +183,7 @@ class Sample:
     @property
     def estimate(self) -> Estimate:
         """The mean of the values."""
-        return Estimate.of(self.values, self.resolution, self.looks)
+        return Estimate.from_values(self.values, self.resolution, self.looks)
 
     def within_rounds(self, other: "Sample") -> Floats:
         """Return the differences within the rounds that both have a run in, in order of the rounds."""
@@ -208,7 +208,7 @@ class Sample:
             mean = float(self.values.mean() - other.values.mean())
             return Estimate(mean, rounds=differences.size, reason=NoInterval.FEW_ROUNDS)
         resolution = math.hypot(self.resolution, other.resolution)
-        return Estimate.of(differences, resolution, max(self.looks, other.looks))
+        return Estimate.from_values(differences, resolution, max(self.looks, other.looks))
 
 
 def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
@@ -223,7 +223,7 @@ def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
     if common < MINIMUM_RUNS or common == first.values.size == second.values.size:
         return difference
     mean = float(first.values.mean() - second.values.mean())
-    # What rounding may hide, as in ``Estimate.of``.
+    # What rounding may hide, as in ``Estimate.from_values``.
     floor = math.hypot(first.resolution, second.resolution) * ROUNDING_DEVIATION
     is_known = not (are_equal(first.values) and are_equal(second.values))
     error = max(_jackknife_error(first, second) if is_known else 0.0, floor)

@@ -196,7 +196,7 @@ class WindowSteadiness:
     steps: int
 
     @classmethod
-    def of(cls, step_seconds: Floats, tolerance: float = TOLERANCE) -> "WindowSteadiness":
+    def from_steps(cls, step_seconds: Floats, tolerance: float = TOLERANCE) -> "WindowSteadiness":
         """Test the steps of a window; ``tolerance``: see ``steadiness``."""
         result = steadiness(step_seconds, tolerance)
         return cls(result, 0 if result.is_steady else settled_at(step_seconds, tolerance), step_seconds.size)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.metrics.communication import MIN_JITTER_SECONDS
-from dlperf_study.metrics.comparison import Samples, samples_of
+from dlperf_study.metrics.comparison import Samples, collect_samples
 from dlperf_study.metrics.statistics import Bounded, Estimate, Interval, Sample
 
 STEP, TOGETHER, INPUT, BUBBLE, JITTER = "step", "together", "input", "bubble", "jitter"
@@ -72,12 +72,12 @@ class StepSamples:
     levels: tuple[Mapping[str, Samples], ...]
 
     @classmethod
-    def of(
+    def from_runs(
         cls, runs: pd.DataFrame, rounds: pd.Series | None, bubble_seconds: pd.Series, looks: int = 1
     ) -> "StepSamples":
         """Return the samples of completed runs.
 
-        ``rounds``: see ``samples_of``. ``bubble_seconds``: of each run, by the index of ``runs``; 0 without a pipeline,
+        ``rounds``: see ``collect_samples``. ``bubble_seconds``: of each run, by its index; 0 without a pipeline,
         missing where it is not known. ``looks``: see ``Estimate``.
         """
         levels = [_parts_of_whole(runs)]
@@ -86,7 +86,9 @@ class StepSamples:
             levels.append(_parts_of_step(runs["step_seconds"], {name: measured[name] for name in causes}))
         samples = []
         for parts in levels:
-            by_name = {name: samples_of(seconds, runs["identity"], rounds, looks) for name, seconds in parts.items()}
+            by_name = {
+                name: collect_samples(seconds, runs["identity"], rounds, looks) for name, seconds in parts.items()
+            }
             samples.append(by_name)
         return cls(tuple(samples))
 

@@ -117,7 +117,7 @@ class _Size:
     identity: str = ""
 
     @classmethod
-    def of(cls, row: Any, log_rate: Estimate) -> "_Size":
+    def from_row(cls, row: Any, log_rate: Estimate) -> "_Size":
         """Return the size of a row of a study's configurations, or of published numbers."""
         nodes, per_node = (None if pd.isna(count) else int(count) for count in (row.nodes, row.devices_per_node))
         devices = int(row.world_size)
@@ -145,7 +145,7 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
             levels.append(value if isinstance(value, str) else f"{column_named(name).label} {level(value)}")
         label = _BETWEEN_LEVELS.join(levels)
         about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
-        curves += _curves(about, [(row, _Size.of(row, _log_rate(dataset, row))) for row in series])
+        curves += _curves(about, [(row, _Size.from_row(row, _log_rate(dataset, row))) for row in series])
     return curves
 
 
@@ -154,7 +154,7 @@ def _log_rate(dataset: Dataset, row: Any) -> Estimate:
     value, low, high = (float(getattr(row, f"{dataset.rate}{bound}")) for bound in ("", "_low", "_high"))
     if math.isnan(low):
         return Estimate(math.log(value))
-    return Estimate.of_printed(value, low, high, int(row.runs_counted), looks=dataset.looks)
+    return Estimate.from_printed(value, low, high, int(row.runs_counted), looks=dataset.looks)
 
 
 @cache
@@ -173,7 +173,7 @@ def curves_of_sources(names: Iterable[str] | None) -> Iterator[Curve]:
     for name, rows in series.items():
         source, _, label = name.partition("/")
         scaling = STRONG if all(row.scaling == STRONG for row in rows) else WEAK
-        sized = [(row, _Size.of(row, Estimate(math.log(row.value)))) for row in rows]
+        sized = [(row, _Size.from_row(row, Estimate(math.log(row.value)))) for row in rows]
         laboratory = read_source(source).laboratory
         yield from _curves(Curve(label, source, Unit.NODE, (), scaling=scaling, laboratory=laboratory), sized)
 
@@ -184,7 +184,7 @@ def _curves(about: Curve, sized: Sequence[tuple[Any, _Size]]) -> Iterator[Curve]
     servers = any(not pd.isna(row.servers) and row.servers > 0 for row, _ in sized)
     about = replace(about, has_servers=servers, on_gpus=None if len(kinds) != 1 else kinds == {"gpu"})
     sizes = [size for _, size in sized]
-    over_nodes = [size.over_nodes for size in _of_full_nodes(sizes)]
+    over_nodes = [size.over_nodes for size in _select_full_nodes(sizes)]
     in_one_node = [size for size in sizes if size.nodes == 1]
     if any(size.nodes != 1 for size in over_nodes):
         per_node = over_nodes[0].devices_per_node or 0
@@ -196,7 +196,7 @@ def _curves(about: Curve, sized: Sequence[tuple[Any, _Size]]) -> Iterator[Curve]
         yield _curve(about, Unit.WORKER, unknown)
 
 
-def _of_full_nodes(sizes: Sequence[_Size]) -> list[_Size]:
+def _select_full_nodes(sizes: Sequence[_Size]) -> list[_Size]:
     """Return the sizes with the devices per node that most numbers of nodes have, of several the largest."""
     nodes: dict[int, set[int]] = {}
     for size in sizes:

@@ -72,7 +72,7 @@ class Case:
         return abs(self.log_error) / relative_width(self.curve)
 
 
-def cases_of(curves: Iterable[Curve]) -> Iterator[Case]:
+def list_cases(curves: Iterable[Curve]) -> Iterator[Case]:
     """Yield each measured size of curves with every smaller part of its curve that has two sizes."""
     for curve in curves:
         for position, target in enumerate(curve.points):
@@ -83,7 +83,7 @@ def cases_of(curves: Iterable[Curve]) -> Iterator[Case]:
 @cache
 def published_cases() -> tuple[Case, ...]:
     """Return the cases of all published series that the ring of nodes predicts."""
-    return tuple(cases_of(filter(is_tested, published_curves())))
+    return tuple(list_cases(filter(is_tested, published_curves())))
 
 
 def is_tested(curve: Curve) -> bool:

@@ -44,15 +44,15 @@ def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
     curve = prediction.curve
     results = []
     for measurement, with_it in _further(curve, size.units):
-        half_width = half_width_of(with_it, size.units)
+        half_width = compute_half_width(with_it, size.units)
         if half_width is not None:
             results.append(Narrowing(measurement, half_width))
-    now = half_width_of(curve, size.units)
+    now = compute_half_width(curve, size.units)
     better = [result for result in results if now is None or result.half_width < _NARROWER * now]
     return sorted(better, key=lambda result: result.half_width)
 
 
-def half_width_of(curve: Curve, units: int) -> float | None:
+def compute_half_width(curve: Curve, units: int) -> float | None:
     """Return by which share of the rate the interval of a prediction reaches upwards; None without one."""
     score = tested_score(curve, units)
     if isinstance(score, str):

@@ -65,13 +65,13 @@ def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[i
     for of_series in series.values():
         fitting = [curve for curve in of_series if unit is None or curve.unit in (unit, Unit.WORKER)]
         if fitting:
-            results.append(_of_curve(fitting[0], sizes))
+            results.append(_predict_curve(fitting[0], sizes))
         else:
             results.append(Refusal(of_series[0], _no_curve(of_series[0], unit)))
     return results
 
 
-def _of_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
+def _predict_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
     # A second size is asked for only where it would help.
     reason = reason_against_ring(curve) or (_one_size(curve) if len(curve.points) < 2 else "")
     if reason and sizes and {*sizes} <= {point.units for point in curve.points}:
@@ -131,7 +131,7 @@ def _one_size(curve: Curve) -> str:
     return f"one number of nodes with {devices} was measured, {size.units}: measure nodes=1 with {devices}"
 
 
-def predictions_of(results: Sequence[Prediction | Refusal]) -> Iterator[Prediction]:
+def select_predictions(results: Sequence[Prediction | Refusal]) -> Iterator[Prediction]:
     """Yield the predictions among the results of ``predict``."""
     yield from (result for result in results if isinstance(result, Prediction))
 

@@ -51,7 +51,7 @@ def evaluate(
         checks.STRAGGLER: check_straggler,
     }
     for name, check in known.items():
-        results.append(_checked(name, obstacles.get(others[name], ""), partial(_of_study, check, others[name])))
+        results.append(_checked(name, obstacles.get(others[name], ""), partial(_check_study, check, others[name])))
     ended = datetime.now(UTC).isoformat(timespec="seconds")
     result = SelftestResult(ended, machine, code, quick, tuple(results), analysis_code(), _power(datasets, results))
     add_result(result)
@@ -76,7 +76,7 @@ def _power(datasets: Sequence[Dataset], results: Sequence[CheckResult]) -> str:
     return power_sentences(list(map(checks.slowdown_of_pair, datasets)), checks.common_rounds(datasets), half_width)
 
 
-def _of_study(check: Callable[[Dataset], CheckResult], study: str) -> CheckResult:
+def _check_study(check: Callable[[Dataset], CheckResult], study: str) -> CheckResult:
     return check(collect(StudyPaths.of(study)))
 
 

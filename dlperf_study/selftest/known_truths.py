@@ -107,7 +107,7 @@ def _seconds_per_byte(row: "pd.Series") -> Estimate:
         if cost is None:
             raise EvidenceError(f"study {row['study']}: a run has exchanges of too few sizes to fit a bandwidth")
         slopes.append(cost.seconds_per_byte)
-    return Estimate.of(slopes)
+    return Estimate.from_values(slopes)
 
 
 def _runs_naming(dataset: Dataset, row: "pd.Series") -> int:

@@ -101,14 +101,14 @@ class SelftestResult:
         """The checks that were not skipped."""
         return tuple(check for check in self.checks if check.status is not Status.SKIPPED)
 
-    def names_of(self, status: Status) -> list[str]:
+    def list_names(self, status: Status) -> list[str]:
         """Return the names of the checks that ended so."""
         return [check.name for check in self.checks if check.status is status]
 
     @property
     def undecided(self) -> bool:
         """Whether a check has too few runs."""
-        return bool(self.names_of(Status.UNDECIDED))
+        return bool(self.list_names(Status.UNDECIDED))
 
     @property
     def passed(self) -> bool:

@@ -100,7 +100,7 @@ class AuditResult:
         return sum(diagnostic.severity is severity for diagnostic in self.diagnostics)
 
 
-def diagnostics_of(check_results: Iterable[AuditResult]) -> list[AuditDiagnostic]:
+def list_diagnostics(check_results: Iterable[AuditResult]) -> list[AuditDiagnostic]:
     """Return the diagnostics of all checks."""
     return [diagnostic for result in check_results for diagnostic in result.diagnostics]
 
@@ -142,7 +142,7 @@ def _checks() -> Mapping[str, Check]:
     return dict(sorted(checks.items()))
 
 
-def deviation_of(printed: float, expected: float) -> float | None:
+def relative_deviation(printed: float, expected: float) -> float | None:
     """Return how far a printed number is from what it should be, as a share of that; None of 0."""
     return abs(printed / expected - 1) if expected else None
 

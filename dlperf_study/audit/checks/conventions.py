@@ -57,7 +57,7 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
         computation = f"hfu / mfu = {hardware.text} / {model.text} = {hardware.value / model.value:.3g}"
         expected = "it is from 1 without recomputation to 4/3 if all activations are recomputed"
         yield AuditDiagnostic(Severity.ERROR, (hardware, model), f"{computation}: {expected}")
-    for cells in grouped(results.of(MFU), lambda cell: cell.table).values():
+    for cells in grouped(results.select(MFU), lambda cell: cell.table).values():
         readings = [(cell, reading) for cell in cells if (reading := _read_share(results, cell)) is not None]
         unexplained = [(cell, phrase, reason) for cell, (phrase, reason) in readings if reason]
         if unexplained:
@@ -77,7 +77,7 @@ def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
     for pairs in devices.values():
         middle = median(flops.value / share.value for share, flops in pairs)
         for share, flops in pairs:
-            if limits.peak_of(share) is None:
+            if limits.find_device_peak(share) is None:
                 yield _compare_peak(share, flops, middle if len(pairs) >= _ENOUGH else None)
 
 
@@ -166,7 +166,7 @@ def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
 
     None where the sizes of the network, its peak or its rate are not known.
     """
-    peak, rate, length = limits.peak_of(share), tokens_of_device(results, share), share.get("sequence_length")
+    peak, rate, length = limits.find_device_peak(share), tokens_of_device(results, share), share.get("sequence_length")
     layers, hidden = share.get(LAYERS), share.get(HIDDEN)
     sizes_in_name = _SIZES.search(str(share.get("model")))
     if sizes_in_name and not (layers and hidden):

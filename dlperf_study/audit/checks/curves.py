@@ -159,7 +159,7 @@ def _wrong_scope(fewer: Rate, more: Rate, corrected: str, linear: float) -> Audi
 @check("Do tables agree on what they have in common?", "configurations with several throughputs")
 def disagreements(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every configuration with several throughputs, also twice the same one in one table."""
-    rates = (cell for cell in results.of(THROUGHPUT) if cell.printed.is_positive)
+    rates = (cell for cell in results.select(THROUGHPUT) if cell.printed.is_positive)
     for cells in grouped(rates, lambda cell: (cell.estimator, *cell.configuration)).values():
         if len(cells) < 2:
             continue

@@ -54,9 +54,9 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield None for every possible rate, and one diagnostic for all impossible rates of a network in a source."""
     # Each rate with its work, the peak of its device, and how many times the peak it requires.
     above_peak: dict[tuple[str, str, str], list[tuple[ResultCell, limits.Work, DevicePeak, float]]] = {}
-    for rate in results.of(THROUGHPUT):
-        size, peak = limits.size_of(rate), limits.peak_of(rate)
-        work = limits.work_of(rate, size) if size or rate.get("flops_per_sample") else None
+    for rate in results.select(THROUGHPUT):
+        size, peak = limits.printed_sample_size(rate), limits.find_device_peak(rate)
+        work = limits.find_work(rate, size) if size or rate.get("flops_per_sample") else None
         if not (work and peak and rate.world_size):
             continue
         required = limits.required_flops(rate, work)
@@ -79,12 +79,12 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
 def input_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every network of a source without an input size, from its fastest rate per device."""
     rates = []
-    for rate in results.of(THROUGHPUT):
-        if limits.size_of(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
+    for rate in results.select(THROUGHPUT):
+        if limits.printed_sample_size(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
             rates.append(rate)
     for network_rates in grouped(rates, lambda rate: tuple(map(rate.get, ("source", "model", "precision")))).values():
         fastest = max(network_rates, key=lambda rate: rate.value / (rate.world_size or 1))
-        work, peak = limits.work_of(fastest, None), limits.peak_of(fastest)
+        work, peak = limits.find_work(fastest, None), limits.find_device_peak(fastest)
         if work and peak:
             yield _compare_usual_size(fastest, work, peak)
 
@@ -123,7 +123,7 @@ def _demand_phrase(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> str
 def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield None for every rate whose network and device are known, one diagnostic for all other rates of a source."""
     rates_by_source: dict[str, list[ResultCell]] = {}
-    for rate in results.of(THROUGHPUT):
+    for rate in results.select(THROUGHPUT):
         if not limits.names_network_and_device(rate):
             continue
         if limits.unknown_names(rate):
@@ -143,12 +143,12 @@ def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Do FLOP/s follow from rates, and shares of a peak from FLOP/s?", "shares of a peak, and networks")
 def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every share of a known peak, and for the rows of every network, which must fit together."""
-    for share in results.of(MFU):
-        peak = limits.peak_of(share)
+    for share in results.select(MFU):
+        peak = limits.find_device_peak(share)
         flops = results.at_same_point(share, DEVICE_FLOPS)
         rate = results.at_same_point(share, THROUGHPUT)
         # Tables of networks may count FLOPs in another way than the source.
-        work = limits.work_of(rate, None) if rate is not None and share.get("flops_per_sample") else None
+        work = limits.find_work(rate, None) if rate is not None and share.get("flops_per_sample") else None
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
         elif peak and work and rate is not None and rate.world_size:
@@ -186,7 +186,7 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
     if metric == MFU:
         conditions += ("device_name", "instance", "precision", "device_peak_flops")
     networks: dict[tuple[str, ...], dict[ResultCell, Quotient]] = {}
-    for cell in results.of(metric):
+    for cell in results.select(metric):
         if not cell.printed.is_positive:
             continue
         network = [str(cell.get(name)) for name in conditions]

@@ -75,7 +75,7 @@ def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Can a step take that long?", "times of a step", compares=False)
 def durations(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every step time: of one that is very long, and whose unit is not printed, it may be wrong."""
-    for step in results.of(STEP):
+    for step in results.select(STEP):
         if step.value <= LONGEST_STEP_SECONDS or step.get(STEP_UNIT):
             yield None
         else:
@@ -86,7 +86,7 @@ def durations(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Is every share at most 1?", "shares of a peak and of the time", compares=False)
 def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every share; `utilisation` examines those of a peak that have FLOPs per sample."""
-    for share in results.of(MFU, HFU, COMMUNICATION):
+    for share in results.select(MFU, HFU, COMMUNICATION):
         if share.get("flops_per_sample"):
             continue
         computation = f"{share.metric} is {share.text}, and a share is at most 1"
@@ -129,7 +129,7 @@ def _compare_products(results: Results, name: str, explanations: tuple[str, ...]
 def task_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every table that prints all three numbers."""
     tables: dict[object, dict[str, ResultCell]] = {}
-    for cell in results.of(_TASK_SAMPLES, _TASK_BATCHES, _BATCH):
+    for cell in results.select(_TASK_SAMPLES, _TASK_BATCHES, _BATCH):
         tables.setdefault(cell.table, {})[cell.metric] = cell
     for cells in tables.values():
         if len(cells) < 3:
@@ -172,12 +172,14 @@ def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Do other models and devices have other results?", "models and devices with results", compares=False)
 def copied_rows(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every model and device of a source, and for every step of a curve."""
-    measured = [cell for cell in results.of(*RATES, DEVICE_FLOPS, STEP) if cell.printed.units >= _ENOUGH_UNITS]
+    measured = [cell for cell in results.select(*RATES, DEVICE_FLOPS, STEP) if cell.printed.units >= _ENOUGH_UNITS]
     for cells in grouped(measured, lambda cell: cell.get("source")).values():
         subjects = grouped(cells, lambda cell: tuple(map(cell.get, _SUBJECT)))
         if len(subjects) > 1:
             yield from _compare_subjects(list(subjects.values()))
-    of_jobs = [cell for cell in results.of(THROUGHPUT, TOKENS) if cell.printed.units >= _MANY_UNITS and cell.world_size]
+    of_jobs = [
+        cell for cell in results.select(THROUGHPUT, TOKENS) if cell.printed.units >= _MANY_UNITS and cell.world_size
+    ]
     for cells in grouped(of_jobs, lambda cell: (cell.table, cell.metric)).values():
         if len({cell.world_size for cell in cells}) > 1:
             for same in grouped(cells, lambda cell: cell.printed.exact).values():

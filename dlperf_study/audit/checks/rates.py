@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check, deviation_of
+from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check, relative_deviation
 from dlperf_study.audit.result_cell import (
     SAMPLES_OF_DEVICE,
     STEP,
@@ -65,7 +65,7 @@ def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
             computation = f"{of_job.text} / {devices} = {expected:.5g}, printed {of_device.text}"
             if devices > 1 and of_device.printed.overlaps(low, high):
                 computation += ": both are of the same scope"
-            deviation = deviation_of(of_device.value, expected)
+            deviation = relative_deviation(of_device.value, expected)
             cells = (of_device, of_job)
             yield AuditDiagnostic(Severity.ERROR, cells, computation, _PARTIAL_COPIES, deviation=deviation)
 
@@ -89,14 +89,14 @@ def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
             computation = f"{rate.text} {rate.metric} / {second.text} {second.metric} = {computed:.5g}"
             computation += f", but {name} is {printed:g}"
             severity = Severity.WARNING if name == _LENGTH or name in rate.inferred else Severity.ERROR
-            deviation = deviation_of(computed, printed)
+            deviation = relative_deviation(computed, printed)
             yield AuditDiagnostic(severity, (rate, second), computation, _OTHER_SAMPLES, deviation=deviation)
 
 
 @check("Do rates and times agree?", "times with a rate")
 def task_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every time of a task or a step, and every rate of the same configuration."""
-    for seconds in results.of(TASK, STEP):
+    for seconds in results.select(TASK, STEP):
         if not seconds.printed.is_positive:
             continue
         for metric, amount in _amounts(seconds).items():

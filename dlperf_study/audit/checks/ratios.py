@@ -9,7 +9,7 @@ from itertools import islice
 from operator import truediv
 from statistics import mean
 
-from dlperf_study.audit.checks import AuditDiagnostic, check, deviation_of, texts_phrase
+from dlperf_study.audit.checks import AuditDiagnostic, check, relative_deviation, texts_phrase
 from dlperf_study.audit.result_cell import (
     EFFICIENCY,
     RATES_OF_DEVICE,
@@ -19,8 +19,8 @@ from dlperf_study.audit.result_cell import (
     THROUGHPUT,
     TRUNCATED,
     ResultCell,
+    list_values,
     quotient,
-    values_of,
 )
 from dlperf_study.audit.results import Results, device_share, recomputed
 from dlperf_study.core.errors import Severity
@@ -44,8 +44,8 @@ _OTHER_BASELINE = "they may be relative to different baselines, or to another nu
 def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every ratio."""
     steps = _steps_of_rounded_rates(results)
-    for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
-        baseline = results.baseline_of(ratio)
+    for ratio in results.select(SPEEDUP, EFFICIENCY, RELATIVE):
+        baseline = results.find_baseline(ratio)
         rate = results.at_same_point(ratio, baseline.metric) if baseline else None
         if baseline is None:
             yield _missing_baseline(results, ratio)
@@ -100,7 +100,7 @@ def _compare_with_rates(
     if _is_within_bounds(ratio, rate, baseline, truncated=False) or _is_of_common_rounds(ratio, rate, baseline):
         return None
     computation += ": it fits no rounding"
-    deviation = deviation_of(ratio.value, float(expected))
+    deviation = relative_deviation(ratio.value, float(expected))
     if rounded_to:
         computation += f". All ratios of the column fit rates that were rounded to {float(rounded_to):g} before"
         return AuditDiagnostic(Severity.NOTE, cells, computation, (_ROUNDED_BEFORE,), deviation=deviation)
@@ -120,8 +120,8 @@ def _steps_of_rounded_rates(results: Results) -> dict[tuple[object, ...], Fracti
     All ratios of the column, at least three, must fit, and at least two of them only so.
     """
     columns: dict[tuple[object, ...], list[tuple[ResultCell, ResultCell, ResultCell]]] = {}
-    for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
-        baseline = results.baseline_of(ratio)
+    for ratio in results.select(SPEEDUP, EFFICIENCY, RELATIVE):
+        baseline = results.find_baseline(ratio)
         rate = results.at_same_point(ratio, baseline.metric) if baseline else None
         if rate and baseline and rate is not baseline and baseline.printed.is_positive:
             columns.setdefault((*ratio.table, ratio.metric), []).append((ratio, rate, baseline))
@@ -176,7 +176,7 @@ def _is_within_bounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell,
 def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Iterator[str]:
     """Yield each quotient with another baseline, another rate, or means of runs, that would print like the ratio."""
     share = device_share(ratio, baseline)
-    for cell in results.of(baseline.metric):
+    for cell in results.select(baseline.metric):
         if cell.get("source") != rate.get("source"):
             continue
         is_baseline = cell.world_size == baseline.world_size and cell is not baseline
@@ -184,8 +184,8 @@ def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, ba
             yield f"{rate.text} / {cell.text} ({cell.key})"
         if cell.table == rate.table and cell is not rate and _prints_like(ratio, cell, baseline, share):
             yield f"{cell.text} ({cell.key}) / {baseline.text}"
-    rate_runs = values_of(results.runs.get(rate.key, ()))
-    baseline_runs = values_of(results.runs.get(baseline.key, ()))
+    rate_runs = list_values(results.runs.get(rate.key, ()))
+    baseline_runs = list_values(results.runs.get(baseline.key, ()))
     quotients = {}
     if rate_runs and len(rate_runs) == len(baseline_runs) and min(baseline_runs) > 0:
         quotients["the mean of the ratios of the runs"] = Fraction(mean(map(truediv, rate_runs, baseline_runs)))
@@ -214,8 +214,8 @@ def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every metric of every table with ratios that fit a rounding."""
     # The possible roundings of each ratio of a column.
     columns: dict[tuple[object, ...], dict[ResultCell, tuple[str, ...]]] = {}
-    for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
-        rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.baseline_of(ratio)
+    for ratio in results.select(SPEEDUP, EFFICIENCY, RELATIVE):
+        rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.find_baseline(ratio)
         if ratio.printed.computed or rate is None or baseline is None or not baseline.printed.is_positive:
             continue
         expected = recomputed(ratio, rate, baseline)
@@ -236,7 +236,7 @@ def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every efficiency that has a speedup over the same baseline."""
     for ratio, speedup in results.pairs(EFFICIENCY, SPEEDUP):
         devices, baseline_devices = ratio.world_size, results.baseline_devices(ratio)
-        if results.baseline_of(ratio) is not results.baseline_of(speedup):
+        if results.find_baseline(ratio) is not results.find_baseline(speedup):
             continue
         if not devices or not baseline_devices or baseline_devices != results.baseline_devices(speedup):
             continue
@@ -247,6 +247,6 @@ def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
         else:
             expected = float(speedup.printed.exact * share)
             computation = f"{speedup.text} × {baseline_devices} / {devices} = {expected:.4g}, printed {ratio.text}"
-            deviation = deviation_of(ratio.value, expected)
+            deviation = relative_deviation(ratio.value, expected)
             cells = (ratio, speedup)
             yield AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_BASELINE,), deviation=deviation)

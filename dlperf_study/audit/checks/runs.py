@@ -8,7 +8,7 @@ from math import sqrt
 from statistics import geometric_mean, mean, median, pstdev, stdev
 
 from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
-from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, RATES, STANDARD_DEVIATION, UNNAMED, ResultCell, values_of
+from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, RATES, STANDARD_DEVIATION, UNNAMED, ResultCell, list_values
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
@@ -36,8 +36,8 @@ def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
 
     A printed number is the median of its runs, or their mean if the source says so.
     """
-    for summary in results.of(*RATES, UNNAMED):
-        runs = results.runs_of(summary)
+    for summary in results.select(*RATES, UNNAMED):
+        runs = results.list_runs(summary)
         if not runs:
             continue
         yield _compare_value(summary, runs)
@@ -104,11 +104,11 @@ def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
 
     It may be that of a sample, or that of all runs there are: people print either.
     """
-    for deviation in results.of(STANDARD_DEVIATION):
+    for deviation in results.select(STANDARD_DEVIATION):
         runs = results.runs.get(str(deviation.get("runs_of")), [])
         if len(runs) < 2:
             continue
-        values = values_of(runs)
+        values = list_values(runs)
         # Rounding each run by half a unit moves their deviation by at most this.
         rounding = max(run.printed.resolution for run in runs) / 2 * sqrt(len(runs) / (len(runs) - 1))
         tolerance = rounding + deviation.printed.resolution

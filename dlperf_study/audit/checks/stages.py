@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from dlperf_study.audit.checks import AuditDiagnostic, check
-from dlperf_study.audit.published.source import terms_of
-from dlperf_study.audit.result_cell import COMMUNICATION, EXCHANGE, ROUNDINGS, SPEEDUP, TASK, ResultCell, values_of
+from dlperf_study.audit.published.source import parse_ratio_terms
+from dlperf_study.audit.result_cell import COMMUNICATION, EXCHANGE, ROUNDINGS, SPEEDUP, TASK, ResultCell, list_values
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 
@@ -42,7 +42,7 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
     for metric, total_metric in STAGE_TOTALS:
         for part, total in results.pairs(metric, total_metric):
             yield _compare_with_total(part, total)
-    for task in results.of(TASK):
+    for task in results.select(TASK):
         parts = []
         for metric in CONSECUTIVE_STAGES:
             if stage := results.at_same_point(task, metric):
@@ -50,12 +50,12 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
         if len(parts) == len(CONSECUTIVE_STAGES):
             yield _compare_sum(task, parts)
     for metric in (UPDATE, PASSES):
-        for cells in grouped(results.of(metric), lambda cell: cell.series).values():
+        for cells in grouped(results.select(metric), lambda cell: cell.series).values():
             if len(cells) < 2:
                 continue
             # The same work per device takes equally long on any number of devices.
             cells.sort(key=lambda cell: cell.world_size or 0)
-            values = values_of(cells)
+            values = list_values(cells)
             if max(values) <= MOST_CHANGE * min(values):
                 yield None
             else:
@@ -91,7 +91,7 @@ def _compare_sum(task: ResultCell, parts: list[ResultCell]) -> AuditDiagnostic |
 @check("Does the share of communication fit the times and the speedup?", "shares")
 def shares(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every share or ratio and the times it comes from, and every share and its speedup."""
-    for share in results.of(COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
+    for share in results.select(COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
         for task in results.same_configuration(share, TASK):
             for exchange in results.same_configuration(share, EXCHANGE):
                 if 0 < exchange.printed.exact < task.printed.exact:
@@ -104,7 +104,7 @@ def shares(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _compare_with_times(share: ResultCell, task: ResultCell, exchange: ResultCell) -> AuditDiagnostic | None:
     task_seconds, exchange_seconds = task.printed.exact, exchange.printed.exact
     computation_seconds = task_seconds - exchange_seconds
-    terms = terms_of(share.text)
+    terms = parse_ratio_terms(share.text)
     if terms:
         expected = terms[0] * exchange_seconds / computation_seconds
         fits = terms[1] in [rounding(expected) for rounding in ROUNDINGS.values()]

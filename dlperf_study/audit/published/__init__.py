@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.audit.published.source import FACTS, PublishedSource, read_lines, read_source
-from dlperf_study.metrics.columns import TableName, columns_of
+from dlperf_study.metrics.columns import TableName, list_columns
 from dlperf_study.study.study import SOURCES_FOLDER, source_names
 
 __all__ = ["PublishedSource", "load", "load_source", "printed_table", "read_source", "source_names"]
@@ -31,7 +31,7 @@ def load(names: Iterable[str] | None = None) -> pd.DataFrame:
     for name in source_names() if names is None else names:
         lines.extend(_source_lines(name))
     columns = {}
-    for column in columns_of(TableName.PUBLISHED):
+    for column in list_columns(TableName.PUBLISHED):
         values = [line.get(column.name) for line in lines]
         columns[column.name] = pd.Series(values, dtype=str(column.dtype_in(TableName.PUBLISHED)))
     return pd.DataFrame(columns)

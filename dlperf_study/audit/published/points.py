@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.audit.published import PublishedSource, load, printed_table, read_source
-from dlperf_study.metrics.comparison import of_itself
+from dlperf_study.metrics.comparison import compare_with_itself
 from dlperf_study.metrics.scaling import scaling_columns
 from dlperf_study.metrics.statistics import Estimate, Sample, interval_columns
 
@@ -38,7 +38,7 @@ class Published:
         """Return one table as its authors printed it, as strings."""
         return printed_table(self.cells[self.cells["source"] == source], table)
 
-    def title_of(self, source: str, table: str) -> str:
+    def full_title(self, source: str, table: str) -> str:
         """Return the title of a source and of one of its tables."""
         metadata = self.sources[source]
         return f"{metadata.title}: {metadata.tables[table].title}"
@@ -97,7 +97,7 @@ def _computed_columns(
     baseline = cells_by_key[point.baseline]
     if point.baseline == point.cell:
         columns["is_baseline"] = True
-        ratio = of_itself(runs[point.cell].values.size if point.cell in runs else 1)
+        ratio = compare_with_itself(runs[point.cell].values.size if point.cell in runs else 1)
     else:
         ratio = rate.minus(_log_rate(baseline["value"], runs.get(point.baseline)))
     speedup, interval = point.value / baseline["value"], ratio.factor_interval()

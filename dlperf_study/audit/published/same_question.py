@@ -45,7 +45,7 @@ class Match:
 
 
 class SameQuestion:
-    """The rule applied to published numbers and configurations: a row of ``columns_of(PUBLISHED)``, and one of ours.
+    """The rule applied to published numbers and configurations: a row of ``list_columns(PUBLISHED)``, and one of ours.
 
     Configurations have the parameters, ``identity`` and ``device``; of those with ``runs_completed`` the ones that
     were measured are similar to a published number, and one that was not is only where none was.

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 
 from dlperf_study.core.errors import PublishedError, StudyFileError
 from dlperf_study.core.wording import unknown_name
-from dlperf_study.metrics.columns import COLUMNS, PRODUCTS, TableName, columns_of
+from dlperf_study.metrics.columns import COLUMNS, PRODUCTS, TableName, list_columns
 from dlperf_study.metrics.published import CELL, NUMBER
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.strict_yaml import display_path, read_mapping
@@ -62,7 +62,7 @@ FACTS = (
     "scope",
     "role",
     "estimator",
-    *(c.name for c in columns_of(TableName.PUBLISHED) if c not in (*CELL, *NUMBER) and c.name != "repetition"),
+    *(c.name for c in list_columns(TableName.PUBLISHED) if c not in (*CELL, *NUMBER) and c.name != "repetition"),
 )
 #: Columns that every line needs; any fact may follow.
 NEEDED = ("table", "row", "column", "metric", "printed")
@@ -177,7 +177,7 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
     printed, unit = fields["printed"], fields.get("printed_unit", "")
     try:
         factor = _tokens_factor(line) if unit == TOKENS_PER_DEVICE else 1.0
-        line |= {"value": value_of(printed, unit) / factor, "resolution": resolution_of(printed, unit) / factor}
+        line |= {"value": parse_value(printed, unit) / factor, "resolution": parse_resolution(printed, unit) / factor}
     except PublishedError as error:
         raise PublishedError(f"{location}: {error}") from None
     return line
@@ -191,32 +191,32 @@ def _tokens_factor(line: Mapping[str, Any]) -> float:
     return float(line["sequence_length"] / line["world_size"])
 
 
-def value_of(printed: str, unit: str = "") -> float:
+def parse_value(printed: str, unit: str = "") -> float:
     """Return a printed number in the unit of its metric; a / b of a ratio ``a : b``, and nan of a dash.
 
     Raises PublishedError for anything else. ``unit`` is the printed one.
     """
     if printed == NO_NUMBER:
         return math.nan
-    if terms := terms_of(printed):
+    if terms := parse_ratio_terms(printed):
         return terms[0] / terms[1]
     return float(_match_number(printed)[0]) / UNIT_FACTORS.get(unit, 1)
 
 
-def resolution_of(printed: str, unit: str = "") -> float:
+def parse_resolution(printed: str, unit: str = "") -> float:
     """Return the value of one unit of the last printed digit; nan for a dash.
 
     For a ratio a : b it is the effect of one unit of b, to first order: a / b².
     """
     if printed == NO_NUMBER:
         return math.nan
-    if terms := terms_of(printed):
+    if terms := parse_ratio_terms(printed):
         return terms[0] / terms[1] ** 2
     decimals = len(_match_number(printed)[1] or "")
     return float(10.0**-decimals / UNIT_FACTORS.get(unit, 1))
 
 
-def terms_of(printed: str) -> tuple[int, int] | None:
+def parse_ratio_terms(printed: str) -> tuple[int, int] | None:
     """Return both terms of a ratio printed as ``10 : 3``, the second above 0; None for anything else."""
     ratio = _RATIO.fullmatch(printed)
     return (int(ratio[1]), int(ratio[2])) if ratio else None

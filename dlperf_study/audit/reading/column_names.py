@@ -180,7 +180,7 @@ _UNIT = re.compile(r"[(\[（]([^()\[\]（）]*)[)\]）]\s*$")
 
 
 @lru_cache(maxsize=1 << 12)
-def words_of(name: str) -> str:
+def split_words(name: str) -> str:
     """Return the words of a column's name in lower case, with one word for what means the same."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z]{2,}$)", " ", name.replace("#", " number "))
     spaced = re.sub(r"[/∕]", " per ", spaced.lower())
@@ -197,10 +197,10 @@ def unit_in_name(name: str) -> str:
     return match[1].strip() if match else ""
 
 
-def meaning_of(name: str, fields: Sequence[str], unit: str) -> Meaning:
+def interpret_name(name: str, fields: Sequence[str], unit: str) -> Meaning:
     """Return what a column means, from its name, its fields, and the unit in its name or after its numbers."""
-    bare = words_of(_UNIT.sub("", name.strip()) or name)
-    everything = f"{bare} {words_of(unit)}".strip()
+    bare = split_words(_UNIT.sub("", name.strip()) or name)
+    everything = f"{bare} {split_words(unit)}".strip()
     for understand in (_run, _condition, _rate, _ratio, _flops, _step_time, _unnamed_rate):
         meaning = understand(bare, everything, unit)
         if meaning:
@@ -223,7 +223,7 @@ def _condition(bare: str, everything: str, unit: str) -> Meaning | None:
         if re.fullmatch(pattern, bare):
             if name == "batch" and "per device" in bare:
                 name = "batch_per_device"
-            if name == "global_batch" and words_of(unit) in ("t", "tokens"):
+            if name == "global_batch" and split_words(unit) in ("t", "tokens"):
                 name = "tokens_per_step"
             return Meaning(Use.CONDITION, name)
     return None
@@ -237,14 +237,14 @@ def _rate(bare: str, everything: str, unit: str) -> Meaning | None:
     label = _RATE.sub(" ", remaining)
     if "per node" in remaining:
         return Meaning(Use.NONE, reason="a rate of one node is compared with nothing")
-    multiples = sorted(_MULTIPLES & {*label.split()} | _MULTIPLES_IN_UNITS & {*words_of(unit).split()})
+    multiples = sorted(_MULTIPLES & {*label.split()} | _MULTIPLES_IN_UNITS & {*split_words(unit).split()})
     if multiples:
         return Meaning(Use.NONE, reason=f"its name multiplies its numbers ({multiples[0]}): write 12.8k in each cell")
     metric = _RATE_METRICS.get((match[1], is_of_device))
     if metric is None:
         return Meaning(Use.NONE, reason="steps of one device are those of the job")
     scope = "one device" if is_of_device else "job" if _OF_JOB & {*bare.split()} else "not declared, read as the job"
-    return _of_training(Meaning(Use.METRIC, metric, f"{match[1]}/s", scope, label))
+    return _require_training(Meaning(Use.METRIC, metric, f"{match[1]}/s", scope, label))
 
 
 def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
@@ -254,7 +254,7 @@ def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
         if pattern.search(bare):
             sign = "%" if "%" in unit or bare.endswith("%") else ""
             label = re.sub(r"[%×]|\bx$", "", pattern.sub(" ", everything))
-            return _of_training(Meaning(Use.METRIC, metric, sign, "", label))
+            return _require_training(Meaning(Use.METRIC, metric, sign, "", label))
     return None
 
 
@@ -267,18 +267,18 @@ def _flops(bare: str, everything: str, unit: str) -> Meaning | None:
         return Meaning(Use.NONE, DEVICE_FLOPS, _FLOP_UNITS.get(match[1] or "", "FLOP/s"), reason=FLOPS_SCOPE)
     label = _FLOPS.sub(" ", remaining)
     flop_unit = _FLOP_UNITS.get(match[1] or "", "FLOP/s")
-    return _of_training(Meaning(Use.METRIC, DEVICE_FLOPS, flop_unit, "one device", label))
+    return _require_training(Meaning(Use.METRIC, DEVICE_FLOPS, flop_unit, "one device", label))
 
 
 def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
     match = _STEP_TIME.search(everything)
-    if not match and bare in ("speed", "throughput") and (unit_of_time := _TIME_UNITS.get(words_of(unit))):
+    if not match and bare in ("speed", "throughput") and (unit_of_time := _TIME_UNITS.get(split_words(unit))):
         return Meaning(Use.METRIC, "step_seconds", unit_of_time, "not declared, read as the time of a step")
     if not match:
         return None
     units = [_TIME_UNITS[part] for part in everything.split() if part in _TIME_UNITS]
     label = " ".join(part for part in _STEP_TIME.sub(" ", everything).split() if part not in _TIME_UNITS)
-    return _of_training(Meaning(Use.METRIC, "step_seconds", units[0] if units else "", "", label))
+    return _require_training(Meaning(Use.METRIC, "step_seconds", units[0] if units else "", "", label))
 
 
 def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
@@ -287,7 +287,7 @@ def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
     if is_qualified or "throughput" not in parts:
         return None
     meaning = Meaning(Use.METRIC, THROUGHPUT, "not declared, read as samples/s", "not declared, read as the job", bare)
-    return _of_training(meaning)
+    return _require_training(meaning)
 
 
 def _split_off_device(text: str) -> tuple[str, bool]:
@@ -296,7 +296,7 @@ def _split_off_device(text: str) -> tuple[str, bool]:
     return " ".join(without.split()), without != text
 
 
-def _of_training(meaning: Meaning) -> Meaning:
+def _require_training(meaning: Meaning) -> Meaning:
     """Return a meaning with the words that are left as its label; none of inference, of targets or of a part."""
     label_parts = [part for part in meaning.label.split() if part not in ("per", "number", "ratio", "factor", "%")]
     foreign_words = [part for part in label_parts if part in _OTHER_THINGS]

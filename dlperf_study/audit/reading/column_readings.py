@@ -11,12 +11,12 @@ from dlperf_study.audit.reading.column_names import (
     FLOPS_SCOPE,
     Meaning,
     Use,
-    meaning_of,
+    interpret_name,
+    split_words,
     unit_in_name,
-    words_of,
 )
 from dlperf_study.audit.reading.files import Grid
-from dlperf_study.audit.reading.numbers import is_no_number, number_of, require_one_sign, written_number
+from dlperf_study.audit.reading.numbers import is_no_number, parse_digits, require_one_sign, written_number
 from dlperf_study.audit.result_cell import (
     CONFIGURATION,
     DEVICE_FLOPS,
@@ -136,7 +136,7 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
     if not any(reading.meaning.use is Use.RUN for reading in readings):
         readings = [_drop_deviation(reading) for reading in readings]
     is_of_training = any(reading.meaning.name in _OF_TRAINING for reading in readings if reading.is_metric)
-    if not is_of_training and _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
+    if not is_of_training and _EVALUATION & {*split_words(f"{grid.heading} {grid.header[0]}").split()}:
         not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
         readings = [replace(each, meaning=not_training) if each.is_metric else each for each in readings]
     return _each_once(readings)
@@ -154,33 +154,33 @@ def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal
         require_one_sign(header, fields, decimal)
         meaning = _meaning(header, fields, numbers, decimal)
     except TableError as error:
-        named = meaning_of(header, fields, unit_in_name(header))
+        named = interpret_name(header, fields, unit_in_name(header))
         return named if named.use is Use.CONDITION else Meaning(Use.NONE, reason=str(error))
     # A column of shares of a peak may leave out the sign of per cent; its numbers tell.
     is_share = meaning.use is Use.METRIC and meaning.name in (MFU, HFU)
     if is_share and not meaning.unit and not is_canonical(header):
-        shares = [abs(number_of(field, decimal)) for field in fields if written_number(field)]
+        shares = [abs(parse_digits(field, decimal)) for field in fields if written_number(field)]
         if shares and median(shares) > _LARGEST_SHARE:
             return replace(meaning, unit="%", scope=f"{_INFERRED_UNIT}: % as its numbers say")
     return meaning
 
 
 def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
-    is_of_tokens = header == THROUGHPUT and "tokens" in words_of(_unit_of_cells(header, fields)).split()
+    is_of_tokens = header == THROUGHPUT and "tokens" in split_words(_unit_of_cells(header, fields)).split()
     if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES) and not is_of_tokens:
         return _canonical_meaning(header)
-    name = words_of(header)
+    name = split_words(header)
     # The bounds of an interval are read from columns of their own alone.
     is_interval = _INTERVAL_NAME.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
     if is_interval or _ABOUT_RESULTS.fullmatch(name):
         return Meaning(Use.NONE)
-    meaning = meaning_of(header, fields, unit_in_name(header) or _unit_of_cells(header, fields))
+    meaning = interpret_name(header, fields, unit_in_name(header) or _unit_of_cells(header, fields))
     if meaning.name == "step_seconds" and not meaning.unit:
         return replace(meaning, unit="", reason=_UNIT_MISSING)
     if meaning.use is not Use.NONE or meaning.reason:
         return meaning
     if _MODEL_FLOPS.fullmatch(name) and numbers:
-        largest = max(number_of(field, decimal) for field in fields)
+        largest = max(parse_digits(field, decimal) for field in fields)
         unit = "FLOP/s" if largest > _LARGEST_TERAFLOPS else "TFLOP/s"
         return Meaning(Use.METRIC, DEVICE_FLOPS, unit, "not declared, read as of one device")
     if {*name.split()} & _OTHER_RESULTS:
@@ -212,7 +212,7 @@ def _canonical_meaning(name: str) -> Meaning:
 def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
     """Return the unit that follows the numbers of a column; raises TableError if there are several."""
     units = Counter(written.unit for written in map(written_number, fields) if written and written.unit)
-    meanings = {words_of(unit) or unit for unit in units}
+    meanings = {split_words(unit) or unit for unit in units}
     if len(meanings) > 1 and len(units) < sum(units.values()):
         raise TableError(f"column {header} has numbers in {' and in '.join(units)}; write one unit in a column")
     return next(iter(units), "") if len(meanings) == 1 else ""
@@ -229,7 +229,7 @@ def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:
 
 def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> ColumnReading:
     """Return a rate of a device whose name does not say what is counted, as of what the one rate of the job counts."""
-    if not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(words_of(reading.header)):
+    if not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(split_words(reading.header)):
         return reading
     unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
     return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"))
@@ -287,9 +287,9 @@ def _infer_time_unit(grid: Grid, positions: Mapping[str, int], time: ColumnReadi
         if rate not in positions or batch not in positions:
             continue
         for row in grid.rows:
-            seconds = number_of(row.fields[time.position], decimal)
-            samples_per_second = number_of(row.fields[positions[rate]], decimal)
-            samples = number_of(row.fields[positions[batch]], decimal)
+            seconds = parse_digits(row.fields[time.position], decimal)
+            samples_per_second = parse_digits(row.fields[positions[rate]], decimal)
+            samples = parse_digits(row.fields[positions[batch]], decimal)
             if seconds and samples_per_second and samples:
                 quotients.append(seconds * samples_per_second / samples)
     for unit, per_second in _UNITS.items():

@@ -107,7 +107,7 @@ def plain_digits(digits: str, decimal: str) -> str:
     return integer.replace(thousands, "") + (f".{fraction}" if fraction else "")
 
 
-def number_of(field: str, decimal: str) -> float:
+def parse_digits(field: str, decimal: str) -> float:
     """Return the digits of a field as a number, 0 if it holds none."""
     written = written_number(field)
     try:

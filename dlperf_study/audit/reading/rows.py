@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from dlperf_study.audit.published.source import NO_NUMBER, resolution_of
-from dlperf_study.audit.reading.column_names import DEVIATION, Use, meaning_of, unit_in_name, words_of
+from dlperf_study.audit.published.source import NO_NUMBER, parse_resolution
+from dlperf_study.audit.reading.column_names import DEVIATION, Use, interpret_name, split_words, unit_in_name
 from dlperf_study.audit.reading.column_readings import (
     BASELINE_RATIOS,
     BASELINE_WORDS,
@@ -20,7 +20,7 @@ from dlperf_study.audit.reading.column_readings import (
     is_canonical,
 )
 from dlperf_study.audit.reading.files import Grid, GridRow
-from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
+from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, parse_digits, plain_digits, written_number
 from dlperf_study.audit.result_cell import (
     ACCUMULATION,
     COPIES,
@@ -92,7 +92,7 @@ _SECTION = "section"
 _ONE = re.compile(r"1(?:\.0*)?(?: ?[x×])?|100(?:\.0*)?%")
 
 
-def facts_of_heading(heading: str) -> dict[str, str]:
+def read_heading(heading: str) -> dict[str, str]:
     """Return the number and the name of the devices, and the model, if a heading says them."""
     facts = {}
     if match := _MODEL.search(heading):
@@ -106,13 +106,13 @@ def facts_of_heading(heading: str) -> dict[str, str]:
     return facts
 
 
-def facts_of_label(label: str) -> Mapping[str, str]:
+def read_label(label: str) -> Mapping[str, str]:
     """Return the devices from the label of a row, with their name: ``8xH100``; or their nodes too, ``A100 (2x8)``."""
     if match := _NODES.search(label) or _CARDS.search(label):
         nodes, devices = match["nodes"], match["devices"]
         sizes = {"nodes": nodes, "devices_per_node": devices} if nodes else {"world_size": devices}
         return sizes | ({"device_name": named["name"]} if (named := _LABELLED.match(label)) else {})
-    return facts_of_heading(label) if _DEVICES.fullmatch(label) else {}
+    return read_heading(label) if _DEVICES.fullmatch(label) else {}
 
 
 class RowReader:
@@ -153,7 +153,7 @@ class RowReader:
         columns = (positions[first], positions[second], self._comparing.position)
         distances = []
         for row in self._grid.rows:
-            rate, second_rate, ratio = (number_of(row.fields[column], self._decimal) for column in columns)
+            rate, second_rate, ratio = (parse_digits(row.fields[column], self._decimal) for column in columns)
             if min(rate, second_rate, ratio) > 0:
                 step, printed = math.log(second_rate / rate), math.log(ratio)
                 distances.append(abs(step - printed) - abs(-step - printed))
@@ -165,7 +165,7 @@ class RowReader:
         if label_of_rows and len(row.fields) > 2 and not any(field.strip("-") for field in row.fields[1:]):
             self._facts[_SECTION] = label_of_rows
             return
-        conditions = self._conditions_of(row)
+        conditions = self._read_conditions(row)
         conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
         rates_of_baselines: dict[str, str] = {}
         for reading in self._baselines_of_rows:
@@ -178,7 +178,7 @@ class RowReader:
         for reading in self._metrics:
             field = row.fields[reading.position]
             if field:
-                variant = self._variant_of(reading)
+                variant = self._find_variant(reading)
                 name = RELATIVE if reading is self._comparing else reading.meaning.name
                 if name == TOKENS and (formula := _TOKENS_OF_DEVICE.fullmatch(field)):
                     name = TOKENS_OF_DEVICE
@@ -195,7 +195,7 @@ class RowReader:
                 named[_BASELINE_RATE] = rates_of_baselines[variant]
             yield conditions | self._baselines(conditions, variant, results) | named | {"identity": identity} | results
 
-    def _variant_of(self, reading: ColumnReading) -> str:
+    def _find_variant(self, reading: ColumnReading) -> str:
         """Return the variant that a column is of; empty in a table without variants."""
         if reading is self._comparing:
             return self._faster
@@ -210,7 +210,7 @@ class RowReader:
     def _identity(self, label: str, variant: str) -> str:
         return f"{label}, {variant}" if variant else label
 
-    def _conditions_of(self, row: GridRow) -> dict[str, Any]:
+    def _read_conditions(self, row: GridRow) -> dict[str, Any]:
         conditions: dict[str, Any] = dict(self._facts)
         for reading in self._conditions:
             field, name = row.fields[reading.position], reading.meaning.name
@@ -229,7 +229,7 @@ class RowReader:
             conditions.pop("world_size", None)
         if ACCUMULATION in conditions and "batch_per_device" in conditions:
             conditions.setdefault(MICRO_BATCH, conditions.pop("batch_per_device"))
-        sizes = facts_of_label(row.fields[0])
+        sizes = read_label(row.fields[0])
         if sizes and not {"world_size", "nodes"} & conditions.keys():
             # The label says the size of the row, and separates no curves.
             first = self._grid.header[0]
@@ -244,7 +244,7 @@ class RowReader:
         written = written_number(field)
         if not is_number or (written is None and name in _SIZES) or is_no_number(field):
             return {name: field}
-        units = {*words_of(f"{written.unit} {unit_in_name(header)}").split()} if written else {""}
+        units = {*split_words(f"{written.unit} {unit_in_name(header)}").split()} if written else {""}
         scale = (written.scale if written else "") or next(filter(_FACTORS_OF_NAMES.get, units), "")
         if written is None or written.deviation or (units - _COUNTED - {*_FACTORS_OF_NAMES, "t"} and name != LAYERS):
             return {header if name not in _SIZES else name: field}
@@ -252,16 +252,16 @@ class RowReader:
         if not scale and name != "parameters":
             return {name: digits}
         factor = _FACTORS_OF_NAMES.get(scale, 1)
-        value = f"{number_of(field, self._decimal) * factor:.0f}"
+        value = f"{parse_digits(field, self._decimal) * factor:.0f}"
         if name == "parameters":
-            return {name: value, PARAMETERS_STEP: str(resolution_of(digits) * factor)}
+            return {name: value, PARAMETERS_STEP: str(parse_resolution(digits) * factor)}
         return {"tokens_per_step" if name == "global_batch" else name: value}
 
     def _settings_in(self, field: str) -> dict[str, Any]:
         """Return the degrees, batches and tokens that a cell lists; those that it names win over those in a name."""
         settings: dict[str, Any] = {match["name"].lower(): match["value"] for match in _DEGREE.finditer(field)}
         for match in _SETTING.finditer(field):
-            name = meaning_of(match["name"].strip(), (match["value"],), "").name
+            name = interpret_name(match["name"].strip(), (match["value"],), "").name
             name = name.replace("batch", "batch_per_device") if name == "batch" else name
             if name in _SETTINGS:
                 settings |= self._numbered(name, name, match["value"])
@@ -275,7 +275,7 @@ class RowReader:
         if written is None or _has_foreign_unit(reading.meaning.name, written.unit):
             return field
         digits = _plain(written.digits, self._decimal)
-        if is_canonical(reading.header) and not {*words_of(written.unit).split()} & _COUNTED:
+        if is_canonical(reading.header) and not {*split_words(written.unit).split()} & _COUNTED:
             return field.replace(written.digits, digits)
         if written.scale:
             return f"{digits} {_SCALES[written.scale]}"
@@ -315,11 +315,11 @@ def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return named
 
 
-def metric_of_runs(readings: Sequence[ColumnReading], heading: str) -> str:
+def find_runs_metric(readings: Sequence[ColumnReading], heading: str) -> str:
     """Return the metric that run columns repeat: as their names, the heading or the one column of rates say."""
     of_runs = [reading for reading in readings if reading.meaning.use in (Use.RUN, Use.SUMMARY)]
     for naming in (*(unit_in_name(reading.header) for reading in of_runs), unit_in_name(heading), heading):
-        meaning = meaning_of(naming, (), "")
+        meaning = interpret_name(naming, (), "")
         if naming and meaning.use is Use.METRIC:
             return meaning.name
     rates = {reading.meaning.name for reading in readings if reading.meaning.use is Use.METRIC} & {*RATES}

@@ -12,8 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.published.source import METRICS, NO_NUMBER, resolution_of, value_of
-from dlperf_study.audit.reading.column_names import Use, meaning_of
+from dlperf_study.audit.published.source import METRICS, NO_NUMBER, parse_resolution, parse_value
+from dlperf_study.audit.reading.column_names import Use, interpret_name
 from dlperf_study.audit.reading.column_readings import ColumnReading, infer_time_units, is_canonical, read_columns
 from dlperf_study.audit.reading.files import COLUMN_NAME, Grid, GridRow, TableFormat, read_grids
 from dlperf_study.audit.reading.numbers import (
@@ -30,13 +30,20 @@ from dlperf_study.audit.reading.rows import (
     LINE,
     NUMBER_CONDITIONS,
     RowReader,
-    facts_of_heading,
-    metric_of_runs,
+    find_runs_metric,
     name_baselines,
+    read_heading,
     run_cells,
 )
 from dlperf_study.audit.result_cell import RELATIVE, SPEEDUP
-from dlperf_study.audit.result_frames import METRIC, METRIC_COLUMNS, VALUE, first_repeated, long_frame, results_of_frame
+from dlperf_study.audit.result_frames import (
+    METRIC,
+    METRIC_COLUMNS,
+    VALUE,
+    first_repeated,
+    long_frame,
+    read_results_frame,
+)
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import PublishedError, TableError
 from dlperf_study.core.wording import first_of, unknown_name
@@ -85,7 +92,7 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
     errors, table_format = TableErrors(), table_format or TableFormat()
     with error_prefix(f"{display_path(path)}: "):
         grids = read_grids(path, table_format, errors)
-        return _tables_of(grids, path.name, table_format, errors)
+        return _parse_grids(grids, path.name, table_format, errors)
 
 
 def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
@@ -96,10 +103,10 @@ def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
     for line, fields in enumerate(named.itertuples(index=False, name=None), 2):
         rows.append(GridRow(line, tuple("" if pd.isna(field) else str(field).strip() for field in fields)))
     with error_prefix(f"{source}: "):
-        return _tables_of([Grid(1, "", header, tuple(rows))], source, TableFormat(), TableErrors())
+        return _parse_grids([Grid(1, "", header, tuple(rows))], source, TableFormat(), TableErrors())
 
 
-def _tables_of(grids: list[Grid], source: str, table_format: TableFormat, errors: TableErrors) -> TablesOfFile:
+def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, errors: TableErrors) -> TablesOfFile:
     """Return what was read of grids; raises TableError, with all errors, as ``read_tables`` does."""
     grids = list(errors.parse_each(grids, _require_names))
     if not any(grid.rows for grid in grids):
@@ -116,7 +123,7 @@ def _tables_of(grids: list[Grid], source: str, table_format: TableFormat, errors
     typed_rows = list(errors.parse_each(rows, lambda row: _typed_row(row, errors)))
     if not any(VALUE in row for row in typed_rows):
         errors.raise_all()
-    results = results_of_frame(pd.DataFrame(typed_rows))
+    results = read_results_frame(pd.DataFrame(typed_rows))
     return TablesOfFile(results, tuple(reader.columns), tuple(reader.tables_without_results), errors.messages)
 
 
@@ -180,7 +187,7 @@ def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
         digits, factor = (match["digits"], FACTORS[match["unit"]]) if match else (field, 1)
         digits = drop_thousands_commas(digits)
         try:
-            value, resolution = value_of(digits) / factor, resolution_of(digits) / factor
+            value, resolution = parse_value(digits) / factor, parse_resolution(digits) / factor
         except PublishedError:
             return {VALUE: finite(field), "printed": field}
         return {VALUE: _checked_finite(value, field), _RESOLUTION: resolution, "printed": field}
@@ -219,14 +226,14 @@ class WideReader:
         """Return all numbers of all tables; raises TableError if no table has a column of results."""
         rows: list[Mapping[Any, Any]] = []
         for grid in grids:
-            rows += self._rows_of_table(grid, len(grids) > 1)
+            rows += self._read_table_rows(grid, len(grids) > 1)
         if not any(reading.is_metric for reading in self.columns):
             self._errors.raise_all()
             raise TableError(_no_metric_message(grids, self.columns))
         return rows
 
-    def _rows_of_table(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
-        facts = facts_of_heading(table.heading)
+    def _read_table_rows(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
+        facts = read_heading(table.heading)
         decimal = decimal_sign((field for _, fields in table.columns() for field in fields), self._declared_decimal)
         grid, readings = _upright(table, "world_size" in facts, self._declared_decimal)
         readings = infer_time_units(grid, readings, decimal)
@@ -247,14 +254,14 @@ class WideReader:
         self, grid: Grid, readings: list[ColumnReading], reader: RowReader, decimal: str, is_one_of_several: bool
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the rows of a table as they are, and a row for each number of a run."""
-        metric = metric_of_runs(readings, grid.heading)
+        metric = find_runs_metric(readings, grid.heading)
         wide: list[dict[str, Any]] = []
         long: list[dict[str, Any]] = []
 
         def read_row(numbered: tuple[int, GridRow]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             position, row = numbered
             label = f"table {grid.number}/row {position}" if is_one_of_several else f"row {position}"
-            rows = [self._settings_of(grid, row) | fields for fields in reader.rows(row, label)]
+            rows = [self._find_settings(grid, row) | fields for fields in reader.rows(row, label)]
             if not rows:
                 return [], []
             conditions = {name: value for name, value in rows[0].items() if name not in METRIC_COLUMNS}
@@ -266,7 +273,7 @@ class WideReader:
             long += runs
         return name_baselines(wide), long
 
-    def _settings_of(self, grid: Grid, row: GridRow) -> dict[str, str]:
+    def _find_settings(self, grid: Grid, row: GridRow) -> dict[str, str]:
         """Return what earlier tables that are read across say about the column of this name."""
         return self._settings.get(row.fields[0], {}) if grid.header[0] == COLUMN_NAME else {}
 
@@ -278,7 +285,7 @@ def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[Co
     is_upright = is_upright or any(reading.is_metric for reading in readings)
     if is_upright or len(grid.header) < 2 or len(set(grid.column(0))) < len(grid.rows):
         return grid, readings
-    corner = meaning_of(grid.header[0], grid.header[1:], "")
+    corner = interpret_name(grid.header[0], grid.header[1:], "")
     across = grid.transposed(grid.header[0] if corner.use is Use.CONDITION else COLUMN_NAME)
     across_readings = read_columns(across, has_devices, decimal)
     understood = [reading for reading in across_readings if reading.numbers and _is_understood(reading)]
@@ -287,7 +294,7 @@ def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[Co
 
 def _is_named_as_metric(reading: ColumnReading) -> bool:
     """Return whether a column has the name of a metric, also if its cells make it none."""
-    return meaning_of(reading.header, (), "").use is Use.METRIC
+    return interpret_name(reading.header, (), "").use is Use.METRIC
 
 
 def _is_understood(reading: ColumnReading) -> bool:
