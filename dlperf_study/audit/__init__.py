@@ -1,7 +1,7 @@
-"""The audit of tables of results: every number is computed again from the numbers next to it and from known limits.
+"""The audit recomputes every number of a table of results.
 
-The audit corrects nothing and drops nothing: each diagnostic gives its computation and possible explanations.
-``dlperf_study.audit`` is a function of the package's public names too: called with a frame, this room audits it.
+It corrects and drops nothing: each diagnostic gives its computation and possible explanations. ``dlperf_study.audit``
+is also a public function: called with a frame, this room audits the frame.
 """
 
 import sys

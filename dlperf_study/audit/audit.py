@@ -1,4 +1,4 @@
-"""All checks over a table of results; their diagnostics and how the table was read, as text, frame and for JSON."""
+"""All checks over a table of results, and their diagnostics as text, frame and JSON."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -41,7 +41,10 @@ _HEADINGS = ("column", "read as", "unit", "scope", "tables")
 
 
 def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
-    """Run every check; the numbers of one column with the same kind of diagnostic share it, unless each has its own."""
+    """Run every check.
+
+    Numbers of one column with the same kind of diagnostic share it, unless ``each_number``.
+    """
     check_results = []
     for check in load_all():
         examined = list(check.examine(results))
@@ -63,7 +66,7 @@ def own_results(dataset: Dataset) -> list[AuditResult]:
 
 @kept_with_dataset
 def published_results(dataset: Dataset) -> list[AuditResult]:
-    """Return the checks of the published sources that a study names; none where it names none."""
+    """Return the checks of the published sources of a study, if any."""
     names = dataset.plan.published
     return audit(read_published_results(names)) if names else []
 
@@ -74,13 +77,13 @@ def _unique_cells(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, .
 
 
 def _kind(diagnostic: AuditDiagnostic) -> tuple[object, ...]:
-    """Return what diagnostics about one column and of one kind have in common."""
+    """Return the key that similar diagnostics of one column share."""
     cell = diagnostic.cells[0]
     return diagnostic.severity, cell.get("source"), cell.metric, diagnostic.explanations
 
 
 def _summary(group: Sequence[AuditDiagnostic]) -> AuditDiagnostic:
-    """Return one diagnostic for a column, with those of its numbers that deviate most."""
+    """Merge diagnostics of a column; show the largest deviations."""
     ordered = sorted(group, key=lambda diagnostic: -(diagnostic.deviation or 0))
     computation = "; ".join(diagnostic.computation for diagnostic in ordered[:MOST_NUMBERS])
     if len(group) > MOST_NUMBERS:
@@ -92,7 +95,7 @@ def _summary(group: Sequence[AuditDiagnostic]) -> AuditDiagnostic:
 
 
 def uncompared_tables(results: Results) -> list[str]:
-    """Return the names of the tables in which no check compares two numbers."""
+    """Return the names of the tables without numbers to compare."""
     names = []
     for name, cells in grouped(results.cells, lambda cell: str(cell.get("table") or cell.get("source") or "")).items():
         table = Results(tuple(cells))
@@ -126,7 +129,7 @@ def describe(check_results: Sequence[AuditResult]) -> str:
 
 
 def verdict(check_results: Sequence[AuditResult], source: str) -> str:
-    """Return the end of an audit in a line: how much was found in a source, and in which rows the most severe of it."""
+    """Return one line: the diagnostics of a source and the most severe rows."""
     diagnostics = most_severe_first(list_diagnostics(check_results))
     if not diagnostics:
         return f"{source}: no number contradicts the others"
@@ -167,7 +170,7 @@ def cited_cells(diagnostic: AuditDiagnostic) -> str:
 
 
 def severity_counts(result: AuditResult) -> str:
-    """Return how many diagnostics of each severity a check has: ``1 error, 2 notes``."""
+    """Return the diagnostics of a check by severity: ``1 error, 2 notes``."""
     if not result.examined:
         return "nothing to examine"
     counts = []
@@ -178,7 +181,7 @@ def severity_counts(result: AuditResult) -> str:
 
 
 def describe_columns(tables: TablesOfFile) -> str:
-    """Return a line for each column, and a warning for all numbers that no check uses; columns that are alike share."""
+    """Return a line for each distinct column, and the warnings."""
     rows = []
     for columns in grouped(tables.columns, lambda column: (column.header, column.meaning)).values():
         meaning = columns[0].meaning
@@ -195,7 +198,7 @@ def describe_columns(tables: TablesOfFile) -> str:
 
 
 def count_numbers(tables: TablesOfFile) -> tuple[int, int]:
-    """Return how many numbers are in columns that a check uses, of tables where it compares some; and of how many."""
+    """Return how many numbers can be checked, and how many were read."""
     uncompared = {*uncompared_tables(tables.results), *tables.tables_without_results}
     names = {column.table for column in tables.columns}
     if len(names) == 1 and uncompared:
@@ -208,7 +211,7 @@ def count_numbers(tables: TablesOfFile) -> tuple[int, int]:
 
 
 def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
-    """Yield what was refused, which columns hold numbers that no check uses, and which tables have no results."""
+    """Yield rejected cells, unchecked columns and tables without results."""
     if tables.refused:
         yield f"refused: {first_of(tables.refused, MOST_ERRORS, '; ')}"
     unused = [column for column in tables.columns if column.unused_numbers]
@@ -222,7 +225,7 @@ def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
 
 
 def columns_content(tables: TablesOfFile) -> dict[str, Any]:
-    """Return how each column of each table was read, and the warnings, for JSON."""
+    """Return how each column was read, and the warnings, for JSON."""
     columns = []
     for column in tables.columns:
         meaning = column.meaning
@@ -249,9 +252,9 @@ def read_as(column: ColumnReading) -> str:
 
 
 class FrameAudit:
-    """What the checks say of a frame: ``diagnostics``, errors first, and the ``results`` of all checks.
+    """The audit of a frame: ``diagnostics``, errors first, and all ``results``.
 
-    ``warnings``: what of the frame was refused, and which of its numbers no check uses.
+    ``warnings``: rejected parts of the frame, and numbers that no check uses.
     """
 
     def __init__(self, results: list[AuditResult], tables: TablesOfFile | None = None) -> None:
@@ -261,10 +264,7 @@ class FrameAudit:
 
     @cached_property
     def diagnostics(self) -> pd.DataFrame:
-        """A row for each diagnostic: ``severity``, ``check``, ``cells``, ``computation``, ``explanations``.
-
-        ``cells`` and ``explanations`` are tuples of texts.
-        """
+        """One row per diagnostic; ``cells`` and ``explanations`` are tuples of texts."""
         rows = []
         for diagnostic in most_severe_first(list_diagnostics(self.results)):
             facts = (str(diagnostic.severity), diagnostic.check, tuple(diagnostic.keys))

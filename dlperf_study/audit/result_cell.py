@@ -1,7 +1,4 @@
-"""One number of a table of results: the digits that were printed, and everything the table says about it.
-
-A throughput is also a point of a scaling curve, with what is known of its runs.
-"""
+"""One number of a table: its printed digits and its conditions."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,9 +60,9 @@ SIZES = ("world_size", "nodes", "devices_per_node", "global_batch")
 
 @dataclass(frozen=True)
 class PrintedNumber:
-    """An integer number of units of the last printed digit: 10.2 is 102 units of 1/10.
+    """Units of the last printed digit: 10.2 is 102 units of 1/10.
 
-    A number that was ``computed`` and never printed has nine significant digits.
+    A ``computed`` number, which was never printed, has nine significant digits.
     """
 
     units: int
@@ -74,7 +71,7 @@ class PrintedNumber:
 
     @classmethod
     def from_value(cls, value: float, resolution: float | None) -> "PrintedNumber":
-        """Return a value as printed; ``resolution`` is one unit of its last digit, None for a computed number."""
+        """Return a value as printed; without ``resolution`` it is computed."""
         magnitude = math.floor(math.log10(abs(value))) if value else 0
         finest_step = Fraction(10) ** (magnitude - EXACT_DIGITS + 1)
         printed_step = Fraction(resolution).limit_denominator(_LARGEST_DENOMINATOR) if resolution else Fraction(0)
@@ -88,29 +85,29 @@ class PrintedNumber:
 
     @property
     def resolution(self) -> float:
-        """One unit of the last printed digit; 0 for a number that was never printed."""
+        """One unit of the last printed digit; 0 if computed."""
         return 0.0 if self.computed else float(self.step)
 
     @property
     def is_positive(self) -> bool:
-        """Whether it is above 0 however it was rounded, so that it may be a divisor."""
+        """Whether it is above 0 for every rounding."""
         return self.bounds()[0] > 0
 
     def roundings_from(self, exact: Fraction, step: Fraction | None = None) -> tuple[str, ...]:
-        """Return the names of the roundings that turn ``exact`` into this number, to digits of ``step``."""
+        """Return the roundings of ``exact`` that print this number."""
         digit = step or self.step
         return tuple(name for name, rounding in ROUNDINGS.items() if rounding(exact / digit) * digit == self.exact)
 
     def bounds(self, truncated: bool = False) -> tuple[Fraction, Fraction]:
-        """Return the smallest and the largest number that is printed like this: rounded, or also truncated."""
+        """Return the smallest and largest number that prints like this."""
         return self.exact - self.step / 2, self.exact + self.step * (1 if truncated else Fraction(1, 2))
 
     def exceeds(self, other: "PrintedNumber") -> bool:
-        """Return whether it is larger than another number, even if it was rounded up and the other truncated."""
+        """Return whether it is larger than another number for every rounding."""
         return self.bounds()[0] > other.bounds(truncated=True)[1]
 
     def overlaps(self, low: Fraction, high: Fraction) -> bool:
-        """Return whether a number from low to high is printed like this, rounded or truncated."""
+        """Return whether a number from low to high prints like this."""
         smallest, largest = self.bounds(truncated=True)
         return low <= largest and smallest <= high
 
@@ -125,7 +122,7 @@ def quotient(
 
 
 def integer_quotient(numerator: int | Fraction, denominator: PrintedNumber) -> tuple[Fraction, Fraction]:
-    """Return the bounds of an exact number over a positive printed number, rounded or truncated."""
+    """Return the bounds of an exact number over a printed number."""
     smallest, largest = denominator.bounds(truncated=True)
     return numerator / largest, numerator / smallest
 
@@ -134,9 +131,9 @@ def integer_quotient(numerator: int | Fraction, denominator: PrintedNumber) -> t
 class ResultCell:
     """One number of a table of results.
 
-    ``key`` is unique. ``text`` is what was printed. ``series`` names the curve of cells that differ only in nodes and
-    devices. ``facts`` holds the other columns of the table by name, without missing values. ``extra_conditions`` are
-    the condition columns that this package does not define.
+    ``key`` is unique. ``text`` is the printed text. ``series`` names the curve of cells that differ only in nodes and
+    devices. ``facts`` holds the other columns of the table, without missing values. ``extra_conditions`` are condition
+    columns that this package does not define.
     """
 
     key: str
@@ -155,7 +152,7 @@ class ResultCell:
 
     @property
     def baseline(self) -> str:
-        """The key of the cell a ratio is relative to; empty if the table names none."""
+        """The key of the named baseline, or empty."""
         return str(self.facts.get("baseline", ""))
 
     @property
@@ -196,7 +193,7 @@ def list_values(cells: Iterable[ResultCell]) -> list[float]:
 
 @dataclass(frozen=True)
 class Rate:
-    """A throughput as a point of a scaling curve, the estimate of its logarithm, and its runs if there are 3."""
+    """A throughput on a scaling curve, its logarithm, and its runs."""
 
     cell: ResultCell
     point: CurvePoint
@@ -205,9 +202,9 @@ class Rate:
 
 
 def curve_step(fewer: Rate, more: Rate) -> CurveStep:
-    """Return the step from one rate to that of more devices.
+    """Return the step from one rate to the rate of more devices.
 
-    Runs that were measured in rounds are compared within these; a rate without its runs is independent of any other.
+    Runs in rounds are compared within rounds; a rate without runs is independent.
     """
     if fewer.runs and more.runs:
         return CurveStep(fewer.point, more.point, log_ratio(more.runs, fewer.runs))
@@ -215,10 +212,7 @@ def curve_step(fewer: Rate, more: Rate) -> CurveStep:
 
 
 def _sample(runs: Sequence[ResultCell]) -> Sample | None:
-    """Return the rates of at least 3 runs, with their rounds if they are of a measured study; else None.
-
-    Only the runs of a measured study have an order; those that were measured in blocks or by hand are in no round.
-    """
+    """Return at least 3 runs with their rounds, if any; else None."""
     rates = np.array(list_values(runs))
     if rates.size < MINIMUM_RUNS or rates.min() <= 0:
         return None
@@ -231,7 +225,7 @@ def _sample(runs: Sequence[ResultCell]) -> Sample | None:
 
 
 def estimate_rate(cell: ResultCell, cells_of_runs: Sequence[ResultCell]) -> Rate:
-    """Return a positive throughput with the estimate of its runs, else of the printed interval, else without."""
+    """Return a positive throughput, estimated from runs or its interval."""
     runs = _sample(cells_of_runs)
     low, high = cell.get("low"), cell.get("high")
     if runs:

@@ -1,7 +1,7 @@
-"""Frames of published numbers, of a study or of a file as the cells that are audited.
+"""Frames of published numbers, studies and files as audited cells.
 
-A *long* frame has one row per number, with its ``metric`` and ``value``, like ``published.load()``. A *wide* frame has
-one row per configuration and a column per metric, like the table of configurations of a study.
+A *long* frame has one row per number, with its ``metric`` and ``value``. A *wide* frame has one row per configuration
+and a column per metric.
 """
 
 import math
@@ -66,12 +66,12 @@ _OUR_CONDITIONS = (
 
 
 def read_published_results(names: Iterable[str] | None = None) -> Results:
-    """Return the numbers of some published sources, or of all; raises PublishedError for an unknown source."""
+    """Return the numbers of some or all published sources."""
     return read_results_frame(load(names))
 
 
 def read_dataset_results(dataset: Dataset) -> Results:
-    """Return the configurations of a study and the runs they summarise; none of these numbers is rounded."""
+    """Return the configurations and runs of a study, unrounded."""
     rows = dataset.configurations
     series = curve_numbers(rows, series_factors(rows, dataset.plan.scaling))
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
@@ -94,7 +94,7 @@ def read_dataset_results(dataset: Dataset) -> Results:
 
 
 def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return the rates of the counted runs, each with the conditions of its configuration."""
+    """Return the rates of counted runs with their configuration's conditions."""
     runs = select_counted(dataset.runs)
     runs = runs[["identity", "repetition", "order", "round", _OUR_RATES[metric]]].dropna(subset=_OUR_RATES[metric])
     rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
@@ -104,10 +104,11 @@ def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFram
 
 
 def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
-    """Return a wide frame as a long one; ``identity`` names each row, else its position does.
+    """Return a wide frame as a long one.
 
-    Columns ``x_low`` and ``x_high`` hold the interval of ``x``; ``baseline_identity`` and ``reference_identity``
-    name the rows that the ratios of a row are relative to. Rows with one identity and a ``repetition`` are single runs.
+    ``identity`` names each row, else its position does. Columns ``x_low`` and ``x_high`` hold the interval of ``x``;
+    ``baseline_identity`` and ``reference_identity`` name the baselines of ratios. Rows with one identity and a
+    ``repetition`` are single runs.
     """
     cells: list[dict[str, Any]] = []
     has_runs = "identity" in wide and "repetition" in wide and bool(wide["identity"].duplicated().any())
@@ -136,7 +137,7 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
 
 
 def read_results_frame(frame: pd.DataFrame) -> Results:
-    """Return the cells of a long frame; a row without a value was printed without a number.
+    """Return the cells of a long frame; values may be missing.
 
     Raises TableError if a column is missing, or a key is not unique.
     """
@@ -155,7 +156,7 @@ def read_results_frame(frame: pd.DataFrame) -> Results:
 
 
 def first_repeated(names: Iterable[str]) -> str:
-    """Return the first of some names that appears more than once; empty if none does."""
+    """Return the first repeated name, or empty."""
     return next((name for name, count in Counter(names).items() if count > 1), "")
 
 
@@ -164,7 +165,7 @@ def _drop_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column separates curves; most columns of the dataset hold other measurements and do not."""
+    """Return whether a column separates curves."""
     if name in _NO_CONDITIONS:
         return False
     if name == "batch_per_device":

@@ -1,4 +1,4 @@
-"""A table of results as the checks see it: how its cells are related to each other."""
+"""A table of results, and how its cells are related."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,13 +77,13 @@ class Results:
         return [cell for cell in self._summaries if cell.metric in metrics]
 
     def same_configuration(self, cell: ResultCell, metric: str) -> list[ResultCell]:
-        """Return the cells of a metric, in any table, with the configuration of ``cell``."""
+        """Return the cells of a metric with the configuration of ``cell``."""
         return self._by_configuration.get((metric, *cell.configuration), [])
 
     def at_same_point(self, cell: ResultCell, metric: str) -> ResultCell | None:
-        """Return the cell of another metric at the same point of the same series; None unless exactly one matches.
+        """Return the one cell of another metric at the same point.
 
-        Of several cells, return the one with the same estimator, or else the one in the same row.
+        Of several cells, the one with the same estimator, or else in the same row; None if ambiguous.
         """
         key = (metric, *cell.point)
         matches = self._by_point.get(key, [])
@@ -95,17 +95,17 @@ class Results:
         return matches[0] if len(matches) == 1 else None
 
     def pairs(self, metric: str, second_metric: str) -> Iterator[tuple[ResultCell, ResultCell]]:
-        """Yield each cell of a metric that has a cell of a second metric at the same point, with that cell."""
+        """Yield cells of one metric with the second metric's cell."""
         for cell in self.select(metric):
             second = self.at_same_point(cell, second_metric)
             if second is not None:
                 yield cell, second
 
     def find_baseline(self, ratio: ResultCell) -> ResultCell | None:
-        """Return the rate a ratio is relative to: the one that the table names, else the one whose own ratio is 1.
+        """Return the rate that a ratio is relative to.
 
-        Return the first of several such rates if they are equal. An efficiency without a ratio of 1 on its curve is
-        relative to the single device of the curve: that is what linear means.
+        It is the named rate, else the rate whose own ratio is 1; the first of several if they are equal. An efficiency
+        without a ratio of 1 is relative to the single device of its curve.
         """
         if ratio.baseline:
             return self.by_key.get(ratio.baseline)
@@ -120,11 +120,11 @@ class Results:
         return _common_rate([rate for rate in rates if rate.world_size == 1])
 
     def rate_at(self, cell: ResultCell) -> ResultCell | None:
-        """Return the rate at the point of a cell: of the metrics of rates, the first that the table prints there."""
+        """Return the first rate that is printed at the point."""
         return next(filter(None, (self.at_same_point(cell, metric) for metric in RATES)), None)
 
     def baseline_devices(self, ratio: ResultCell) -> int | None:
-        """Return the number of devices a ratio is relative to, also where the table prints no rates."""
+        """Return the devices of a ratio's baseline, also without rates."""
         baseline = self.find_baseline(ratio)
         if baseline is not None:
             return baseline.world_size
@@ -134,7 +134,7 @@ class Results:
         return sizes.pop() if len(sizes) == 1 else None
 
     def _unit_ratios_elsewhere(self, ratio: ResultCell) -> list[ResultCell]:
-        """Return the ratios of 1, at the fewest devices, of a curve that differs from that of a ratio in one condition.
+        """Return ratios of 1 on a curve that differs in one condition.
 
         Empty if there are several such curves: speedups in half precision may be relative to full precision.
         """
@@ -151,7 +151,7 @@ class Results:
         return grouped(_units(self._summaries), lambda cell: (cell.metric, cell.table))
 
     def separating_conditions(self, ratio: ResultCell) -> list[str]:
-        """Return the conditions in which a ratio differs from every ratio of 1 in its table.
+        """Return how a ratio differs from every ratio of 1.
 
         Empty if its curve has a ratio of 1, or the table has none.
         """
@@ -166,7 +166,7 @@ class Results:
 
     @cached_property
     def _unit_ratios(self) -> dict[tuple[str, str], list[ResultCell]]:
-        """The ratios of 1 on each curve, by metric and series; of several, those at the fewest devices of the curve."""
+        """The ratios of 1 at the fewest devices, by metric and series."""
         unit_ratios = {}
         for (metric, series), curve in self._by_series.items():
             units = _units(curve)
@@ -177,7 +177,7 @@ class Results:
 
     @cached_property
     def _unit_rates(self) -> dict[tuple[str, str], ResultCell | None]:
-        """The rate that the ratios of 1 on each curve have in common, by metric and series."""
+        """The common rate of the ratios of 1, by metric and series."""
         rates = {}
         for curve, units in self._unit_ratios.items():
             rates[curve] = _common_rate([self.rate_at(unit) for unit in units])
@@ -189,14 +189,14 @@ class Results:
         return {key: min(cell.printed.step for cell in cells) for key, cells in tables.items()}
 
     def finest_step(self, ratio: ResultCell) -> Fraction:
-        """Return one unit of the last digit of the ratios of a table with most digits."""
+        """Return the last digit's unit of the most precise ratio."""
         return self._finest_steps[ratio.metric, ratio.table]
 
     def curves(self) -> Iterator[list[Rate]]:
-        """Yield the throughputs of each series with at least two points, by number of devices.
+        """Yield each series with at least two points, by devices.
 
-        Tokens are a curve of their own. A series without rates is represented by its speedups, which rise and fall in
-        the same way; runs with a mean and a median by their median.
+        Tokens are a curve of their own. A series without rates is represented by its speedups; runs with a mean and a
+        median by their median.
         """
         rates = []
         for cell in self.select(*_CURVES, SPEEDUP):
@@ -213,7 +213,7 @@ class Results:
                 yield curve
 
     def steps(self) -> Iterator[tuple[Rate, Rate]]:
-        """Yield each step of a curve to more devices: the rate before it and the rate after it."""
+        """Yield the rates before and after each step of a curve."""
         for curve in self.curves():
             for fewer, more in pairwise(curve):
                 if more.point.devices > fewer.point.devices:
@@ -221,9 +221,9 @@ class Results:
 
     @cached_property
     def unexplained(self) -> set[tuple[str, str]]:
-        """The steps of curves, by the keys of their rates, whose rise above linear or whose fall is not by chance.
+        """The steps whose super-linear rise or fall is significant.
 
-        All steps of one source are judged together; a rate without runs and without an interval supports no statement.
+        All steps of one source are tested together; a rate without runs or interval supports no statement.
         """
         unexplained = set()
         for steps in grouped(self.steps(), lambda step: str(step[0].cell.get("source"))).values():
@@ -234,18 +234,18 @@ class Results:
         return unexplained
 
     def rate(self, cell: ResultCell) -> Rate:
-        """Return a positive throughput with the estimate of its runs, else of the printed interval, else without."""
+        """Return a throughput, estimated from its runs or interval."""
         return estimate_rate(cell, self.list_runs(cell))
 
     def list_runs(self, cell: ResultCell) -> list[ResultCell]:
-        """Return the runs of a summary, also if they are listed for another summary of the same source."""
+        """Return the runs of a summary, also of an equal summary."""
         own_runs = self.runs.get(cell.key)
         key = (cell.get("source"), cell.metric, *cell.configuration)
         return own_runs or self._same_configuration_runs.get(key, [])
 
     @cached_property
     def _same_configuration_runs(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        """The runs of the first summary of each configuration that has runs, by source, metric and configuration."""
+        """The first listed runs of each configuration."""
         runs: dict[tuple[Any, ...], list[ResultCell]] = {}
         for summary in self._summaries:
             if summary.key in self.runs:
@@ -275,9 +275,9 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 
 def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
-    """Return baseline devices / devices for an efficiency, 1 for any other ratio; of rates of one device the reverse.
+    """Return the factor of devices in a ratio.
 
-    Of these, an efficiency is the quotient itself, and a speedup that × devices / baseline devices.
+    It is baseline devices / devices for an efficiency and 1 for other ratios; for rates per device the reverse.
     """
     share = Fraction(baseline.world_size or 1, ratio.world_size or 1)
     if baseline.metric in RATES_OF_DEVICE:
@@ -286,12 +286,12 @@ def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
 
 
 def recomputed(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Fraction:
-    """Return what a ratio should be, from its two rates exactly as printed."""
+    """Return the ratio of two rates as printed."""
     return rate.printed.exact / baseline.printed.exact * device_share(ratio, baseline)
 
 
 def _common_rate(rates: Sequence[ResultCell | None]) -> ResultCell | None:
-    """Return the first rate if all print the same number for the same number of devices; else None."""
+    """Return the first rate if all rates are equal, else None."""
     if not rates or None in rates:
         return None
     distinct = {(rate.printed.exact, rate.world_size) for rate in rates if rate is not None}

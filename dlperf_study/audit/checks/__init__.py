@@ -1,6 +1,6 @@
-"""A check of the audit, the diagnostics it gives about numbers of a table, and all checks there are.
+"""Checks of the audit and their diagnostics.
 
-The files of this folder have the checks by theme; every ``@check`` function in them is run.
+Every ``@check`` function in the files of this folder is run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,11 +19,10 @@ FAR_APART = 0.03
 
 @dataclass(frozen=True)
 class AuditDiagnostic:
-    """What may be wrong about the numbers in ``cells``; ``computation`` is the evidence, in words and numbers.
+    """A possible error in the numbers of ``cells``; ``computation`` is the evidence.
 
-    ``explanations`` are what may make the numbers right nevertheless. ``deviation`` is how far the first number is from
-    what it should be, as a share of that, where it should be one number. ``check`` is the name of the check; the audit
-    fills it in.
+    ``explanations``: reasons why the numbers may be right. ``deviation``: relative deviation of the first number from
+    its expected value, if that is one number. ``check``: name of the check; the audit fills it in.
     """
 
     severity: Severity
@@ -40,9 +39,9 @@ class AuditDiagnostic:
 
     @property
     def diagnosed(self) -> tuple[str, ...]:
-        """The keys of the numbers that may be wrong, and of their summaries; not the baselines of their ratios.
+        """The keys of suspect numbers and their summaries, without baselines.
 
-        Empty for a note without an explanation: it says what could not be checked.
+        Empty for a note without an explanation: the note reports what could not be checked.
         """
         if self.severity is Severity.NOTE and not self.explanations:
             return ()
@@ -61,9 +60,10 @@ Examination = Callable[[Results], Iterator[AuditDiagnostic | None]]
 
 @dataclass(frozen=True)
 class Check:
-    """A question to a table of results. ``examines``: what is counted, in the plural.
+    """A question to a table of results.
 
-    ``compares``: it compares numbers of the table with each other, and not each with a limit or a list.
+    ``examines``: the items that are counted, in the plural. ``compares``: whether the check compares numbers of the
+    table with each other, and not each with a limit or a list.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Check:
 
 
 def check(question: str, examines: str, compares: bool = True) -> Callable[[Examination], Check]:
-    """Return a decorator that makes a function the check of its name."""
+    """Return a decorator that turns a function into a check."""
 
     def declare(examine: Examination) -> Check:
         return Check(examine.__name__, question, examines, examine, compares)
@@ -84,7 +84,7 @@ def check(question: str, examines: str, compares: bool = True) -> Callable[[Exam
 
 @dataclass(frozen=True)
 class AuditResult:
-    """A check that was run: how many items it examined, and its diagnostics."""
+    """A finished check: the number of examined items and the diagnostics."""
 
     check: Check
     examined: int
@@ -106,7 +106,7 @@ def list_diagnostics(check_results: Iterable[AuditResult]) -> list[AuditDiagnost
 
 
 def most_severe_first(diagnostics: Iterable[AuditDiagnostic]) -> list[AuditDiagnostic]:
-    """Return diagnostics by severity, errors first; the order within a severity stays."""
+    """Sort diagnostics by severity, errors first; the sort is stable."""
     order = list(reversed(Severity))
     return sorted(diagnostics, key=lambda diagnostic: order.index(diagnostic.severity))
 
@@ -117,7 +117,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Check:
-    """Return the check of that name; raises TableError, with the valid names, for an unknown one."""
+    """Return a check by name; raises TableError if the name is unknown."""
     if name not in _checks():
         raise TableError(unknown_name("check is", name, "checks", names()))
     return _checks()[name]
@@ -130,7 +130,7 @@ def load_all() -> tuple[Check, ...]:
 
 @cached_by_parts
 def _checks() -> Mapping[str, Check]:
-    """Return the checks of all files of this folder, and of the user's; raises TableError for one that is no check."""
+    """Load the checks of this folder and of the user's plugins."""
     checks: dict[str, Check] = {}
     for location, module in part_modules(__name__, "file of checks", TableError):
         declared = [part for part in vars(module).values() if isinstance(part, Check)]
@@ -143,7 +143,7 @@ def _checks() -> Mapping[str, Check]:
 
 
 def relative_deviation(printed: float, expected: float) -> float | None:
-    """Return how far a printed number is from what it should be, as a share of that; None of 0."""
+    """Return |printed / expected − 1|; None if 0 is expected."""
     return abs(printed / expected - 1) if expected else None
 
 

@@ -1,4 +1,4 @@
-"""Conventions of language models: what a share of a peak counts and divides by, and what parameters are of."""
+"""Conventions of language models: FLOPs and peaks of utilisation, parameter counts."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ _BINARY = Fraction(2**30, 10**9)
 
 @check("Is the share of recomputation in HFU and not in MFU?", "shares of a peak of transformers")
 def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every HFU next to an MFU, and for the shares that are called MFU of each table."""
+    """Compare every HFU with an MFU, and every two MFUs of a table."""
     for hardware, model in results.pairs(HFU, MFU):
         is_possible = True
         if hardware.printed.is_positive and model.printed.is_positive:
@@ -70,7 +70,7 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Which peak do FLOP/s and their share imply?", "shares of a peak with FLOP/s of a device")
 def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share with FLOP/s: all rows of a device imply one peak, a dense one of that device."""
+    """Compare the peak that each row implies with a dense peak."""
     pairs_of_rows = results.pairs(MFU, DEVICE_FLOPS)
     shares = [pair for pair in pairs_of_rows if all(cell.printed.is_positive for cell in pair)]
     devices = grouped(shares, lambda pair: (pair[0].get("source"), pair[0].get("precision"), _kind_of_device(pair[0])))
@@ -82,12 +82,12 @@ def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _kind_of_device(share: ResultCell) -> str:
-    """Return the name of a device without the number of them: ``2x v5p-128`` are two of ``v5p-128``."""
+    """Return a device name without its count: ``2x v5p-128`` is ``v5p-128``."""
     return re.sub(r"^\d+\s*[x×]\s*", "", str(share.get("device_name")))
 
 
 def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) -> AuditDiagnostic | None:
-    """Return a diagnostic if a share is of another peak than the other rows say, or than its device has."""
+    """Return a diagnostic if a row implies another peak."""
     implied = flops.value / share.value
     rounding = float(share.printed.step / share.printed.exact + flops.printed.step / flops.printed.exact) + _NEAR_PEAK
     has_8_bits = EIGHT_BITS in str(share.get("precision")).lower()
@@ -104,7 +104,7 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
 
 @check("Does a number of parameters follow from the sizes of its network?", "tables with parameters and sizes")
 def parameters(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every table of transformers whose rows print parameters, layers and hidden sizes."""
+    """Compare parameter counts of transformers with their layers and hidden sizes."""
     names = ("parameters", LAYERS, HIDDEN)
     for cells in grouped(results.cells, lambda cell: cell.table).values():
         rows = {(*map(cell.get, names), cell.get("tp"), cell.get("pp")): cell for cell in cells}
@@ -114,7 +114,7 @@ def parameters(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
-    """Return a diagnostic if only another unit, or the shard of a device, explains the parameters of all rows."""
+    """Return a diagnostic if only another unit or a shard explains all rows."""
     if all(_is_near(row) for row in rows) and (len(rows) < 2 or not _fits(rows, _BINARY) or _fits(rows, Fraction(1))):
         return None
     shards = [Fraction(1, copy_devices(row)) for row in rows]
@@ -135,21 +135,21 @@ def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
 
 
 def _weights(row: ResultCell, vocabulary: int) -> Fraction:
-    """Return the parameters of a GPT: blocks, their biases and norms, and the embedding; Narayanan et al. (2021)."""
+    """Return the parameters of a GPT (Narayanan et al., 2021)."""
     layers, hidden = int(row.get(LAYERS)), int(row.get(HIDDEN))
     vocabulary_size = int(row.get(VOCABULARY) or vocabulary)
     return Fraction(12 * layers * hidden**2 + 13 * layers * hidden + (vocabulary_size + 2048) * hidden)
 
 
 def _is_near(row: ResultCell, shard: Fraction = Fraction(1)) -> bool:
-    """Return whether parameters are those of a known kind of block: with wide or gated layers, tied or not."""
+    """Return whether a known kind of transformer block has these parameters."""
     layers, hidden = int(row.get(LAYERS)), int(row.get(HIDDEN))
     blocks = layers * hidden**2 * shard
     return bool(10 * blocks <= row.get("parameters") <= 15 * blocks + 2 * 262_144 * hidden)
 
 
 def _fits(rows: Iterable[ResultCell], unit: Fraction) -> bool:
-    """Return whether the formula with one vocabulary gives the parameters of all rows, in units of a billion."""
+    """Return whether the formula with one vocabulary fits all rows."""
     for vocabulary in _KNOWN_VOCABULARIES:
         if all(abs(_weights(row, vocabulary) / unit - row.get("parameters")) <= _step(row) for row in rows):
             return True
@@ -157,14 +157,14 @@ def _fits(rows: Iterable[ResultCell], unit: Fraction) -> bool:
 
 
 def _step(row: ResultCell) -> float:
-    """Return one unit of the last printed digit of the parameters of a row."""
+    """Return one unit of the last printed digit of the parameters."""
     return float(row.get(PARAMETERS_STEP) or 1)
 
 
 def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
-    """Return the FLOPs of a token that a share of a peak implies, and what explains them if the network does not.
+    """Return the implied FLOPs per token as text, and a possible explanation.
 
-    None where the sizes of the network, its peak or its rate are not known.
+    None if the sizes of the network, its peak or its rate are unknown.
     """
     peak, rate, length = limits.find_device_peak(share), tokens_of_device(results, share), share.get("sequence_length")
     layers, hidden = share.get(LAYERS), share.get(HIDDEN)
@@ -190,9 +190,10 @@ def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
 
 
 def _flops_of_token(layers: int, hidden: int, length: int, multiple: int) -> tuple[Fraction, Fraction]:
-    """Return FLOPs of a token with the smallest and the largest vocabulary; ``multiple``: 72, 96 with recomputation.
+    """Return FLOPs per token for the smallest and the largest vocabulary.
 
-    Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), equation 3.
+    ``multiple``: 72, or 96 with recomputation. Narayanan et al., Efficient Large-Scale Language Model Training on GPU
+    Clusters (2021), equation 3.
     """
     of_layers = multiple * layers * hidden**2 * (1 + Fraction(length, 6 * hidden))
     smallest, largest = _VOCABULARIES

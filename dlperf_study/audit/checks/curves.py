@@ -1,4 +1,4 @@
-"""Rates along scaling curves and of equal configurations: their steps, their scopes, and whether tables agree."""
+"""Throughputs along scaling curves, their scopes, and agreement between tables."""
 
 import math
 from collections.abc import Iterator
@@ -97,7 +97,7 @@ def _step_phrase(fewer: Rate, more: Rate) -> str:
 
 
 def _chance_phrase(is_certain: bool, fewer: Rate, more: Rate) -> str:
-    """Return whether chance explains the step from one rate to another, as far as their runs tell."""
+    """Return whether chance explains the step between two rates."""
     if curve_step(fewer, more).log_ratio.error is None:
         return "without runs of both, chance may explain it"
     return f"the spread of their runs {'does not' if is_certain else 'may'} explain it"
@@ -105,10 +105,7 @@ def _chance_phrase(is_certain: bool, fewer: Rate, more: Rate) -> str:
 
 @check("Is every rate of the same scope?", "curves, and their points")
 def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every curve, and for every point of the curves that are not flat.
-
-    A rate of one device or node may be in a curve of the whole job, or the reverse.
-    """
+    """Find rates of one device or node on curves of the whole job."""
     for curve in results.curves():
         if curve[0].cell.metric != THROUGHPUT or curve[-1].point.devices <= curve[0].point.devices:
             continue
@@ -128,7 +125,7 @@ def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _find_wrong_scope(curve: list[Rate], position: int) -> AuditDiagnostic | None:
-    """Find a point that is linear after multiplication, or division, by its devices, nodes or devices per node."""
+    """Find a point that is linear once scaled by devices or nodes."""
     fewer, more = curve[position - 1], curve[position]
     linear = fewer.cell.value * more.point.devices / fewer.point.devices
     devices, nodes = more.point.devices, int(more.cell.get("nodes") or 1)
@@ -158,7 +155,7 @@ def _wrong_scope(fewer: Rate, more: Rate, corrected: str, linear: float) -> Audi
 
 @check("Do tables agree on what they have in common?", "configurations with several throughputs")
 def disagreements(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every configuration with several throughputs, also twice the same one in one table."""
+    """Compare all throughputs of each configuration."""
     rates = (cell for cell in results.select(THROUGHPUT) if cell.printed.is_positive)
     for cells in grouped(rates, lambda cell: (cell.estimator, *cell.configuration)).values():
         if len(cells) < 2:

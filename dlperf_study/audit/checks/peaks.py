@@ -1,4 +1,4 @@
-"""Rates, FLOP/s and shares, compared with the peak of their devices and with each other."""
+"""Rates, FLOP/s and utilisation, compared with the peak of the devices."""
 
 import re
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ _RECOMPUTING = re.compile(r"recomp|checkpoint|ckpt", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Quotient:
-    """A quotient of printed numbers, and how far rounding may have moved it, as a share of it."""
+    """A quotient of printed numbers, and its relative rounding error."""
 
     value: float
     rounding: float
@@ -51,7 +51,7 @@ class Quotient:
 
 @check("Can the devices compute that fast?", "rates of known networks on known devices")
 def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield None for every possible rate, and one diagnostic for all impossible rates of a network in a source."""
+    """Report rates above the peak, one diagnostic per network and source."""
     # Each rate with its work, the peak of its device, and how many times the peak it requires.
     above_peak: dict[tuple[str, str, str], list[tuple[ResultCell, limits.Work, DevicePeak, float]]] = {}
     for rate in results.select(THROUGHPUT):
@@ -77,7 +77,7 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Can an input without a size have the usual one?", "networks without a stated input")
 def input_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every network of a source without an input size, from its fastest rate per device."""
+    """Compare the fastest rate of networks without a stated input size with the peak."""
     rates = []
     for rate in results.select(THROUGHPUT):
         if limits.printed_sample_size(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
@@ -110,7 +110,7 @@ def _compare_usual_size(rate: ResultCell, work: limits.Work, peak: DevicePeak) -
 
 
 def _demand_phrase(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> str:
-    """Return the FLOP/s that a rate requires of each device, compared with the peak of the device."""
+    """Return the FLOP/s per device that a rate requires, next to the peak."""
     flops = limits.required_flops(rate, work)
     return (
         f"{rate.text} samples/s on {rate.world_size} × {work.flops / 1e9:.3g} GFLOP ({work.source}) take "
@@ -121,7 +121,7 @@ def _demand_phrase(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> str
 
 @check("Are the FLOPs of networks and the peaks of devices known?", "rates with network and device", compares=False)
 def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield None for every rate whose network and device are known, one diagnostic for all other rates of a source."""
+    """Report the networks and devices that are missing in our tables."""
     rates_by_source: dict[str, list[ResultCell]] = {}
     for rate in results.select(THROUGHPUT):
         if not limits.names_network_and_device(rate):
@@ -142,7 +142,7 @@ def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Do FLOP/s follow from rates, and shares of a peak from FLOP/s?", "shares of a peak, and networks")
 def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share of a known peak, and for the rows of every network, which must fit together."""
+    """Recompute shares of a peak, and compare the rows of each network."""
     for share in results.select(MFU):
         peak = limits.find_device_peak(share)
         flops = results.at_same_point(share, DEVICE_FLOPS)
@@ -178,9 +178,9 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) 
 
 
 def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, Quotient]]:
-    """Return each cell / the samples or tokens that a device processes in a second.
+    """Return each cell divided by the samples or tokens per device and second.
 
-    They are the same within one source, network and size of a sample, shares also within one device and precision.
+    They are equal within one source, network and sample size; shares also within one device and precision.
     """
     conditions: tuple[str, ...] = ("source", "model", "sequence_length", "image_size")
     if metric == MFU:
@@ -199,7 +199,7 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
 
 
 def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, Quotient]:
-    """Return the samples and the tokens that a device processes in a second, from the rates or the time of a row."""
+    """Return samples and tokens per device and second, by item."""
     rates = {}
     for metric, item in ((TOKENS_OF_DEVICE, "token"), (SAMPLES_OF_DEVICE, "sample")):
         rate = results.at_same_point(flops, metric)
@@ -217,7 +217,7 @@ def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, Quotient]
 
 
 def tokens_of_device(results: Results, share: ResultCell) -> float | None:
-    """Return the tokens that a device processes in a second; None where no rate or time of the row tells them."""
+    """Return tokens per device and second; None if unknown."""
     rates, length = _rates_of_device(results, share), share.get("sequence_length")
     if "token" in rates:
         return rates["token"].value
@@ -229,7 +229,7 @@ def _per_device(rate: ResultCell, devices: int) -> Quotient:
 
 
 def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str) -> AuditDiagnostic | None:
-    """Find the rows with another quotient than most rows of the same network have, beyond what rounding explains."""
+    """Find rows whose quotient differs from the median beyond rounding."""
     middle = median(quotient.value for quotient in quotients.values())
     different, rows, farthest = [], [], 0.0
     unit = " FLOP" if metric == DEVICE_FLOPS else ""

@@ -1,4 +1,4 @@
-"""Numbers that no table can hold: beyond a limit of their own, no product of the columns next to them, or copied."""
+"""Implausible numbers: beyond a limit, wrong products, or copied rows."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ _REPEATED = ("the rows may be of one measurement, and its model or devices be na
 
 @check("Is everything above 0 that has to be?", "rates, ratios and times", compares=False)
 def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every number of these metrics, also of single runs."""
+    """Find numbers that are not above zero, also in single runs."""
     for cell in results.cells:
         if cell.metric not in _POSITIVE:
             continue
@@ -74,7 +74,7 @@ def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Can a step take that long?", "times of a step", compares=False)
 def durations(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every step time: of one that is very long, and whose unit is not printed, it may be wrong."""
+    """Find very long step times whose unit is not printed."""
     for step in results.select(STEP):
         if step.value <= LONGEST_STEP_SECONDS or step.get(STEP_UNIT):
             yield None
@@ -85,7 +85,7 @@ def durations(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Is every share at most 1?", "shares of a peak and of the time", compares=False)
 def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share; `utilisation` examines those of a peak that have FLOPs per sample."""
+    """Find shares above 1; `utilisation` examines those with FLOPs per sample."""
     for share in results.select(MFU, HFU, COMMUNICATION):
         if share.get("flops_per_sample"):
             continue
@@ -101,13 +101,13 @@ def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Are there as many devices as the nodes hold?", "world sizes printed with nodes and devices per node")
 def world_size(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every number of devices of a table that prints both of its factors too."""
+    """Compare the devices with nodes × devices per node."""
     return _compare_products(results, "world_size", _OTHER_NODES)
 
 
 @check("Is a global batch that of all devices?", "global batches printed with devices and batch per device")
 def global_batch(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every global batch of a table that prints both of its factors too."""
+    """Compare the global batch with its factors."""
     return _compare_products(results, "global_batch", _OTHER_BATCH)
 
 
@@ -145,7 +145,7 @@ def task_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Does the cloud machine have the GPUs that are stated?", "machines named with their devices")
 def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every machine and device that a source names together."""
+    """Compare the device of each cloud machine with the provider's."""
     named = [cell for cell in results.cells if cell.get("instance") and cell.get("device_name")]
     for cells in grouped(named, lambda cell: tuple(map(cell.get, ("source", "instance", "device_name")))).values():
         machine_name, device = str(cells[0].get("instance")), str(cells[0].get("device_name"))
@@ -171,7 +171,7 @@ def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Do other models and devices have other results?", "models and devices with results", compares=False)
 def copied_rows(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every model and device of a source, and for every step of a curve."""
+    """Find models, devices and steps of a curve with the same numbers."""
     measured = [cell for cell in results.select(*RATES, DEVICE_FLOPS, STEP) if cell.printed.units >= _ENOUGH_UNITS]
     for cells in grouped(measured, lambda cell: cell.get("source")).values():
         subjects = grouped(cells, lambda cell: tuple(map(cell.get, _SUBJECT)))
@@ -188,7 +188,7 @@ def copied_rows(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _compare_subjects(subjects: Sequence[list[ResultCell]]) -> Iterator[AuditDiagnostic | None]:
-    """Yield a diagnostic for every two subjects with the same numbers, and None for all others."""
+    """Yield a diagnostic for every two subjects with the same numbers."""
     rows: dict[object, list[tuple[int, ResultCell]]] = defaultdict(list)
     for index, cells in enumerate(subjects):
         for cell in cells:
@@ -209,7 +209,7 @@ def _compare_subjects(subjects: Sequence[list[ResultCell]]) -> Iterator[AuditDia
 
 
 def _repetition(cells: Sequence[ResultCell]) -> AuditDiagnostic:
-    """Return a diagnostic for cells that come in pairs, each the same number; an error for three and more."""
+    """Return a diagnostic for pairs of equal numbers; three are an error."""
     first, second = (" ".join(str(name) for name in _named(cell) if name) for cell in cells[:2])
     computation = f"{texts_phrase(cells[::2])}: the same for {first} and for {second}"
     severity = Severity.ERROR if len(cells) >= _CERTAIN_CELLS else Severity.WARNING

@@ -1,4 +1,4 @@
-"""Rates, times and quotients of rates: of a job and of a device, in samples, tokens and steps."""
+"""Rates of a job and of a device, in samples, tokens and steps."""
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -51,7 +51,7 @@ _OTHER_RUNS = (
 
 @check("Is the rate of a device that of the job / devices?", "rates of one device with one of the job")
 def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every rate of one device that has a rate of the job at the same point."""
+    """Compare each rate per device with the rate of the job."""
     for of_device_metric, of_job_metric in ((SAMPLES_OF_DEVICE, THROUGHPUT), (TOKENS_OF_DEVICE, TOKENS)):
         for of_device, of_job in results.pairs(of_device_metric, of_job_metric):
             devices = of_device.world_size
@@ -72,7 +72,7 @@ def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Do rates in tokens, samples and steps agree?", "pairs of rates with their quotient")
 def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every two rates of a point whose quotient the table prints."""
+    """Compare quotients of two rates with the printed quotient."""
     for metric, second_metric, column in _QUOTIENTS:
         for rate, second in results.pairs(metric, second_metric):
             name = column if column in rate.facts or column != "tokens_per_sample" else _LENGTH
@@ -95,7 +95,7 @@ def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Do rates and times agree?", "times with a rate")
 def task_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every time of a task or a step, and every rate of the same configuration."""
+    """Compare times of tasks and steps with the rates of their configuration."""
     for seconds in results.select(TASK, STEP):
         if not seconds.printed.is_positive:
             continue
@@ -105,7 +105,7 @@ def task_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:
-    """Return what is processed in a time: samples and tokens, of all devices and of one, as far as they are known."""
+    """Return the samples and tokens per step, of the job and of a device."""
     devices = seconds.world_size or 0
     if seconds.metric == TASK:
         samples = Fraction(int(seconds.get("samples_per_task") or 0) * devices)
@@ -149,7 +149,7 @@ def _compare_with_time(
 
 
 def _may_be_of_other_runs(results: Results, rate: ResultCell, expected: float) -> tuple[bool, str]:
-    """Return whether runs of one configuration may be as far apart as a rate is from ``expected``, and which runs."""
+    """Return which runs explain a deviation from ``expected``."""
     interval = results.rate(rate).logarithm.factor_interval() if rate.printed.is_positive else None
     if interval:
         return interval.low <= expected <= interval.high, "the spread of its runs"

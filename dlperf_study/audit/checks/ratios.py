@@ -1,7 +1,4 @@
-"""Every ratio, computed again: rate / baseline rate, and for an efficiency also × baseline devices / devices.
-
-Also the way all ratios of a table are rounded, and efficiencies from the speedups of the same point.
-"""
+"""Ratios recomputed from their rates, their rounding, and efficiency against speedup."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -115,9 +112,9 @@ def _compare_with_rates(
 
 
 def _steps_of_rounded_rates(results: Results) -> dict[tuple[object, ...], Fraction]:
-    """Return one unit of the last digit of the rates that a column of ratios was made from, where these were rounded.
+    """Return the digit to which the rates of each column were rounded.
 
-    All ratios of the column, at least three, must fit, and at least two of them only so.
+    At least three ratios must fit, and at least two of them only with rounded rates.
     """
     columns: dict[tuple[object, ...], list[tuple[ResultCell, ResultCell, ResultCell]]] = {}
     for ratio in results.select(SPEEDUP, EFFICIENCY, RELATIVE):
@@ -144,7 +141,7 @@ def _is_of_rounded(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, st
 
 
 def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
-    """Return the factor of the devices in the formula of a ratio, if it has one."""
+    """Return the factor of devices in the formula of a ratio."""
     if ratio.metric == EFFICIENCY and baseline.metric not in RATES_OF_DEVICE:
         return f" × {baseline.world_size} / {ratio.world_size}"
     if device_share(ratio, baseline) != 1:
@@ -153,10 +150,10 @@ def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
 
 
 def _is_of_common_rounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> bool:
-    """Return whether a ratio of ours is made from the rounds that both have, of several that not both have.
+    """Return whether common rounds explain a measured ratio.
 
-    Runs in no round are in a rate and in no ratio. It then need not be the quotient of the two rates, but that is in
-    its interval.
+    A ratio uses only the rounds of both configurations. It then need not be the quotient of the two rates, but the
+    quotient is in its interval.
     """
     low, high = ratio.get("low"), ratio.get("high")
     has_same_runs = rate.get("measured_rounds") == baseline.get("measured_rounds")
@@ -167,14 +164,14 @@ def _is_of_common_rounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCe
 
 
 def _is_within_bounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, truncated: bool) -> bool:
-    """Return whether rates that print like these have a quotient that prints like the ratio."""
+    """Return whether rates that print alike give the printed ratio."""
     low, high = quotient(rate.printed, baseline.printed, truncated)
     share = device_share(ratio, baseline)
     return ratio.printed.overlaps(low * share, high * share)
 
 
 def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Iterator[str]:
-    """Yield each quotient with another baseline, another rate, or means of runs, that would print like the ratio."""
+    """Yield other quotients that would print like the ratio."""
     share = device_share(ratio, baseline)
     for cell in results.select(baseline.metric):
         if cell.get("source") != rate.get("source"):
@@ -199,7 +196,7 @@ def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, ba
 def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCell, share: Fraction) -> bool:
     """Return whether the quotient of two rates would print like the ratio.
 
-    The exact fractions are needed for few: they take much longer than the floats that rule out most.
+    Floats rule out most; exact fractions take much longer.
     """
     if numerator.value <= 0 or denominator.value <= 0:
         return False
@@ -211,7 +208,7 @@ def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCe
 
 @check("Are all ratios of a table rounded in one way?", "columns of ratios")
 def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every metric of every table with ratios that fit a rounding."""
+    """Find columns whose ratios need several kinds of rounding."""
     # The possible roundings of each ratio of a column.
     columns: dict[tuple[object, ...], dict[ResultCell, tuple[str, ...]]] = {}
     for ratio in results.select(SPEEDUP, EFFICIENCY, RELATIVE):
@@ -233,7 +230,7 @@ def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Do efficiency and speedup agree?", "efficiencies with a speedup")
 def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every efficiency that has a speedup over the same baseline."""
+    """Compare each efficiency with the speedup over the same baseline."""
     for ratio, speedup in results.pairs(EFFICIENCY, SPEEDUP):
         devices, baseline_devices = ratio.world_size, results.baseline_devices(ratio)
         if results.find_baseline(ratio) is not results.find_baseline(speedup):

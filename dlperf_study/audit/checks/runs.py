@@ -32,9 +32,9 @@ _OTHER_ESTIMATOR = ("number and interval may be of different runs, or of differe
 
 @check("Does every summary follow from its list of runs?", "medians, and counts of runs")
 def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield two results for every summary with a list of its runs: of its value and of the number of runs.
+    """Compare each summary with its listed runs, and their number.
 
-    A printed number is the median of its runs, or their mean if the source says so.
+    A printed number is the median of its runs, or their mean if the source declares it.
     """
     for summary in results.select(*RATES, UNNAMED):
         runs = results.list_runs(summary)
@@ -73,7 +73,7 @@ def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnost
 
 
 def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
-    """Yield what would print like the summary: the other estimator, one run, or the median without one run."""
+    """Yield other estimators and runs that would print like the summary."""
     rates = _rates(runs)
     for name in ("median", "mean"):
         if summary.printed.roundings_from(Fraction(ESTIMATORS[name](rates))):
@@ -93,16 +93,16 @@ def _rates(runs: list[ResultCell]) -> list[Fraction]:
 
 
 def _run_number(run: ResultCell) -> str:
-    """Return the number of a run, or its key if it has none."""
+    """Return the number of a run; its key if unnumbered."""
     repetition = run.get("repetition")
     return run.key if repetition is None else f"{repetition:.0f}"
 
 
 @check("Is a standard deviation that of its runs?", "standard deviations with runs")
 def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every standard deviation of at least two listed runs.
+    """Compare printed standard deviations with the listed runs.
 
-    It may be that of a sample, or that of all runs there are: people print either.
+    Sample and population standard deviations are both accepted.
     """
     for deviation in results.select(STANDARD_DEVIATION):
         runs = results.runs.get(str(deviation.get("runs_of")), [])
@@ -122,7 +122,7 @@ def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 @check("Is every number in its interval?", "numbers with an interval")
 def interval(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every number with both bounds of an interval."""
+    """Compare each number with the bounds of its interval."""
     for cell in results.cells:
         low, high = cell.get("low"), cell.get("high")
         if low is None or high is None:

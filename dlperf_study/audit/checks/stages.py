@@ -1,4 +1,4 @@
-"""The time of a task: its stages, parts and their whole, and the share of communication with the speedup it allows."""
+"""Stage times of a task, and communication shares against speedups."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -38,7 +38,7 @@ _OTHER_LOSSES = (
 
 @check("Do the stages of a task add up?", "stage times")
 def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every stage of a task, every sum of stages, and every stage along a series."""
+    """Compare stage times with their task, their sum, and along a series."""
     for metric, total_metric in STAGE_TOTALS:
         for part, total in results.pairs(metric, total_metric):
             yield _compare_with_total(part, total)
@@ -90,7 +90,7 @@ def _compare_sum(task: ResultCell, parts: list[ResultCell]) -> AuditDiagnostic |
 
 @check("Does the share of communication fit the times and the speedup?", "shares")
 def shares(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share or ratio and the times it comes from, and every share and its speedup."""
+    """Compare communication shares with their times and speedups."""
     for share in results.select(COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
         for task in results.same_configuration(share, TASK):
             for exchange in results.same_configuration(share, EXCHANGE):

@@ -26,7 +26,7 @@ Comparison = Callable[[ResultCell], tuple[str, float] | None]
 
 @check("Do the degrees of parallelism fit the devices?", "rows with degrees and devices")
 def degrees(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every row with degrees of parallelism: their product divides its devices."""
+    """Compare the degrees of parallelism of each row with its devices."""
     return _examine_rows(results, _compare_degrees, _OTHER_DEGREES)
 
 
@@ -45,7 +45,7 @@ def step_tokens(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _examine_rows(
     results: Results, compare: Comparison, explanations: tuple[str, ...]
 ) -> Iterator[AuditDiagnostic | None]:
-    """Yield None for each row that agrees with itself, and one diagnostic for all others of a table and severity."""
+    """Yield None for consistent rows, and one diagnostic per table and severity."""
     rows = grouped(results.cells, lambda cell: (*cell.table, cell.get("row"), cell.get("identity")))
     contradictions: dict[tuple[Severity, object], list[tuple[ResultCell, str]]] = {}
     for cell in (cells[0] for cells in rows.values()):
@@ -67,13 +67,13 @@ def rows_phrase(phrases: Sequence[str]) -> str:
 
 
 def _degree(cell: ResultCell, name: str) -> int | None:
-    """Return a degree of parallelism of a row; None if it prints none, or no number."""
+    """Return a degree of parallelism; None if missing or no number."""
     printed = next((str(value) for column, value in cell.facts.items() if column.casefold() == name), "")
     return int(printed) if printed.isdecimal() and int(printed) > 0 else None
 
 
 def copy_devices(cell: ResultCell) -> int:
-    """Return over how many devices one copy of the network is split."""
+    """Return the number of devices per model copy."""
     return math.prod(_degree(cell, name) or 1 for name in SPLITTING)
 
 
@@ -90,7 +90,10 @@ def _compare_degrees(cell: ResultCell) -> tuple[str, float] | None:
 
 
 def _samples_of_step(cell: ResultCell) -> tuple[str, float]:
-    """Return micro-batch × accumulation × copies in words, and their product; 0 where a row does not print them."""
+    """Return micro-batch × accumulation × copies as text and product.
+
+    The product is 0 if a row does not print them.
+    """
     passes, copies = cell.get(ACCUMULATION), _degree(cell, COPIES) or (cell.world_size or 0) // copy_devices(cell)
     micro_batch = cell.get(MICRO_BATCH) or cell.get("batch_per_device")
     if not (micro_batch and passes and copies):

@@ -1,7 +1,7 @@
-"""Numbers that others measured and printed, as one tidy frame.
+"""Published numbers of others, as one tidy frame.
 
-A source is a pair of files; their folder is the registry. ``<name>.yaml`` has the authors, the
-address and the facts of all numbers; ``<name>.csv`` has a line per printed number, with its text as printed.
+A source is a pair of files: ``<name>.yaml`` has the authors, the address and facts of all numbers; ``<name>.csv`` has a
+line per printed number, with its text as printed.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ _SERIES_FACTS = tuple(name for name in FACTS if name not in (*ALONG_SERIES, "sco
 
 
 def load(names: Iterable[str] | None = None) -> pd.DataFrame:
-    """Return the numbers of some sources, or of all, with the columns of ``TableName.PUBLISHED``.
+    """Return the numbers of some or all sources, with the columns of ``TableName.PUBLISHED``.
 
     Raises PublishedError if a source is unknown, or one of its files is invalid.
     """
@@ -43,9 +43,9 @@ def load_source(name: str) -> pd.DataFrame:
 
 
 def printed_table(cells: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Return a table as strings: rows and columns by their printed labels, in printed order.
+    """Return a table as strings, in printed order; empty without a number.
 
-    ``cells`` are the numbers of one source. A field without a number is the empty string.
+    ``cells`` are the numbers of one source.
     """
     cells = cells[cells["table"] == table]
     printed = cells["before"] + cells["printed"] + cells["after"]
@@ -55,7 +55,7 @@ def printed_table(cells: pd.DataFrame, table: str) -> pd.DataFrame:
 
 
 def _source_lines(name: str) -> list[Line]:
-    """Return the lines of a source with their keys, and the keys of the cells they refer to."""
+    """Return the lines of a source with keys of cells and references."""
     lines = list(read_lines(read_source(name), SOURCES_FOLDER / f"{name}.csv"))
     fields = [f"{line['table']}/{line['row']}/{line['column']}" for line in lines]
     sizes, counts = Counter(fields), Counter[str]()
@@ -75,7 +75,7 @@ def _source_lines(name: str) -> list[Line]:
 
 
 def _series(lines: list[Line]) -> list[str]:
-    """Return the series of each number: its table, and the facts in which the series of that table differ."""
+    """Return the series of each number: table and varying facts."""
     levels: dict[tuple[str, str], set[Any]] = {}
     for line in lines:
         for name in _SERIES_FACTS:

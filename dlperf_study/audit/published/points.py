@@ -22,7 +22,7 @@ _EXCHANGE = ("computation_to_communication", "communication_share", "report_grad
 
 @dataclass(frozen=True)
 class Published:
-    """Some sources by name, their numbers, and the points of their scaling curves."""
+    """Published sources, their numbers, and the points of their scaling curves."""
 
     sources: Mapping[str, PublishedSource]
     cells: pd.DataFrame
@@ -30,7 +30,7 @@ class Published:
 
     @classmethod
     def read(cls, names: tuple[str, ...]) -> "Published":
-        """Read sources by name; raises PublishedError if one is unknown or invalid."""
+        """Read sources by name; raises PublishedError if one is invalid."""
         cells = load(names)
         return cls({name: read_source(name) for name in names}, cells, result_points(cells))
 
@@ -39,23 +39,22 @@ class Published:
         return printed_table(self.cells[self.cells["source"] == source], table)
 
     def full_title(self, source: str, table: str) -> str:
-        """Return the title of a source and of one of its tables."""
+        """Return the title of a source and one of its tables."""
         metadata = self.sources[source]
         return f"{metadata.title}: {metadata.tables[table].title}"
 
     def results(self) -> list[tuple[str, str]]:
-        """Return the source and the name of every table with results, in order."""
+        """Return source and name of every table with results."""
         pairs = self.cells.loc[self.cells["role"] == "result", ["source", "table"]].drop_duplicates()
         return list(pairs.itertuples(index=False, name=None))
 
 
 def result_points(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per published throughput, with its ratios and the interval of its runs.
+    """Return a row per published throughput, with its ratios and interval.
 
-    Columns of ours mean what they mean elsewhere; ``baseline_printed`` is the text of the baseline's throughput. Ratios
-    are computed from the printed throughputs; ``printed_ratio`` is what the source printed, by the metric ``ratio``;
-    ``keys`` names both cells. The baseline is the one that the source's ratio names, else the single device of the same
-    series. Intervals come from at least three published runs, which are independent; for ratios, also of the baseline.
+    ``baseline_printed`` is the text of the baseline's throughput. Ratios are computed from the printed throughputs;
+    ``printed_ratio`` is the published ratio, by the metric ``ratio``; ``keys`` names both cells. The baseline is the
+    one that the source names, else the single device of the series. Intervals need at least three published runs.
     """
     results = cells[cells["role"] == "result"]
     rates = results[results["metric"] == "throughput"].dropna(subset=["value"])
@@ -107,15 +106,15 @@ def _computed_columns(
 
 
 def _log_rate(value: float, runs: Sample | None) -> Estimate:
-    """Return the estimate of the logarithm of a printed rate: that of its runs where at least three are printed."""
+    """Return the log of a printed rate, from its runs if at least three."""
     return runs.logarithms.estimate if runs else Estimate(math.log(value))
 
 
 def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per point whose communication a source prints, with the printed text in ``communication``.
+    """Return a row per point with printed communication.
 
-    ``keys`` names the cells it is printed in. Where a source prints times of a task, the text has their quotient:
-    all-reduce over task. A single worker has no communication.
+    ``keys`` names its cells. For times of a task, the text has their quotient, all-reduce over task. A single worker
+    has no communication.
     """
     results = cells[(cells["role"] == "result") & cells["metric"].isin(_EXCHANGE)].dropna(subset=["value"])
     rows = []
@@ -127,7 +126,7 @@ def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _communication_text(point: pd.DataFrame) -> str:
-    """Return the printed communication of one point; empty if only the time of a whole task is printed."""
+    """Return the printed communication of one point; empty without a share."""
     for metric in _EXCHANGE[:2]:
         if metric in point.index:
             return str(point.loc[metric, "printed"] + point.loc[metric, "after"])

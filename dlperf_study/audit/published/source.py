@@ -1,4 +1,4 @@
-"""A published source: its metadata in YAML, and the lines of its CSV file, one number each with all facts of it."""
+"""A published source: metadata in YAML, one printed number per CSV line."""
 
 import csv
 import math
@@ -23,7 +23,7 @@ from dlperf_study.study.validation import Section, validate
 
 @dataclass(frozen=True)
 class PublishedMetric:
-    """The unit and the definition of a metric; it has the name of our own column for the same quantity."""
+    """Unit and definition of a published metric."""
 
     unit: str
     definition: str
@@ -79,7 +79,7 @@ _RATIO = re.compile(r"(\d+) ?: ?(0*[1-9]\d*)")
 
 
 def _validate_facts(facts: dict[str, Scalar]) -> dict[str, Scalar]:
-    """Refuse a fact that is no column, or a string where the column holds numbers."""
+    """Reject unknown facts, and strings in number columns."""
     for name, value in facts.items():
         if name not in FACTS:
             raise ValueError(unknown_name("unknown fact", name, "facts", FACTS))
@@ -94,7 +94,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class TableSection(Section):
-    """One table of a source: its title, the heading of its row labels, and the facts of all its numbers."""
+    """Title, row heading and common facts of one table."""
 
     title: Text
     rows: Text
@@ -104,8 +104,8 @@ class TableSection(Section):
 class PublishedSource(Section):
     """One publication, with its tables by name.
 
-    ``laboratory``: who measured; its series are not independent, whoever published them. ``question``: what the
-    publication asked, if a study asks it again.
+    ``laboratory``: who measured; series of one laboratory are not independent. ``question``: the question of the
+    publication, if a study repeats it.
     """
 
     title: Text
@@ -123,7 +123,7 @@ class PublishedSource(Section):
 
 @cache
 def read_source(name: str) -> PublishedSource:
-    """Return the metadata of a source; raises PublishedError if it is unknown, or its file is invalid."""
+    """Return the metadata of a source; raises PublishedError if it is invalid."""
     if name not in source_names():
         raise PublishedError(unknown_name("there is no published source", name, "sources", source_names()))
     path = SOURCES_FOLDER / f"{name}.yaml"
@@ -135,10 +135,10 @@ def read_source(name: str) -> PublishedSource:
 
 
 def read_lines(source: PublishedSource, path: Path) -> Iterator[dict[str, Any]]:
-    """Yield each line of a CSV file as one number: the printed text, its value, and all facts.
+    """Yield each line of a CSV file as one number with its facts.
 
-    The facts of a line override those of its table, and these override those of the source. Raises PublishedError for
-    an unknown column, table or value, and for an empty field that is needed.
+    Facts of a line override those of its table, and these override those of the source. Raises PublishedError for an
+    unknown column, table or value, and for an empty field that is needed.
     """
     shown = display_path(path)
     with open(path, encoding="utf-8", newline="") as file:
@@ -184,7 +184,7 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
 
 
 def _tokens_factor(line: Mapping[str, Any]) -> float:
-    """Return how many tokens/s of a device are one sample/s of all; raises PublishedError if a size is not stated."""
+    """Return tokens/s per device for one sample/s of the job."""
     missing = [name for name in ("sequence_length", "world_size") if not line.get(name)]
     if missing:
         raise PublishedError(f"{TOKENS_PER_DEVICE} need {' and '.join(missing)}")
@@ -192,9 +192,9 @@ def _tokens_factor(line: Mapping[str, Any]) -> float:
 
 
 def parse_value(printed: str, unit: str = "") -> float:
-    """Return a printed number in the unit of its metric; a / b of a ratio ``a : b``, and nan of a dash.
+    """Return a printed number in the metric's unit; nan for a dash.
 
-    Raises PublishedError for anything else. ``unit`` is the printed one.
+    A ratio ``a : b`` is a / b. Raises PublishedError for anything else. ``unit`` is the printed unit.
     """
     if printed == NO_NUMBER:
         return math.nan
@@ -204,7 +204,7 @@ def parse_value(printed: str, unit: str = "") -> float:
 
 
 def parse_resolution(printed: str, unit: str = "") -> float:
-    """Return the value of one unit of the last printed digit; nan for a dash.
+    """Return one unit of the last printed digit; nan for a dash.
 
     For a ratio a : b it is the effect of one unit of b, to first order: a / b².
     """
@@ -217,7 +217,7 @@ def parse_resolution(printed: str, unit: str = "") -> float:
 
 
 def parse_ratio_terms(printed: str) -> tuple[int, int] | None:
-    """Return both terms of a ratio printed as ``10 : 3``, the second above 0; None for anything else."""
+    """Return both terms of a ratio like ``10 : 3``, else None."""
     ratio = _RATIO.fullmatch(printed)
     return (int(ratio[1]), int(ratio[2])) if ratio else None
 
@@ -229,9 +229,9 @@ def _match_number(printed: str) -> re.Match[str]:
 
 
 def derive_sizes(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line with the number of devices and the global batch, if its other facts determine them.
+    """Add devices and global batch, if their factors are known.
 
-    A derived size is named in ``inferred``: it always agrees with its own factors.
+    A derived size is named in ``inferred``.
     """
     sizes = dict(line)
     for product, factors in PRODUCTS.items():

@@ -1,7 +1,4 @@
-"""What the name of a column means, in everyday wording: ``Images/sec`` is a rate in samples per second.
-
-Tokens are no samples, and a rate of one device is none of the job: each has a metric of its own.
-"""
+"""Meaning of everyday column names: ``Images/sec`` is a rate in samples/s."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +28,7 @@ from dlperf_study.audit.result_cell import (
 
 
 class Use(StrEnum):
-    """What a column is for: a result, the rate its ratios are relative to, a condition, a repetition, or nothing."""
+    """The use of a column."""
 
     METRIC = "metric"
     BASELINE = "baseline"
@@ -43,10 +40,10 @@ class Use(StrEnum):
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a column means: the name it has here, its unit as far as its name says, its scope and its label.
+    """Our name for a column, its unit, scope and label.
 
-    ``label`` are the words that tell it from other columns of the same metric: ``async tp`` of ``Async TP tokens/s``.
-    ``reason`` is why a column is not used.
+    ``label``: the words that distinguish columns of one metric: ``async tp`` of ``Async TP tokens/s``. ``reason``: why
+    a column is not used.
     """
 
     use: Use
@@ -181,7 +178,7 @@ _UNIT = re.compile(r"[(\[（]([^()\[\]（）]*)[)\]）]\s*$")
 
 @lru_cache(maxsize=1 << 12)
 def split_words(name: str) -> str:
-    """Return the words of a column's name in lower case, with one word for what means the same."""
+    """Return the lower-case words of a column name, with synonyms replaced."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z]{2,}$)", " ", name.replace("#", " number "))
     spaced = re.sub(r"[/∕]", " per ", spaced.lower())
     plain = " ".join(re.sub(r"[_\-.,:()\[\]（）'\"]", " ", spaced).split())
@@ -192,13 +189,13 @@ def split_words(name: str) -> str:
 
 
 def unit_in_name(name: str) -> str:
-    """Return what is in brackets at the end of a name: ``s`` of ``Step time (s)``."""
+    """Return the text in brackets at the end: ``Step time (s)`` gives ``s``."""
     match = _UNIT.search(name.strip())
     return match[1].strip() if match else ""
 
 
 def interpret_name(name: str, fields: Sequence[str], unit: str) -> Meaning:
-    """Return what a column means, from its name, its fields, and the unit in its name or after its numbers."""
+    """Return the meaning of a column from its name, fields and unit."""
     bare = split_words(_UNIT.sub("", name.strip()) or name)
     everything = f"{bare} {split_words(unit)}".strip()
     for understand in (_run, _condition, _rate, _ratio, _flops, _step_time, _unnamed_rate):
@@ -297,7 +294,7 @@ def _split_off_device(text: str) -> tuple[str, bool]:
 
 
 def _require_training(meaning: Meaning) -> Meaning:
-    """Return a meaning with the words that are left as its label; none of inference, of targets or of a part."""
+    """Return a meaning with its label, or Use.NONE for other than training."""
     label_parts = [part for part in meaning.label.split() if part not in ("per", "number", "ratio", "factor", "%")]
     foreign_words = [part for part in label_parts if part in _OTHER_THINGS]
     if foreign_words:

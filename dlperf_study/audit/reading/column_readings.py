@@ -1,4 +1,4 @@
-"""How each column of a table is read: what it means here, in which unit and scope, or why it is not used."""
+"""Meaning, unit and scope of each column, or why it is not used."""
 
 import re
 from collections import Counter
@@ -86,7 +86,7 @@ _RATE_AND_BATCH = ((THROUGHPUT, "global_batch"), (SAMPLES_OF_DEVICE, "batch_per_
 
 @dataclass(frozen=True)
 class ColumnReading:
-    """How a column is read; ``numbers`` is how many of its fields are numbers. ``position`` is that in its table."""
+    """How a column is read; ``numbers`` counts its numeric fields."""
 
     table: str
     header: str
@@ -101,13 +101,13 @@ class ColumnReading:
 
     @property
     def prints_step_unit(self) -> bool:
-        """Whether it is the time of a step, and its heading or its cells say the unit."""
+        """Whether it is a step time with a printed unit."""
         is_inferred = self.meaning.scope.startswith(_INFERRED_UNIT)
         return self.meaning.name == STEP and bool(self.meaning.unit) and not (is_inferred or is_canonical(self.header))
 
     @property
     def unused_numbers(self) -> str:
-        """Why no check computes with the numbers of the column; empty if one does, or if it has none."""
+        """Why no check uses the numbers of the column; else empty."""
         is_used = self.is_metric or self.meaning.use is Use.BASELINE
         if not self.numbers or is_used or self.meaning.name == "parallel":
             return ""
@@ -115,10 +115,10 @@ class ColumnReading:
 
 
 def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[ColumnReading]:
-    """Return how each column is read; ``has_devices``: the text around the table counts the devices.
+    """Return how each column is read.
 
-    ``decimal``: the declared sign of decimals; empty if none is. A column of results whose cells have different units,
-    or signs before decimals, is not used.
+    ``has_devices``: the text around the table counts the devices. ``decimal``: the declared decimal sign, or empty. A
+    column of results with different units or decimal signs is not used.
     """
     readings = []
     for position, (header, fields) in enumerate(grid.columns()):
@@ -149,7 +149,7 @@ def is_canonical(name: str) -> bool:
 
 
 def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
-    """Return what a column means, or why it is not used; what tells rows apart, as ``7b`` and ``760m``, has no unit."""
+    """Return the meaning of a column, or why it is not used."""
     try:
         require_one_sign(header, fields, decimal)
         meaning = _meaning(header, fields, numbers, decimal)
@@ -194,7 +194,7 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
 
 
 def _as_baseline(reading: ColumnReading) -> ColumnReading:
-    """Return a column of the baseline's rate as that: no rate of its row, but what the ratios of the row divide by."""
+    """Mark a column of the baseline's rate as baseline."""
     is_baseline = reading.meaning.name in RATES and bool({*reading.meaning.label.split()} & BASELINE_WORDS)
     return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE)) if is_baseline else reading
 
@@ -210,7 +210,7 @@ def _canonical_meaning(name: str) -> Meaning:
 
 
 def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
-    """Return the unit that follows the numbers of a column; raises TableError if there are several."""
+    """Return the unit after the numbers; raises TableError if there are several."""
     units = Counter(written.unit for written in map(written_number, fields) if written and written.unit)
     meanings = {split_words(unit) or unit for unit in units}
     if len(meanings) > 1 and len(units) < sum(units.values()):
@@ -219,7 +219,7 @@ def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
 
 
 def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:
-    """Return the meaning of a batch that may be of a device or of the job; on one device both are the same."""
+    """Decide whether a batch is per device or global."""
     if meaning.name != "batch":
         return meaning
     if has_devices:
@@ -228,7 +228,7 @@ def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:
 
 
 def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> ColumnReading:
-    """Return a rate of a device whose name does not say what is counted, as of what the one rate of the job counts."""
+    """Let an unnamed rate per device count what the job's rate counts."""
     if not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(split_words(reading.header)):
         return reading
     unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
@@ -236,7 +236,7 @@ def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> Colu
 
 
 def _declare_flops(reading: ColumnReading, readings: Sequence[ColumnReading]) -> ColumnReading:
-    """Return FLOP/s whose name does not say of what as those of one device, where the rates of the table are that."""
+    """Read unscoped FLOP/s as per device if all rates are."""
     if reading.meaning.reason != FLOPS_SCOPE:
         return reading
     rates = {each.meaning.name for each in readings if each.is_metric} & {*RATES}
@@ -247,14 +247,14 @@ def _declare_flops(reading: ColumnReading, readings: Sequence[ColumnReading]) ->
 
 
 def _drop_deviation(reading: ColumnReading) -> ColumnReading:
-    """Return a column of a table without runs: a standard deviation can't be computed there."""
+    """Drop a standard deviation from a table without runs."""
     if reading.meaning.use is not Use.SUMMARY or reading.meaning.name != DEVIATION:
         return reading
     return replace(reading, meaning=Meaning(Use.NONE, reason="its runs are not in the table"))
 
 
 def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
-    """Return the readings with one column for each meaning: that with the name of this package, else the first."""
+    """Keep one column for each meaning: our name, else the first."""
     ranked = sorted(readings, key=lambda reading: not is_canonical(reading.header))
     first: dict[tuple[Use, str, str], ColumnReading] = {}
     for reading in ranked:
@@ -271,7 +271,7 @@ def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
 
 
 def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str) -> list[ColumnReading]:
-    """Return the readings with the unit of each step time, or without that column if the rates do not tell it."""
+    """Infer the unit of each step time from rates; else drop the column."""
     positions = {reading.meaning.name: reading.position for reading in readings}
     return [
         _infer_time_unit(grid, positions, reading, decimal) if reading.meaning.reason == _UNIT_MISSING else reading
@@ -280,7 +280,7 @@ def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str
 
 
 def _infer_time_unit(grid: Grid, positions: Mapping[str, int], time: ColumnReading, decimal: str) -> ColumnReading:
-    """Return a step time with its unit; ``positions``: of the columns, by what they mean."""
+    """Return a step time with its unit; ``positions``: columns by meaning."""
     # Time × rate / batch of each row that has the three is 1 if the time is in seconds.
     quotients = []
     for rate, batch in _RATE_AND_BATCH:

@@ -1,4 +1,4 @@
-"""The tables of a file as grids of text: CSV, Markdown or Excel, as the end of its name says."""
+"""Tables of CSV, Markdown and Excel files as grids of text."""
 
 import codecs
 import csv
@@ -38,7 +38,7 @@ _FENCE = ("```", "~~~")
 
 @dataclass(frozen=True)
 class GridRow:
-    """The fields of one row, with single spaces; empty where nothing is written. ``line`` is its line of the file."""
+    """The fields of one row, with single spaces, and its file line."""
 
     line: int
     fields: tuple[str, ...]
@@ -46,10 +46,10 @@ class GridRow:
 
 @dataclass(frozen=True)
 class Grid:
-    """A header and the rows below it; ``heading`` is the text above the table, empty if there is none.
+    """A header and its rows; ``heading`` is the text above the table.
 
-    ``number`` counts the tables of a file from 1. ``is_marked_up``: it is of a page for people to read, so its line
-    numbers are those of that page, and a table without results may be in it.
+    ``number`` counts the tables of a file from 1. ``is_marked_up``: the table is in a page of text, which gives the
+    line numbers and may have tables without results.
     """
 
     number: int
@@ -73,7 +73,7 @@ class Grid:
             yield name, self.column(position)
 
     def transposed(self, first_column: str) -> "Grid":
-        """Return the table with its columns as rows; ``first_column`` is the name of the column with their names."""
+        """Return the transposed table; ``first_column`` names its first column."""
         (_, *names), *columns = zip(self.header, *map(attrgetter("fields"), self.rows), strict=True)
         rows = [GridRow(self.rows[0].line, fields) for fields in columns]
         heading = f"{self.heading}: {self.header[0]}" if self.heading else self.header[0]
@@ -82,9 +82,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """What a CSV file does not say itself: the separator of its fields, and the sign of its decimals.
+    """Field separator and decimal sign of a CSV file.
 
-    Without ``decimal``, commas are between thousands if any number of the table has a decimal point.
+    Without ``decimal``, commas separate thousands if any number has a decimal point.
     """
 
     separator: str = ","
@@ -92,7 +92,7 @@ class TableFormat:
 
 
 def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> list[Grid]:
-    """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
+    """Return the tables of a file; raises TableError if there is none."""
     suffix = path.suffix.lower()
     # Reading a device or a pipe may never end.
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -128,7 +128,7 @@ def _require_rows(grids: list[Grid], wanted: str, errors: TableErrors) -> list[G
 
 
 def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
-    """Return the table of a CSV file; a row with too few or too many fields is one of its errors."""
+    """Return the table of a CSV file; rows of wrong length are errors."""
     if text.lstrip()[:1] in ("{", "["):
         raise TableError("is JSON: tables are read from CSV, Markdown and Excel files")
     try:
@@ -158,7 +158,7 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
 
 
 def _split_off_comments(lines: list[GridRow]) -> tuple[str, list[GridRow]]:
-    """Return the comments above the header, and the lines from the header on, which may itself begin with #."""
+    """Return comments and data lines; the header may begin with #."""
     first = 0
     while first + 1 < len(lines) and lines[first].fields[0].startswith("#"):
         if len(lines[first].fields) == len(lines[first + 1].fields):
@@ -169,7 +169,7 @@ def _split_off_comments(lines: list[GridRow]) -> tuple[str, list[GridRow]]:
 
 
 def _excel_grids(path: Path) -> list[Grid]:
-    """Return one table for each sheet: its first row that is not empty is the header."""
+    """Return one table per sheet; its first row is the header."""
     grids: list[Grid] = []
     for name, rows in excel.sheets(path).items():
         lines = [GridRow(line, fields) for line, fields in rows]
@@ -179,7 +179,7 @@ def _excel_grids(path: Path) -> list[Grid]:
 
 
 def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
-    """Return the tables of a page; a row with more cells than its header is one of its errors."""
+    """Return the tables of a page; too many cells are errors."""
     grids: list[Grid] = []
     for heading, start, lines in _blocks(text.splitlines()):
         written = [GridRow(start + offset, _cells(line)) for offset, line in enumerate(lines)]
@@ -191,7 +191,7 @@ def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
-    """Yield the heading above each table, the number of its first line, and its lines."""
+    """Yield heading, first line number and lines of each table."""
     heading, position, is_code = "", 0, False
     while position < len(lines):
         line = lines[position].strip()
@@ -212,7 +212,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
 
 
 def _is_labelled_separator(line: str) -> bool:
-    """Return whether a line of dashes begins with a label, which is then that of the rows below it."""
+    """Return whether a line of dashes begins with a label."""
     label, *cells = map(str.strip, line.strip().strip("|").split("|"))
     return bool(label.strip("-: ")) and len(cells) > 1 and all(map(_DASHES.fullmatch, cells))
 
@@ -225,7 +225,7 @@ def _cells(line: str) -> tuple[str, ...]:
 
 
 def _as_long_as(header: GridRow, row: GridRow) -> GridRow:
-    """Return a row with empty cells where its line ends early, as a page shows it."""
+    """Pad a row with empty cells, as Markdown does."""
     missing = len(header.fields) - len(row.fields)
     if missing < 0:
         raise _wrong_length(header, row)
@@ -238,6 +238,6 @@ def _wrong_length(header: GridRow, row: GridRow) -> TableError:
 
 
 def plain_text(cell: str) -> str:
-    """Return the text of a cell without its markup: ``**8**[^1]`` is 8."""
+    """Return the text of a cell without markup: ``**8**[^1]`` is 8."""
     cell = _LINK.sub(r"\1", _TAG.sub("", _FOOTNOTE.sub("", cell)))
     return tidy(_EMPHASIS.sub("", cell).replace("\\|", "|").replace("\\*", "*"))

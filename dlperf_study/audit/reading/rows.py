@@ -1,7 +1,4 @@
-"""The rows of a table with the columns of this package: a row for each variant or run that has columns of its own.
-
-The heading of the table and the label of a row say some of their conditions.
-"""
+"""Rows of a table with our column names, one per variant or run."""
 
 import math
 import re
@@ -93,7 +90,7 @@ _ONE = re.compile(r"1(?:\.0*)?(?: ?[x×])?|100(?:\.0*)?%")
 
 
 def read_heading(heading: str) -> dict[str, str]:
-    """Return the number and the name of the devices, and the model, if a heading says them."""
+    """Return devices, device name and model of a heading."""
     facts = {}
     if match := _MODEL.search(heading):
         facts["model"] = match["model"].strip()
@@ -107,7 +104,7 @@ def read_heading(heading: str) -> dict[str, str]:
 
 
 def read_label(label: str) -> Mapping[str, str]:
-    """Return the devices from the label of a row, with their name: ``8xH100``; or their nodes too, ``A100 (2x8)``."""
+    """Return devices, device name and nodes of a label: ``8xH100``, ``A100 (2x8)``."""
     if match := _NODES.search(label) or _CARDS.search(label):
         nodes, devices = match["nodes"], match["devices"]
         sizes = {"nodes": nodes, "devices_per_node": devices} if nodes else {"world_size": devices}
@@ -116,7 +113,7 @@ def read_label(label: str) -> Mapping[str, str]:
 
 
 class RowReader:
-    """Reads the rows of one table; ``facts`` are those of the text around it."""
+    """Reads the rows of one table; ``facts`` come from the text around."""
 
     def __init__(self, grid: Grid, readings: Sequence[ColumnReading], facts: Mapping[str, str], decimal: str) -> None:
         """Find the variants that have columns of their own."""
@@ -134,7 +131,7 @@ class RowReader:
         self._faster = self._compared_variant()
 
     def _comparing_column(self) -> ColumnReading | None:
-        """Return the column with the ratio of two variants: the only one, or the only one that is of neither."""
+        """Return the column with the ratio of two variants, if unambiguous."""
         if not self._has_variants or len(self._rate_labels) != 2:
             return None
         ratios = [reading for reading in self._metrics if reading.meaning.name in (SPEEDUP, RELATIVE)]
@@ -143,7 +140,7 @@ class RowReader:
         return candidates[0] if len(candidates) == 1 else None
 
     def _compared_variant(self) -> str:
-        """Return the variant whose rate is divided by the other: the one named, else the one that fits the ratios."""
+        """Return the variant in the numerator of the ratios."""
         if self._comparing is None:
             return ""
         if self._comparing.meaning.label in self._rate_labels:
@@ -160,7 +157,7 @@ class RowReader:
         return second if not distances or median(distances) <= 0 else first
 
     def rows(self, row: GridRow, label: str) -> Iterator[dict[str, Any]]:
-        """Yield a row with its conditions, its line and its results, for each variant; ``label`` is its identity."""
+        """Yield a row for each variant; ``label`` is its identity."""
         label_of_rows = row.fields[0]
         if label_of_rows and len(row.fields) > 2 and not any(field.strip("-") for field in row.fields[1:]):
             self._facts[_SECTION] = label_of_rows
@@ -196,7 +193,7 @@ class RowReader:
             yield conditions | self._baselines(conditions, variant, results) | named | {"identity": identity} | results
 
     def _find_variant(self, reading: ColumnReading) -> str:
-        """Return the variant that a column is of; empty in a table without variants."""
+        """Return the variant of a column; empty without variants."""
         if reading is self._comparing:
             return self._faster
         return reading.meaning.label if self._has_variants else ""
@@ -237,7 +234,7 @@ class RowReader:
         return conditions
 
     def _numbered(self, name: str, header: str, field: str) -> dict[str, Any]:
-        """Return a condition with its plain digits if it is a number; a text in place of one by its own heading."""
+        """Return a condition with plain digits; text under its own heading."""
         if name == "device_name" and (match := _DEVICES.match(field)):
             return {"world_size": match["devices"], name: field[match.start("name") :]}
         is_number = name in NUMBER_CONDITIONS or (name in COLUMNS and COLUMNS[name].is_number)
@@ -258,7 +255,10 @@ class RowReader:
         return {"tokens_per_step" if name == "global_batch" else name: value}
 
     def _settings_in(self, field: str) -> dict[str, Any]:
-        """Return the degrees, batches and tokens that a cell lists; those that it names win over those in a name."""
+        """Return degrees, batches and tokens in a cell.
+
+        Named settings take precedence over those in a model name.
+        """
         settings: dict[str, Any] = {match["name"].lower(): match["value"] for match in _DEGREE.finditer(field)}
         for match in _SETTING.finditer(field):
             name = interpret_name(match["name"].strip(), (match["value"],), "").name
@@ -268,7 +268,7 @@ class RowReader:
         return settings
 
     def _metric_field(self, reading: ColumnReading, field: str) -> str:
-        """Return a result with its plain digits and the unit that its column or its cell has."""
+        """Return a result with plain digits and its unit."""
         if is_no_number(field):
             return NO_NUMBER
         written = written_number(field)
@@ -284,13 +284,13 @@ class RowReader:
 
 
 def _has_foreign_unit(metric: str, unit: str) -> bool:
-    """Return whether the sign after a rate is that of a ratio, or the unit after a ratio that of something else."""
+    """Return whether a rate has a ratio's sign, or the reverse."""
     is_sign = unit.lower() in _SIGNS
     return is_sign if metric in RATES else metric in _RATIOS and bool(unit) and not is_sign
 
 
 def _plain(digits: str, decimal: str) -> str:
-    """Return digits with a decimal point; as they are if their separators are wrong, so that this cell is refused."""
+    """Return digits with a decimal point; unchanged if separators are wrong."""
     try:
         return plain_digits(digits, decimal)
     except TableError:
@@ -298,9 +298,9 @@ def _plain(digits: str, decimal: str) -> str:
 
 
 def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of a table with the row that the ratios of each are relative to, where a column has its rate.
+    """Add to each row its baseline: the only row with that rate.
 
-    It is the only row with this rate whose own ratios are 1.
+    The ratios of the baseline row are 1.
     """
     identities: dict[str, set[str]] = {}
     for row in rows:
@@ -316,7 +316,7 @@ def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def find_runs_metric(readings: Sequence[ColumnReading], heading: str) -> str:
-    """Return the metric that run columns repeat: as their names, the heading or the one column of rates say."""
+    """Return the metric of run columns, by names, heading or rate column."""
     of_runs = [reading for reading in readings if reading.meaning.use in (Use.RUN, Use.SUMMARY)]
     for naming in (*(unit_in_name(reading.header) for reading in of_runs), unit_in_name(heading), heading):
         meaning = interpret_name(naming, (), "")
@@ -329,9 +329,9 @@ def find_runs_metric(readings: Sequence[ColumnReading], heading: str) -> str:
 def run_cells(
     row: GridRow, readings: Sequence[ColumnReading], conditions: dict[str, Any], metric: str, source: str, decimal: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield the summaries, runs and deviations of a row as rows of a long table; ``conditions`` are those of the row.
+    """Yield the summaries, runs and deviations of a row.
 
-    The runs are those of the first summary: a mean, a median, or the result that the row has in a column of its own.
+    The runs belong to the first summary: a mean, a median, or the result in a column of its own.
     """
     label = str(conditions["identity"])
     summaries = [reading for reading in readings if reading.meaning.use is Use.SUMMARY]

@@ -1,4 +1,4 @@
-"""Tables of results from a file of a user, long or wide; all errors of the file are reported in one message.
+"""Tables of results, long or wide; one message reports all errors.
 
 The columns of a wide table are metrics and conditions; its rows become rows with one number each.
 """
@@ -72,7 +72,7 @@ _OF_TABLE = ("identity", "table")
 
 @dataclass(frozen=True)
 class TablesOfFile:
-    """What was read of a file: its results, how each column was read, and the names of tables without any result.
+    """Results of a file, its columns, and tables without results.
 
     ``refused``: why cells, rows and tables are left out.
     """
@@ -84,10 +84,11 @@ class TablesOfFile:
 
 
 def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOfFile:
-    """Read the tables of a file: long, one row per number with its ``metric``, or wide, a column for each metric.
+    """Read the tables of a file.
 
-    Numbers count as printed: the last digit of each says how it was rounded. What can't be read is left out. Raises
-    TableError, with all reasons, if the file is no table, names no metric, or has no number that can be read.
+    A long table has one row per number with its ``metric``; a wide table has a column for each metric. The last digit
+    of each number gives its rounding. Unreadable cells are left out. Raises TableError, with all reasons, if the file
+    is no table, names no metric, or has no readable number.
     """
     errors, table_format = TableErrors(), table_format or TableFormat()
     with error_prefix(f"{display_path(path)}: "):
@@ -96,7 +97,7 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
 
 
 def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
-    """Read a frame as ``read_tables`` reads a file; its index is a column if it has a name. Raises as that does."""
+    """Read a frame as ``read_tables`` reads a file; a named index is a column."""
     named = frame.reset_index() if any(name is not None for name in frame.index.names) else frame
     header = tuple(map(str, named.columns))
     rows = []
@@ -107,7 +108,7 @@ def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
 
 
 def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, errors: TableErrors) -> TablesOfFile:
-    """Return what was read of grids; raises TableError, with all errors, as ``read_tables`` does."""
+    """Return the results of grids; raises TableError with all errors."""
     grids = list(errors.parse_each(grids, _require_names))
     if not any(grid.rows for grid in grids):
         errors.raise_all()
@@ -128,7 +129,7 @@ def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, erro
 
 
 def _require_names(grid: Grid) -> Grid:
-    """Return a table whose columns have different names; raises TableError for any other."""
+    """Raise TableError for a table with repeated column names."""
     names = list(filter(None, grid.header))
     if repeated := first_repeated(names):
         raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
@@ -136,9 +137,9 @@ def _require_names(grid: Grid) -> Grid:
 
 
 def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
-    """Return a row with numbers in the columns of numbers; without a value if that has an error.
+    """Return a row with its numbers parsed; without an invalid value.
 
-    Raises TableError for the first condition that has one: nothing is known of such a row.
+    Raises TableError for the first invalid condition.
     """
     fields = {str(name): str(field) for name, field in row.items() if not pd.isna(field)}
     line = f"line {fields.pop(LINE)}"
@@ -171,7 +172,7 @@ def _condition(name: str, line: str, field: str) -> Any:
 
 
 def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
-    """Return the number of a row and one unit of its last digit; empty where there is no number."""
+    """Return the value of a row and its resolution, if any."""
     metric = fields.get(METRIC, "")
     if metric not in _METRICS:
         raise TableError(f"{line}: {unknown_name('metric is', metric, 'metrics', _METRICS)}")
@@ -194,7 +195,7 @@ def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
 
 
 def finite(field: str) -> float:
-    """Return a number; raises TableError if the field is no number, or one that no result is."""
+    """Return a number; raises TableError if it is none or out of range."""
     try:
         value = float(drop_thousands_commas(field))
     except ValueError:
@@ -212,7 +213,7 @@ def _checked_finite(value: float, field: str) -> float:
 
 
 class WideReader:
-    """Reads the tables of a file; keeps how each column was read, and which tables have no result."""
+    """Reads wide tables; collects column readings and tables without results."""
 
     def __init__(self, source: str, declared_decimal: str, errors: TableErrors) -> None:
         """Begin with no table; ``source`` is the name of the file."""
@@ -223,7 +224,7 @@ class WideReader:
         self.tables_without_results: list[str] = []
 
     def rows(self, grids: Sequence[Grid]) -> list[Mapping[Any, Any]]:
-        """Return all numbers of all tables; raises TableError if no table has a column of results."""
+        """Return all numbers; raises TableError without a column of results."""
         rows: list[Mapping[Any, Any]] = []
         for grid in grids:
             rows += self._read_table_rows(grid, len(grids) > 1)
@@ -253,7 +254,7 @@ class WideReader:
     def _parsed_rows(
         self, grid: Grid, readings: list[ColumnReading], reader: RowReader, decimal: str, is_one_of_several: bool
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the rows of a table as they are, and a row for each number of a run."""
+        """Return the rows of a table, and a row per run."""
         metric = find_runs_metric(readings, grid.heading)
         wide: list[dict[str, Any]] = []
         long: list[dict[str, Any]] = []
@@ -274,12 +275,12 @@ class WideReader:
         return name_baselines(wide), long
 
     def _find_settings(self, grid: Grid, row: GridRow) -> dict[str, str]:
-        """Return what earlier tables that are read across say about the column of this name."""
+        """Return the settings of a column from earlier transposed tables."""
         return self._settings.get(row.fields[0], {}) if grid.header[0] == COLUMN_NAME else {}
 
 
 def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[ColumnReading]]:
-    """Return a table with its metrics as columns, and how these are read: some print metrics as rows."""
+    """Return a table with metrics as columns; some print metrics as rows."""
     readings = read_columns(grid, has_devices, decimal)
     is_upright = any(is_canonical(reading.header) or _is_named_as_metric(reading) for reading in readings)
     is_upright = is_upright or any(reading.is_metric for reading in readings)
@@ -293,19 +294,19 @@ def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[Co
 
 
 def _is_named_as_metric(reading: ColumnReading) -> bool:
-    """Return whether a column has the name of a metric, also if its cells make it none."""
+    """Return whether a column name is a metric, whatever its cells."""
     return interpret_name(reading.header, (), "").use is Use.METRIC
 
 
 def _is_understood(reading: ColumnReading) -> bool:
-    """Return whether the name of a column says what it is, and is no name of its own."""
+    """Return whether a column name has a known meaning."""
     if reading.meaning.use is Use.CONDITION:
         return reading.meaning.name != reading.header
     return reading.is_metric or bool(reading.meaning.reason)
 
 
 def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) -> str:
-    """Return the message for a file without results, with its columns, and why some of them are not used."""
+    """Return the message for a file without results."""
     named_as_results = (column for column in columns if _is_named_as_metric(column) or column.meaning.name in METRICS)
     reasons = {column.header: column.meaning.reason or "no check computes with it" for column in named_as_results}
     if reasons:
