@@ -1,6 +1,6 @@
-"""Declared metadata: ``identity.yaml`` for all logs of a folder, and ``configuration.json`` next to some of them.
+"""Metadata declared in ``identity.yaml`` or in ``configuration.json`` next to logs.
 
-``identity.yaml`` is inferred from names first, for a person to check, correct and confirm.
+``identity.yaml`` is first inferred from names, for a person to check, correct and confirm.
 """
 
 import json
@@ -43,7 +43,7 @@ _TABLES = (".csv", ".csv.gz")
 
 
 class RunSection(Section):
-    """One repetition and its logs; ``part``: which run in them it is, if they have several, one after the other."""
+    """One repetition and its logs; ``part``: which of their consecutive runs."""
 
     repetition: int = Field(ge=1)
     logs: list[str] = Field(min_length=1)
@@ -61,7 +61,7 @@ class IdentityFile(Section):
 
 
 def _metadata_section() -> type[BaseModel]:
-    """Return what may be declared of a configuration: our parameters, any precision, and the extras."""
+    """Return the allowed keys of a configuration."""
     declarations = parameters_of(Scope.WORKLOAD, Scope.NETWORK, Scope.MEASUREMENT)
     types: dict[str, Any] = {name: value_type(parameter) for name, parameter in declarations.items()}
     types |= dict.fromkeys(("study", "cluster", "precision"), str) | {"quick": bool}
@@ -74,9 +74,9 @@ MetadataSection = _metadata_section()
 
 
 def read_identity_file(path: Path) -> tuple[StudyMetadata, bool]:
-    """Read an identity file; return the metadata and whether they are confirmed.
+    """Return the metadata of an identity file, and whether they are confirmed.
 
-    Raises StudyFileError, which names every key that is wrong.
+    Raises StudyFileError, which names every wrong key.
     """
     keys = {"": tuple(IdentityFile.model_fields), "baseline": tuple(study_parameters())}
     file = validate(IdentityFile, read_mapping(path), display_path(path), keys)
@@ -114,9 +114,9 @@ def confirm(path: Path) -> None:
 
 
 def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata], list[LogFile]]:
-    """Return the configurations declared in folders, and the files outside these folders.
+    """Return the declared configurations, and all other files.
 
-    Raises LogError for a ``configuration.json`` that can't be read, and MetadataError for one that is not valid.
+    Raises LogError for an unreadable ``configuration.json``, and MetadataError for an invalid one.
     """
     declarations = {file.parts[:-1]: file for file in files if file.name == CONFIGURATION_FILE}
     logs: dict[tuple[str, ...], list[LogFile]] = defaultdict(list)
@@ -162,7 +162,7 @@ def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetad
 
 
 def _refuse_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; raises ValueError if a name appears twice, because one value would be lost."""
+    """Return a JSON object; raises ValueError for a repeated name."""
     content: dict[str, Any] = {}
     for name, value in pairs:
         if name in content:
@@ -172,7 +172,7 @@ def _refuse_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_metadata(content: dict[str, Any], source: str) -> LogMetadata:
-    """Return the metadata in a mapping; raises StudyFileError for unknown names and wrong values."""
+    """Return validated metadata; raises StudyFileError."""
     keys = {"": tuple(MetadataSection.model_fields), "runs": tuple(RunSection.model_fields)}
     values = validate(MetadataSection, content, source, keys).model_dump(exclude_none=True)
     runs = [LogRun(run["repetition"], tuple(run["logs"]), run["part"]) for run in values.pop("runs")]

@@ -1,9 +1,8 @@
-"""What a format of log is: a declaration of the lines a program prints and of what their numbers mean.
+"""Formats of logs: declared lines and the meaning of their numbers.
 
-``log_reader`` reads all formats. Patterns are regular expressions over one line. The head of a line recognises it and
-captures named groups: ``epoch``, ``step``, ``rank``, ``count`` (how many steps the number covers), or the name of a
-metric of ``captured``. Fields are searched after the head, in order. Each is optional, because programs gain and lose
-fields from version to version.
+Patterns are regular expressions over one line. The head of a line recognises it and captures named groups: ``epoch``,
+``step``, ``rank``, ``count`` (the number of steps that the number covers), or a metric of ``captured``. Fields are
+searched after the head, in order; each is optional, because programs gain and lose fields.
 """
 
 import re
@@ -14,9 +13,9 @@ from typing import Any
 
 
 class MetricScope(StrEnum):
-    """Whether a number is that of one rank, of each device, or of the whole job.
+    """Whether a number belongs to a rank, each device, or the job.
 
-    A number of each device is the job's, divided by the number of devices: whoever prints it, it is the same.
+    A number of each device is the job's, divided by the number of devices, on every rank.
     """
 
     RANK = "rank"
@@ -36,11 +35,10 @@ class Merge(StrEnum):
 
 @dataclass(frozen=True)
 class PrintedMetric:
-    """What a printed number means: number × ``factor``, divided by the group ``per`` if there is one, is in ``unit``.
+    """The meaning of a number: number × ``factor`` / group ``per`` is in ``unit``.
 
-    ``inverse``: it is 1 / number instead. ``has_thousands``: the program writes commas between thousands.
-    ``cumulative``: the number is a mean over all steps so far, so the last line covers all lines before it; if it
-    ``restarts_each_epoch``, over the steps of the epoch so far.
+    ``inverse``: it is 1 / number instead. ``has_thousands``: commas separate thousands. ``cumulative``: the number is a
+    mean over all steps so far; if it ``restarts_each_epoch``, over the steps of the epoch.
     """
 
     name: str
@@ -60,7 +58,7 @@ class PrintedMetric:
 
     @property
     def printed(self) -> str:
-        """What the program prints: the unit of the number, and of what it is."""
+        """Unit and scope of the printed number."""
         unit = "steps/s" if self.inverse else self.unit or "a rate of no stated unit"
         since = "each epoch began" if self.restarts_each_epoch else "the start"
         return f"{unit} of {_SCOPES[self.scope]}{f', a mean since {since}' * self.cumulative}"
@@ -72,7 +70,7 @@ class PrintedMetric:
 
     @property
     def rejected_suffix(self) -> str:
-        """An expression for text after a number that shows that it is not of this metric: digits, letters, a unit."""
+        """Expression for a suffix that rules out this metric."""
         if self.unit == "s" and self.inverse:
             allowed, rejected = "it/s", [_MULTIPLES]
         elif self.unit == "s":
@@ -91,14 +89,14 @@ class PrintedMetric:
 
 @dataclass(frozen=True)
 class Field:
-    """A number after a literal; ``between`` is an expression for the text between the two."""
+    """A number after a literal; ``between`` matches the text in between."""
 
     metric: PrintedMetric
     literal: str
     between: str = r"\s*[:=]?\s*"
 
     def expression(self, group: str) -> str:
-        """Return its expression. The literal is no part of a longer name; the group includes a rejected suffix."""
+        """Return its expression; the group includes a rejected suffix."""
         start = rf"(?:(?<!\w)|{_ESCAPED_TAB})" if re.match(r"\w", self.literal) else ""
         number = rf"(?P<{group}>{self.metric.number}(?:{self.metric.rejected_suffix})?+)"
         return rf"{start}{re.escape(self.literal)}{self.between}{number}"
@@ -106,9 +104,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Line:
-    """One kind of line, one record each: every line of the kind contains one of the ``needles``, once.
+    """One kind of line; every line contains one of the ``needles``.
 
-    ``training``: it is about training, and not validation.
+    ``training``: whether it is about training, and not validation.
     """
 
     needles: tuple[str, ...]
@@ -125,7 +123,7 @@ class Line:
 
 @dataclass(frozen=True)
 class JsonRecord:
-    """What one JSON line contains: its position in the training, and its numbers by metric."""
+    """Position and metrics of one JSON line."""
 
     values: Mapping[str, float]
     epoch: int = -1
@@ -137,11 +135,11 @@ class JsonRecord:
 
 @dataclass(frozen=True)
 class JsonLine:
-    """A line that contains a JSON object after its needle.
+    """A line with a JSON object after its needle.
 
-    ``record`` returns the numbers of an object, or None if it has none; ``facts`` what it states about the whole run,
-    None for nothing. Both raise KeyError, TypeError or ValueError for an object of the wrong form. ``metrics``: those
-    of its numbers whose meaning is known, or of which it is known that no line states the unit.
+    ``record`` returns the numbers of an object, or None; ``facts`` its statements about the whole run, or None. Both
+    raise KeyError, TypeError or ValueError for another form. ``metrics``: the numbers with a known meaning, or without
+    a unit.
     """
 
     needles: tuple[str, ...]
@@ -152,7 +150,7 @@ class JsonLine:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that a log states about the whole run; the one group of the pattern is its value."""
+    """A statement of a log about its run; the group is its value."""
 
     name: str
     pattern: str
@@ -160,23 +158,18 @@ class Fact:
 
 @dataclass(frozen=True)
 class Format:
-    """How one program prints.
+    """The format of one program's log.
 
-    ``rates``: the metrics from which the job's rate can be computed, the best first.
-    ``steps``: what a step number counts. ``traps``: what readers got wrong, or may.
-    ``synchronous``: every rank takes the same step together, so that one rank's time is the job's.
-    ``counts_updates``: whether a step is known to be an update of the model, as it is in most programs.
-    ``carries_steps``: some lines have no step of their own and belong to the step of the line before.
-    ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like lines of training.
-    ``synthetic_data_only``: the program trains on data that it makes itself, and on no other.
-    ``carries_epochs``: some lines have no epoch of their own and belong to that of the line before.
-    ``first_true_step``: the numbers of the steps before are not those of a step, because the program does not wait.
-    ``device_rate_facts``: facts with the values for which a rate of the job is in truth that of each device.
-    ``no_rate_reason``: why a log of the program may contain nothing from which a rate can be computed.
-    ``closing_metric``: a metric that the program prints when it is done: a log without it may be truncated.
-    ``dlperf_steps``: DLPerf's extractor took the rate of these steps, counted from 1: the first, and the one after
-    the last; None: it has no extractor for these logs, or one with another rule. ``dlperf_slices_lines``: the extractor
-    finds them by position in the log, not by step number.
+    ``rates``: metrics for the job's rate, the best first. ``steps``: what a step number counts. ``traps``: typical
+    errors of readers. ``synchronous``: ranks step together, so one rank's time is the job's. ``counts_updates``: a step
+    is an update of the model. ``carries_steps``, ``carries_epochs``: some lines take the step or epoch of the line
+    before. ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like lines of training.
+    ``synthetic_data_only``: the program trains only on data that it makes itself. ``first_true_step``: earlier steps
+    are not waited for, so their numbers are wrong. ``device_rate_facts``: facts with the values that make a rate of the
+    job the rate of each device. ``no_rate_reason``: why a log may have no rate. ``closing_metric``: printed at the end;
+    a log without it may be truncated. ``dlperf_steps``: the steps of DLPerf's extractor, from 1: the first, and the one
+    after the last; None without such an extractor. ``dlperf_slices_lines``: the extractor counts lines, not step
+    numbers.
     """
 
     name: str
@@ -203,7 +196,7 @@ class Format:
 
     @property
     def metrics(self) -> dict[str, PrintedMetric]:
-        """The declared metrics by name, and those that are computed from them."""
+        """The declared and the computed metrics by name."""
         declared = {metric.name: metric for line in self.lines for metric in line.metrics}
         intervals = {INTERVALS[name].name: INTERVALS[name] for name in declared.keys() & INTERVALS.keys()}
         return intervals | declared
@@ -272,15 +265,15 @@ _INVERSE, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:
 
 
 def integer(name: str) -> str:
-    """Return a named group for an integer, which has no comma between its thousands."""
+    """Return a named group for an integer without thousands separators."""
     return rf"(?P<{name}>\d++)(?!,\d)"
 
 
 def number_before_unit(name: str) -> str:
-    """Return a named group for a number that its unit follows at once: it has no letters."""
+    """Return a named group for a number next to its unit."""
     return rf"(?P<{name}>[\d.]++)"
 
 
 def number(name: str) -> str:
-    """Return a named group for a number, with a suffix that makes it invalid."""
+    """Return a named group for a number, with an invalid suffix."""
     return rf"(?P<{name}>{NUMBER}+(?:{_COMMA}|{_MULTIPLES}\b)?+)"

@@ -1,4 +1,4 @@
-"""Log identification: which runs the logs of a folder are, from declared metadata and from inferred ones."""
+"""Identification of logs: their runs, from declared or inferred metadata."""
 
 import json
 import re
@@ -40,9 +40,9 @@ _SHOWN_PARAMETERS = tuple(parameters_of(Scope.WORKLOAD, Scope.NETWORK))
 
 @dataclass(frozen=True)
 class IdentifiedLogs:
-    """The logs of a folder and their metadata. ``file``: its identity file; ``confirmed``: a person confirmed it.
+    """The logs of a folder, their metadata and identity file.
 
-    ``is_read``: it was there before.
+    ``confirmed``: a person confirmed the file. ``is_read``: it existed before.
     """
 
     folder: Path
@@ -54,13 +54,13 @@ class IdentifiedLogs:
 
 
 def identify_logs(folder: Path, name: str = "", accept: bool = False) -> IdentifiedLogs:
-    """Return the logs in a folder, an archive or a file, with the metadata that say which runs they are.
+    """Return the logs of a folder, archive or file, with their metadata.
 
-    Inferred metadata are written next to them, never over an existing file. Contradictory ones are never confirmed.
-    ``name``: of the study; if empty, that of the identity file or of the folder. ``accept``: confirm the metadata.
+    Inferred metadata are written next to the logs, never over an existing file; contradictory ones are never confirmed.
+    ``name``: of the study; if empty, of the identity file or the folder. ``accept``: confirm the metadata.
 
-    Raises LogError for a missing folder, StudyFileError for a file that is not valid, and MetadataError for logs
-    without metadata, or an invalid name.
+    Raises LogError for a missing folder, StudyFileError for an invalid file, and MetadataError for logs without
+    metadata, or an invalid name.
     """
     if name and not re.fullmatch(declared_metadata.STUDY_NAME, name):
         rule = "must start with a letter, a digit or '_' and contain letters, digits, '_', '.' or '-'"
@@ -87,7 +87,7 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
 
 
 def _infer_study(path: Path, files: Sequence[LogFile]) -> tuple[StudyMetadata, bool]:
-    """Return what the names of files say; if they say nothing, there is nothing to confirm."""
+    """Return metadata inferred from file names, unconfirmed if there are any."""
     configurations = tuple(infer_configurations(files))
     # A name that a folder of outputs can have.
     study = re.sub(r"[^\w.-]+", "-", stem(path.stem if path.is_file() else path.name)).strip("-.") or "logs"
@@ -116,7 +116,7 @@ def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
 
 
 def _proposal(files: Sequence[LogFile]) -> str:
-    """Return what to put next to logs whose format is not known, filled in from their lines; empty if none repeats."""
+    """Return a proposed format for unknown logs, or empty."""
     proposals = (proposed_format(file.source) for file in files[:_MOST_SEARCHED])
     proposal = next(filter(None, proposals), None)
     if proposal is None:
@@ -131,7 +131,7 @@ def _proposal(files: Sequence[LogFile]) -> str:
 
 
 def describe(logs: IdentifiedLogs) -> str:
-    """Return a proposal as text: the configurations, what is unstated, and what keeps them from being ingested."""
+    """Return the inferred configurations and open questions as text."""
     study, configurations = logs.study, logs.study.configurations
     unstated = set(_SHOWN_PARAMETERS).intersection(*(metadata.unstated for metadata in configurations))
     rows = []

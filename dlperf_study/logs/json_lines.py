@@ -1,7 +1,4 @@
-"""Lines with a JSON object: those of logs, and the rows of tables and documents as such lines.
-
-Programs write the same numbers into a table of comma-separated values, into lines of JSON, or into one document.
-"""
+"""Lines with a JSON object, and tables and documents as such lines."""
 
 import csv
 import json
@@ -36,14 +33,14 @@ _INTEGER_LIMIT = 2**63
 
 
 def is_tracker_file(name: str) -> bool:
-    """Return whether a name is that of a file in which a tracker of experiments keeps a run: it is no text."""
+    """Return whether a name belongs to a binary tracker file."""
     return is_event_file(name) or is_wandb_file(name)
 
 
 def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
-    """Return a log, its rows as lines if it is a table, a JSON document or the file of a tracker.
+    """Return a log; tables, JSON documents and tracker files as lines.
 
-    ``name``: its path, which tells that, and which messages name.
+    ``name``: its path, which tells the kind, and which messages name.
     """
     if is_event_file(name):
         return Lines(event_rows(name, file))
@@ -58,10 +55,9 @@ def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
 
 
 def _csv_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the rows of a table by the names in its first line; a value that is missing is left out.
+    """Yield table rows by column name, without missing values.
 
-    A row of more or fewer values is no object: it is a line that can't be used. Raises LogError for a name that two
-    columns have.
+    A row of another length stays a line that can't be used. Raises LogError for repeated column names.
     """
     names: list[str] = []
     for line in _read_lines(file):
@@ -79,7 +75,7 @@ def _csv_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of a line of a table; those in quotes may have commas."""
+    """Return the cells of a line; quoted cells may have commas."""
     line = line.strip()
     cells = line.split(",")
     if '"' in line:
@@ -90,12 +86,12 @@ def _cells(line: str) -> list[str]:
 
 
 def _read_lines(file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the lines of a file; of one that is too long for a log, parts."""
+    """Yield the lines of a file; too long lines in parts."""
     return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 
 def _json_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the rows of a document; lines with an object each as they are, and all others.
+    """Yield the rows of a document; lines with an object unchanged.
 
     Raises LogError for a document that is too long for a log.
     """
@@ -119,13 +115,13 @@ def _json_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
 
 
 def _line(marker: str, text: str, is_complete: bool = True) -> bytes:
-    """Return a row as a line, without a newline if its own line was cut."""
+    """Return a row as a line; a cut row has no newline."""
     newline = "\n" if is_complete else ""
     return f"{marker}{text}{newline}".encode()
 
 
 def numeric_values(data: Mapping[str, Any]) -> dict[str, float]:
-    """Return the entries of a JSON object that are numbers, also those in strings; booleans are not."""
+    """Return the numbers of a JSON object, also in strings; no booleans."""
     numbers = {}
     for name, value in data.items():
         if isinstance(value, int | float | str) and not isinstance(value, bool):
@@ -137,12 +133,12 @@ def numeric_values(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def string_values(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the entries of a JSON object that are single values, as strings."""
+    """Return the single values of a JSON object as strings."""
     return {name: str(value) for name, value in data.items() if isinstance(value, int | float | str)}
 
 
 def parse_json_object(needles: tuple[str, ...], line: bytes) -> Mapping[str, Any]:
-    """Return the JSON object after a needle; raises ValueError if there is none."""
+    """Return the JSON object after a needle; raises ValueError without one."""
     for needle in needles:
         _, separator, text = line.partition(needle.encode())
         if separator:
@@ -153,9 +149,9 @@ def parse_json_object(needles: tuple[str, ...], line: bytes) -> Mapping[str, Any
 
 
 def read_json_lines(line: JsonLine, block: Block) -> Matches:
-    """Return what the JSON objects of a block contain.
+    """Return the content of the JSON objects of a block.
 
-    A line that is understood and has no number counts as used.
+    A valid line without a number counts as used.
     """
     candidates = lines_with(line.needles, block)
     json_records: list[JsonRecord] = []

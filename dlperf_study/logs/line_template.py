@@ -1,7 +1,7 @@
-"""Lines as a person writes them: a line of a log with a name in braces in place of each number.
+"""Line templates: a log line with names in braces for its numbers.
 
 ``it {step}/{*} loss {loss} | {rate} img/s``: ``{*}`` is any text. All else is literal, except that there may be more
-spaces next to a number, and that a digit stands for any digit: lines that differ in digits only are read together.
+spaces next to a number, and that a digit stands for any digit.
 """
 
 import re
@@ -24,7 +24,7 @@ _NUMBER_END, _WORD_END = r"(?![\w%]|[.,]\d)", r"(?!\w|/\w)"
 
 
 def placeholders(template: str) -> list[str]:
-    """Return the names in braces, in order, without those of any text."""
+    """Return the names in braces, in order, without ``{*}``."""
     return [name for name in _PLACEHOLDER.findall(template) if name != _ANY_TEXT]
 
 
@@ -34,7 +34,7 @@ def literal_text(template: str) -> str:
 
 
 def needle(template: str) -> str:
-    """Return the longest text that appears once in the lines of a template; empty if there is none."""
+    """Return the longest unique literal of a template, or empty."""
     literals = _PLACEHOLDER.sub("\n", template)
     candidates = set(map(str.strip, re.split(r"\d+|\n", literals))) - {""}
     unique = [part for part in sorted(candidates) if literals.count(part) == 1]
@@ -42,7 +42,7 @@ def needle(template: str) -> str:
 
 
 def sample_line(template: str) -> str:
-    """Return a line as templates read them, with a number for each name."""
+    """Return a line that matches a template."""
     return _PLACEHOLDER.sub(lambda name: "text" if name[1] == _ANY_TEXT else "1", template)
 
 
@@ -66,13 +66,13 @@ def template_problems(template: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class TemplateLine(Line):
-    """The lines of ``template``; ``named`` are its metrics, with the names in braces."""
+    """The lines of ``template``; ``named``: its metrics by placeholder."""
 
     template: str = ""
     named: tuple[tuple[str, PrintedMetric], ...] = ()
 
     def matched_beginning(self, text: str) -> str:
-        """Return the template up to the last text or name in braces that a line has; empty if it has none."""
+        """Return the part of the template that a line matches."""
         ends = [end for name in _PLACEHOLDER.finditer(self.template) for end in name.span()]
         for end in reversed(ends):
             beginning = self.template[:end].strip()
@@ -82,9 +82,9 @@ class TemplateLine(Line):
 
 
 def template_line(template: str, metrics: Mapping[str, PrintedMetric], evaluation: Sequence[str] = ()) -> TemplateLine:
-    """Return the lines of a template that contain none of the words of ``evaluation``.
+    """Return the lines of a template without words of ``evaluation``.
 
-    ``metrics``: by the names in braces; those of no metric are positions, as ``step``.
+    ``metrics``: by placeholder; other placeholders are positions, as ``step``.
     """
     names = placeholders(template)
     first, *later_parts = (_segment(part, metrics) for part in template.strip().split(f"{{{_ANY_TEXT}}}"))
@@ -101,7 +101,7 @@ def template_line(template: str, metrics: Mapping[str, PrintedMetric], evaluatio
 
 
 def evaluation_line(templates: Sequence[str], evaluation: Sequence[str]) -> Line:
-    """Return the lines that look like those of templates and contain a word of ``evaluation``; no number is read."""
+    """Return the evaluation lines of templates; their numbers are not read."""
     return Line(tuple(map(needle, templates)), rf"^.*?{_any_word(evaluation)}", training=False)
 
 
@@ -126,7 +126,7 @@ def _number(name: str, metrics: Mapping[str, PrintedMetric]) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the expression of a text next to numbers: there may be more spaces than in it."""
+    """Return the expression of a literal, with optional extra spaces."""
     stripped = text.strip()
     if not stripped:
         return r"\s++" if text else ""

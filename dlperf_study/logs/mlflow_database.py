@@ -1,4 +1,4 @@
-"""Runs of MLflow in its database ``mlflow.db``, which it makes by default since 3.7: each is one log.
+"""Runs in an MLflow database ``mlflow.db``; each run is one log.
 
 The database is read in memory, so that it may be a member of an archive.
 """
@@ -31,13 +31,13 @@ _METRICS = (
 
 @dataclass(frozen=True)
 class MlflowDatabaseRun(LogSource):
-    """A run as one log: ``path`` and ``member`` are those of the database."""
+    """A run as one log; ``path`` and ``member`` locate the database."""
 
     run_id: str = ""
 
     @contextmanager
     def open(self) -> Iterator[BufferedIOBase]:
-        """Open the rows of all metrics for reading, ordered by time.
+        """Open the rows of all metrics, ordered by time.
 
         Raises LogError if the database can't be read, the run did not finish, a row is no value of a metric, or no
         metric is known to be a rate or the time of a step.
@@ -51,7 +51,7 @@ class MlflowDatabaseRun(LogSource):
         yield Lines(scalar_rows(str(self), METRIC_ROW, values))
 
     def _scalars(self, row: tuple[Any, ...]) -> Scalars:
-        """Return a row as scalars: SQLite lets any column hold a text, or nothing."""
+        """Return a row as scalars; SQLite does not enforce types."""
         step, milliseconds, name, value = row
         try:
             return Scalars(int(step), int(milliseconds) / 1000, {str(name): float(value)})
@@ -60,13 +60,13 @@ class MlflowDatabaseRun(LogSource):
 
 
 def require_finished(name: str, status: str, stage: str) -> None:
-    """Raise LogError if MLflow does not know that a run ended well."""
+    """Raise LogError unless the run finished."""
     if (status, stage) != ("FINISHED", "active"):
         raise LogError(f"{name}: the run is not FINISHED and active in MLflow, but {status} and {stage}")
 
 
 def runs_in_database(file: LogFile) -> list[LogFile]:
-    """Return the runs in a database, in the order of their start; raises LogError if it can't be read."""
+    """Return the runs of a database by start; raises LogError."""
     runs = []
     for (run_id,) in _rows(file.source, "SELECT run_uuid FROM runs ORDER BY start_time, run_uuid"):
         parts = (*file.parts, str(run_id))

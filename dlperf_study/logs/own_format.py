@@ -1,4 +1,4 @@
-"""A format that a user declares in a file next to logs: lines or columns, what numbers mean, which logs have it."""
+"""Formats that users declare in a file next to logs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ def _translate_scope(written: Any) -> Any:
 
 
 class OwnNumber(Section):
-    """What a number means. ``steps``: of how many steps a time is; ``thousands``: it has commas between thousands."""
+    """A number; ``steps``: the steps of a time; ``thousands``: has commas."""
 
     unit: Annotated[Unit, BeforeValidator(_translate_unit)]
     of: Annotated[Literal["job", "rank", "device"], BeforeValidator(_translate_scope)]
@@ -84,7 +84,7 @@ class OwnNumber(Section):
         return self
 
     def metric(self, name: str) -> PrintedMetric:
-        """Return it as a metric; ``name``: that of the number, which is part of the metric's unless it is empty."""
+        """Return it as a metric, with ``name`` in the metric's name."""
         if self.unit in _CLOCKS:
             return replace(ELAPSED, factor=_CLOCKS[self.unit], has_thousands=self.thousands)
         kind = "throughput" if self.unit in _RATES else "step_seconds"
@@ -117,7 +117,7 @@ class OwnFormat(Section):
 
     @cached_property
     def metrics(self) -> dict[str, PrintedMetric]:
-        """The metrics by the names of their numbers; the first of a kind has the name of the kind."""
+        """The metrics by number; the first of a kind has its name."""
         metrics = dict(_KNOWN_METRICS)
         # A clock gives the time of a step.
         has_clock = any(declaration.unit in _CLOCKS for declaration in self.numbers.values())
@@ -163,9 +163,9 @@ class OwnFormat(Section):
 
 
 def read_own_format(data: bytes, file: str) -> Format:
-    """Return the format that a file declares; ``file``: its name in messages.
+    """Return the format that a file declares; ``file``: for messages.
 
-    Raises StudyFileError, which names every key that is wrong.
+    Raises StudyFileError, which names every wrong key.
     """
     keys = {"": tuple(OwnFormat.model_fields), "numbers": tuple(OwnNumber.model_fields)}
     own_format = validate(OwnFormat, parse_mapping(data, file), file, keys)
@@ -178,7 +178,7 @@ def read_own_format(data: bytes, file: str) -> Format:
 
 
 def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
-    """Yield what is wrong with the name, the lines or the columns."""
+    """Yield problems of the name, the lines or the columns."""
     if not re.fullmatch(r"[a-zA-Z]\w*", own_format.name):
         yield f"name is {own_format.name!r}; it must begin with a letter and have letters, digits and _ only"
     if own_format.name in names():
@@ -197,7 +197,7 @@ def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
 
 
 def _overlaps(own_format: OwnFormat) -> Iterator[str]:
-    """Yield which templates match lines of each other, whose numbers would count twice."""
+    """Yield templates that match each other's lines."""
     templates = own_format.lines
     lines = [line_template.template_line(template, own_format.metrics, own_format.evaluation) for template in templates]
     for first, second in combinations(range(len(templates)), 2):
@@ -234,13 +234,13 @@ def _number_problems(own_format: OwnFormat) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _ColumnsReader:
-    """Reads a row. ``columns``: by name; ``metrics``: by name, of those that are no positions."""
+    """Reads a row; ``columns`` by name, ``metrics`` without positions."""
 
     columns: Mapping[str, str]
     metrics: Mapping[str, PrintedMetric]
 
     def __call__(self, row: Mapping[str, Any]) -> JsonRecord | None:
-        """Return the numbers of a row; None if it has none, as a row of an evaluation."""
+        """Return the numbers of a row, or None without any."""
         columns = {name: key for name, key in self.columns.items() if row.get(key) not in (None, "")}
         values = {}
         for name in filter(self.metrics.__contains__, columns):
@@ -255,17 +255,16 @@ class _ColumnsReader:
 
 
 def _number(value: Any, metric: PrintedMetric) -> float:
-    """Return a number as a cell has it, with commas between thousands if it is declared so."""
+    """Return the number in a cell, with commas if declared."""
     has_commas = metric.has_thousands and isinstance(value, str) and re.fullmatch(f"[-+]?{THOUSANDS}", value)
     return float(value.replace(",", "") if has_commas else value)
 
 
 def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
-    """Return the files without those that declare a format, which the logs in their folders, or below, have.
+    """Assign declared formats to logs; return the logs alone.
 
-    The nearest one above a log counts. Files of trackers have formats of their own. Raises LogError for a file that
-    can't be read, StudyFileError for one that is not valid, and MetadataError if two declare different formats of one
-    name, or one has a similar name.
+    The nearest declaration above a log counts. Files of trackers have formats of their own. Raises LogError for an
+    unreadable file, StudyFileError for an invalid one, and MetadataError for two formats with equal or similar names.
     """
     for file in files:
         if file.name != FORMAT_FILE and file.name.lower() in (FORMAT_FILE, *_MISNAMED):
@@ -295,6 +294,6 @@ def _assign_nearest(file: LogFile, formats: dict[tuple[str, ...], Format]) -> Lo
 
 
 def format_file_next_to(path: Path) -> list[LogFile]:
-    """Return the file that declares a format next to a single log or an archive, if there is one."""
+    """Return the format file next to a single log, if any."""
     file = path.with_name(FORMAT_FILE)
     return [LogFile(LogSource(file), (FORMAT_FILE,), 0)] if path.is_file() and file.is_file() else []

@@ -1,4 +1,4 @@
-"""A declaration to begin with, for logs that no format fits: from the lines that repeat in one of them."""
+"""A proposed declaration for unknown logs, from their repeated lines."""
 
 import re
 from collections import Counter
@@ -32,7 +32,7 @@ _STEP_NAMES = ("step", "iter", "iteration", "batch", "global_step")
 
 @dataclass(frozen=True)
 class ProposedFormat:
-    """A repeated line of a log, and the text of a file that reads such lines; ``rate``: the name of its number."""
+    """A repeated line and a file that reads it; ``rate``: its number."""
 
     line: str
     rate: str
@@ -41,7 +41,10 @@ class ProposedFormat:
 
 
 def proposed_format(source: LogSource) -> ProposedFormat | None:
-    """Return a declaration for the line that repeats most in a log; None if a format has it, or no line has a rate."""
+    """Return a declaration for the most frequent line with a rate.
+
+    None if a known format reads the line, or no line has a rate.
+    """
     try:
         with source.open() as file:
             data = file.read(_START_BYTES)
@@ -68,7 +71,7 @@ def proposed_format(source: LogSource) -> ProposedFormat | None:
 
 
 def _propose_template(line: str) -> tuple[str, dict[str, str]]:
-    """Return the template of a line, from its first named number on, and the unit of each of its rates."""
+    """Return the template of a line, and the units of its rates."""
     parts, end, names, units = [""], 0, set[str](), dict[str, str]()
     for match in _NUMBER.finditer(line):
         before = line[end : match.start()]
@@ -91,7 +94,7 @@ def _propose_template(line: str) -> tuple[str, dict[str, str]]:
 
 
 def _find_unit(name: str, after: str) -> str:
-    """Return the unit of a number, by what is after it or by its name; empty if it is none of a rate."""
+    """Return the unit of a number, or empty if it is no rate."""
     if name in (*POSITION_COLUMNS, *_STEP_NAMES, "loss"):
         return ""
     for unit, pattern in _UNITS.items():
@@ -101,7 +104,7 @@ def _find_unit(name: str, after: str) -> str:
 
 
 def _reads(text: str, line: str) -> bool:
-    """Return whether a declaration is valid, and reads the line that it was made from."""
+    """Return whether a declaration is valid and reads its line."""
     try:
         declared = read_own_format(text.encode(), "log_format.yaml")
     except StudyFileError:

@@ -1,4 +1,4 @@
-"""May the numbers of several ranks be merged? Checks of their formats, rates and times, of who printed and how long.
+"""Checks whether the numbers of several ranks may be merged.
 
 A rank that died is an error, not a smaller job.
 """
@@ -29,9 +29,9 @@ ALLOWED_STEPS_APART = 2
 
 @dataclass(frozen=True)
 class JobSize:
-    """The size of the job that printed some logs, which its rate depends on and a log may not state.
+    """The size of the job, which a log may not state.
 
-    ``batch_per_device``: the samples of an update / all devices, which several devices with one model may share.
+    ``batch_per_device``: samples of an update / all devices, also if several devices share a model.
     """
 
     nodes: int
@@ -46,12 +46,12 @@ class JobSize:
 
     @property
     def world_size(self) -> int:
-        """How many ranks there are; one that drives several devices counts as one, with the batch of them all."""
+        """The number of processes that print."""
         return self.nodes * self.devices_per_node
 
 
 def common_format(logs: Sequence[ParsedLog]) -> Format:
-    """Return the format of all logs; raises LogError if there are several."""
+    """Return the format of all logs; raises LogError for several."""
     formats = {log.format.name: log.format for log in logs}
     if len(formats) > 1:
         raise LogError(f"{logs[0].source} and the other ranks have different formats: {', '.join(sorted(formats))}")
@@ -59,7 +59,7 @@ def common_format(logs: Sequence[ParsedLog]) -> Format:
 
 
 def common_rate(logs: Sequence[ParsedLog]) -> str:
-    """Return the metric that all logs have for the job's rate; raises LogError if there is none."""
+    """Return the rate metric of all logs; raises LogError without one."""
     metrics, format_ = {log.rate_metric for log in logs}, logs[0].format
     if not format_.rates:
         raise LogError(f"{logs[0].source}: {format_.title} prints nothing from which the job's rate can be computed")
@@ -82,7 +82,7 @@ def refuse_several_runs(logs: Sequence[ParsedLog]) -> None:
 def refuse_contradictions(
     logs: Sequence[ParsedLog], metric: PrintedMetric, values: Floats, steps: StepIndex, job: JobSize
 ) -> None:
-    """Raise LogError if copies of the job's rate differ, or the rates and times of a log contradict its batch."""
+    """Raise LogError if rates differ or contradict the batch."""
     if metric.scope is not MetricScope.RANK:
         _refuse_different_copies(logs[0].source, metric, values, steps)
     rate = logs[0].format.metrics.get("throughput")
@@ -118,7 +118,7 @@ def _refuse_other_batch(log: ParsedLog, scope: MetricScope, batch: float) -> Non
 
 
 def _rounding_error(values: Floats) -> float:
-    """Return the largest relative error of a printed number by rounding, from its last decimal."""
+    """Return the largest relative rounding error, from the last decimal."""
     for decimals in range(_MOST_DECIMALS):
         # Most numbers of decimals are too few for the first values already.
         if _has_decimals(values[:_FIRST_VALUES], decimals) and _has_decimals(values, decimals):
@@ -137,7 +137,7 @@ def rank_diagnostics(
 ) -> Iterator[Diagnostic]:
     """Yield the diagnostics about the numbers of ranks.
 
-    Raises LogError if there are too many of them, or too few of ranks that don't step together.
+    Raises LogError for too many ranks, or too few that do not step together.
     """
     if metric.scope is not MetricScope.RANK:
         return
@@ -154,7 +154,7 @@ def rank_diagnostics(
 
 
 def _represented_ranks(source: str, format_: Format, steps: StepIndex, job: JobSize) -> Iterator[str]:
-    """Yield that some ranks represent all; raises LogError if they can't, or there are too many."""
+    """Yield that some ranks represent all; raises LogError if they can't."""
     size, fewest, most = job.world_size, steps.counts.min(), steps.counts.max()
     if most > size:
         step = steps.step[np.argmax(steps.counts)]
@@ -176,19 +176,22 @@ def _represented_ranks(source: str, format_: Format, steps: StepIndex, job: JobS
 
 
 def ranks_seen(logs: Sequence[ParsedLog]) -> int:
-    """Return how many ranks printed: the number of logs; if ranks share one, how often its steps appear."""
+    """Return the number of ranks that printed."""
     return sum(_usual_count(log.rate_steps.counts) for log in logs)
 
 
 def silent_ranks(unreadable: Sequence[str], printing: int, job: JobSize) -> Iterator[str]:
-    """Yield that logs without training are no ranks that never print: one rank prints, or one per node, or all do."""
+    """Yield logs without training that are no silent ranks.
+
+    Silent ranks exist if one rank prints, or one per node.
+    """
     if unreadable and printing not in (1, job.nodes):
         reasons = "; ".join(unreadable)
         yield f"{len(unreadable)} of {printing + len(unreadable)} logs of ranks contain no training: {reasons}"
 
 
 def truncated_ranks(logs: Sequence[ParsedLog]) -> Iterator[str]:
-    """Yield which ranks ended before others: a log that ends early, or steps that fewer ranks printed."""
+    """Yield the ranks that ended before others."""
     lines = {str(log.source): int(log.records.has_metric(log.rate_metric).sum()) for log in logs}
     longest = max(lines.values())
     for source, count in lines.items():

@@ -1,4 +1,4 @@
-"""What was read from a log, in columns: one row per line, appended block by block."""
+"""Records of a log in columns: one row per line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -22,10 +22,9 @@ _Array = NDArray  # type: ignore[type-arg]
 class Records:
     """Columns of equal length, in the order of the lines.
 
-    ``line``: its number in the log, from 1. ``training``: whether it is about training, not validation.
-    ``rank``, ``epoch``, ``step``: −1 if the line names none. ``time_seconds``: the time printed with it, NaN if there
-    is none; Unix time, or seconds since midnight if the line has no date. ``values``: by metric, in the unit of the
-    metric; NaN if the line has none.
+    ``line``: its number in the log, from 1. ``training``: about training, not validation. ``rank``, ``epoch``,
+    ``step``: −1 if the line names none. ``time_seconds``: Unix time, or seconds since midnight without a date, or NaN.
+    ``values``: by metric, in its unit, or NaN.
     """
 
     line: Integers
@@ -53,7 +52,7 @@ class Records:
         return Records(**columns, values={name: elements(column, indices) for name, column in self.values.items()})
 
     def series(self, metric: str) -> "Records":
-        """Return the rows of training that have a metric; none if the log does not have the metric."""
+        """Return the training rows with a metric."""
         return self.select(self.has_metric(metric))
 
     def has_metric(self, metric: str) -> Mask:
@@ -98,7 +97,7 @@ def merge_records(parts: Sequence[Records]) -> Records:
 
 
 def _concatenated(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return columns one after the other; constant where all are, with the same value."""
+    """Concatenate columns; equal constants stay constant."""
     first = columns[0]
     if all(is_constant(column) and np.array_equal(column[:1], first[:1], equal_nan=True) for column in columns):
         return constant(first[0], sum(column.size for column in columns))
@@ -107,10 +106,10 @@ def _concatenated(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Matches:
-    """What the lines of one kind in a block contain, and which lines they are.
+    """The content of one kind of lines in a block.
 
-    Lines are counted from 0. ``used``: those that were understood; ``candidates``: those with a needle; ``nan_lines``:
-    those used that print a number as NaN.
+    Lines are counted from 0. ``used``: understood lines; ``candidates``: lines with a needle; ``nan_lines``: used lines
+    with a NaN.
     """
 
     records: Records
@@ -141,7 +140,7 @@ class Matches:
 
 
 class GrowingRecords:
-    """Records to which those of later lines are appended: a column that has one value so far takes no memory."""
+    """Records that grow; constant columns take no memory."""
 
     def __init__(self) -> None:
         self._size = 0
@@ -149,7 +148,7 @@ class GrowingRecords:
         self._values: dict[str, _GrowingColumn] = {}
 
     def append(self, records: Records) -> None:
-        """Append the records of lines that follow those of all records so far."""
+        """Append the records of later lines."""
         if not len(records):
             return
         for name, column in self._columns.items():
@@ -172,7 +171,7 @@ class GrowingRecords:
 
 
 class _GrowingColumn:
-    """One column: one value for all rows so far, or an array that is longer than the column."""
+    """One column: a single value so far, or a longer array."""
 
     def __init__(self) -> None:
         self._size = 0

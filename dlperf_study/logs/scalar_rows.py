@@ -1,7 +1,6 @@
-"""Scalars that a program gave to a tracker of experiments, as lines, and what their names mean.
+"""Scalars of experiment trackers as lines, and the meaning of their names.
 
-Each program chooses its own names. Only those that say what is counted, or that usually mean one thing, are known. No
-other name is guessed. Trackers keep them in messages of Protocol Buffers, whose fields are read here too.
+Programs choose the names; only unambiguous and usual names are known. Trackers store Protocol Buffers messages.
 """
 
 import json
@@ -47,11 +46,11 @@ _KNOWN = (
 
 
 class DamagedRecordError(OSError):
-    """A stored record that is cut or changed; the message names its first byte."""
+    """A damaged record; the message names its first byte."""
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
-    """Yield number and value of each field of a message; raises ValueError, IndexError, struct.error if damaged."""
+    """Yield the fields of a message; raises ValueError, IndexError or struct.error."""
     position = 0
     while position < len(message):
         key, position = _varint(message, position)
@@ -74,7 +73,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Return an integer and the position after it; raises ValueError for one of more than 64 bits."""
+    """Return an integer and the next position; raises ValueError above 64 bits."""
     value = shift = 0
     while shift < _LONGEST_VARINT:
         byte = message[position]
@@ -86,13 +85,13 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
 
 
 def shortest(number: np.floating[Any]) -> float:
-    """Return the number with the fewest digits that is this one in its own precision: 0.1 and not 0.10000000149."""
+    """Return the shortest number that equals a single-precision one."""
     return float(str(number))
 
 
 @dataclass(frozen=True)
 class Scalars:
-    """What was recorded at once: ``wall_time`` is the Unix time in seconds; ``values``: by tag."""
+    """Scalars by tag, recorded at ``wall_time`` (Unix time in seconds)."""
 
     step: int
     wall_time: float
@@ -100,9 +99,9 @@ class Scalars:
 
 
 def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[bytes]:
-    """Yield a line per record that has scalars: a JSON object after ``marker``.
+    """Yield a JSON line after ``marker`` per record with scalars.
 
-    Raises LogError if it is not known which of the tags is a rate or the time of a step.
+    Raises LogError if no tag is known to be a rate or the time of a step.
     """
     # The metric of each tag, empty if it is not known.
     metrics: dict[str, str] = {}
@@ -126,7 +125,7 @@ def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[
 
 
 def tag_meaning(tag: str) -> tuple[str, float] | None:
-    """Return the metric that a tag names and the factor that makes its unit; None if that is not known."""
+    """Return metric and factor of a tag, or None."""
     name = re.sub("/s(ec|econd)?$", r"_per_s\1", tag.lower())
     *folders, last = re.sub(r"[-. ]", "_", name).split("/")
     if any(map(_OTHER.fullmatch, (*folders, last))):

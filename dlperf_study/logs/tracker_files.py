@@ -1,8 +1,7 @@
-"""The files of trackers of experiments: which of them are one log, which are none, which names a tracker made up.
+"""Files of experiment trackers: which are logs, and their generated names.
 
-A run of MLflow is in its database, or in its file store. There it is a folder with a file ``meta.yaml`` and a folder
-``metrics`` with a file per metric, in folders for a name with slashes. Each line of it is a time in milliseconds, a
-value and a step. As a log, a run has one JSON object per value.
+A run of MLflow is in its database, or in a folder with ``meta.yaml`` and ``metrics``, one file per metric. Each line is
+a time in milliseconds, a value and a step. A run is one log with a JSON object per value.
 """
 
 import heapq
@@ -49,13 +48,13 @@ _WANDB_OWN_LOG = re.compile(r"debug[\w-]*\.log")
 
 @dataclass(frozen=True)
 class MlflowRun(LogSource):
-    """A run as one log: ``path`` and ``member`` are those of its ``meta.yaml``; ``metrics``: names and files."""
+    """A run as one log, located by its ``meta.yaml``; ``metrics``: files by name."""
 
     metrics: tuple[tuple[str, LogSource], ...] = ()
 
     @contextmanager
     def open(self) -> Iterator[BufferedIOBase]:
-        """Open the rows of all metrics for reading, ordered by time.
+        """Open the rows of all metrics, ordered by time.
 
         Raises LogError if a file can't be read, the run did not finish, a line is no value of a metric, or no metric is
         known to be a rate or the time of a step.
@@ -91,7 +90,7 @@ def _text(source: LogSource, most_bytes: int) -> str:
 
 
 def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
-    """Return files that may be logs, in their order: a run of MLflow as one, without what trackers keep for themselves.
+    """Return possible logs; MLflow runs as one, without internal files.
 
     TensorBoard and Weights & Biases keep a run in one file.
     """
@@ -117,7 +116,7 @@ def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
 
 
 def _is_for_itself(file: LogFile, mlflow_folders: Iterable[Names], wandb_folders: Iterable[Names]) -> bool:
-    """Return whether a tracker keeps a file for itself, in the folder of a run or of its experiment."""
+    """Return whether a file is internal to a tracker."""
     if file.name == CONFIGURATION_FILE or is_wandb_file(file.name):
         return False
     folder = file.parts[:-1]
@@ -134,7 +133,7 @@ def _is_for_itself(file: LogFile, mlflow_folders: Iterable[Names], wandb_folders
 
 
 def names_by_people(parts: Sequence[str]) -> Sequence[str]:
-    """Return the names in a path that no tracker made up; what it did tells neither a repetition nor a rank."""
+    """Return the names in a path that no tracker generated."""
     *folders, name = parts
     if is_event_file(name):
         return folders
@@ -148,12 +147,12 @@ def names_by_people(parts: Sequence[str]) -> Sequence[str]:
 
 
 def _remove_last(folders: Sequence[str], made_up: re.Pattern[str]) -> Sequence[str]:
-    """Return folders without the last one, if its name is one that a tracker made up."""
+    """Drop the last folder if a tracker generated its name."""
     return folders[:-1] if folders and made_up.fullmatch(folders[-1]) else folders
 
 
 def _mlflow_runs(files: Sequence[LogFile]) -> dict[Names, LogFile]:
-    """Return the runs of MLflow by their folders, also those that ended before their first metric."""
+    """Return MLflow runs by folder, also without metrics."""
     meta_files = {file.parts[:-1]: file for file in files if file.name == META_FILE}
     metrics: dict[Names, list[LogFile]] = defaultdict(list)
     for file in files:

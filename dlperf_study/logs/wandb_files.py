@@ -1,7 +1,7 @@
-"""The file that Weights & Biases keeps of a run, as lines: one JSON object per record of its history.
+"""Weights & Biases run files as lines: a JSON object per history record.
 
-After 7 bytes it is a log as of LevelDB: blocks of 32 KiB with pieces of records, each after its checksum, length and
-kind. A record is a message ``Record`` of Protocol Buffers, of which only the history and the end of the run are read.
+After 7 bytes it is a LevelDB log: blocks of 32 KiB with pieces of records, each after its checksum, length and kind. A
+record is a Protocol Buffers message ``Record``, of which only the history and the end of the run are read.
 """
 
 import json
@@ -32,15 +32,15 @@ _STEP, _TIME = "_step", "_timestamp"
 
 
 def is_wandb_file(name: str) -> bool:
-    """Return whether a name is that of the file of a run."""
+    """Return whether a name belongs to a run file."""
     return name.endswith(_SUFFIX)
 
 
 def history_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield a line per record of the history; ``name``: that of the file, for messages.
+    """Yield a line per history record; ``name``: for messages.
 
-    Raises DamagedRecordError for a damaged record, or if the end of the run is missing; LogError if the file is empty
-    or of an unknown version, if the program failed, or as ``scalar_rows`` does.
+    Raises DamagedRecordError for a damaged record, or a missing end of the run; LogError if the file is empty or of an
+    unknown version, if the program failed, or as ``scalar_rows`` does.
     """
     return scalar_rows(name, HISTORY_ROW, _history(name, file))
 
@@ -108,7 +108,7 @@ def _pieces(file: BufferedIOBase) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _scalars(history: bytes) -> Scalars:
-    """Return the numbers of a record of the history; images, tables and texts are left out."""
+    """Return the numbers of a history record."""
     values: dict[str, float] = {}
     for field, item in fields(history):
         if field == _ITEM and isinstance(item, bytes):
@@ -120,7 +120,7 @@ def _scalars(history: bytes) -> Scalars:
 
 
 def _item(item: bytes) -> tuple[str, Any]:
-    """Return the name and the value of an item; a name of several words as a path."""
+    """Return name and value of an item; nested names as a path."""
     path, value = [], None
     for field, content in fields(item):
         if field in (_NAME, _NAME_PART) and isinstance(content, bytes):

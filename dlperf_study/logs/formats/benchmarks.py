@@ -107,7 +107,7 @@ _SAMPLES = "samples_count"
 
 
 def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a line; an interval's start and stop are the times they were printed at."""
+    """Return the numbers of a line; start and stop are print times."""
     key, value = line["key"], line.get("value")
     kind = line.get("event_type", "POINT_IN_TIME")
     seconds = float(line["time_ms"]) / 1000
@@ -128,7 +128,7 @@ def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
 
 
 def _first_position(metadata: Mapping[str, Any], *names: str) -> int:
-    """Return the value of the first of these names that has one, −1 if none has."""
+    """Return the first of these values, or −1."""
     return next((int(metadata[name]) for name in names if metadata.get(name) is not None), -1)
 
 

@@ -1,4 +1,4 @@
-"""Programs on MXNet, MindSpore and OneFlow, and what these frameworks print themselves."""
+"""Formats of MXNet, MindSpore and OneFlow."""
 
 from dlperf_study.logs.format import (
     JOB_RATE,
@@ -132,7 +132,7 @@ _ONEFLOW_SETTINGS = (
 
 
 def _oneflow_numbers(loss: str, rate: str) -> tuple[Field, ...]:
-    """Return the numbers of a line: loss and rate, each after its literal, and at its end the Unix time."""
+    """Return loss, rate and Unix time of a line."""
     return Field(LOSS, loss), Field(JOB_RATE, rate), Field(UNIX_TIME, " ", "")
 
 

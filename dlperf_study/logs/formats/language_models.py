@@ -1,4 +1,4 @@
-"""Programs that train language models: Megatron-LM, NeMo, torchtitan, MaxText, fairseq, nanoGPT and its successors."""
+"""Formats of programs that train language models."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -131,7 +131,7 @@ MAXTEXT = Format(
 
 
 def _fairseq_record(row: Mapping[str, Any]) -> JsonRecord:
-    """Return the numbers of an interval, which are strings; the first has no rate yet."""
+    """Return the numbers of an interval; the first has no rate."""
     values = {LOSS.name: float(row["loss"])}
     if float(row["wps"]) > 0:
         values[JOB_RATE.name] = float(row["wps"]) * float(row["bsz"]) / float(row["wpb"])

@@ -37,7 +37,7 @@ _OF_VALIDATION = ("val.", "val_", "eval")
 
 
 def _dllogger_record(line: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a LOG line; without a step it sums up an epoch or the whole run."""
+    """Return the numbers of a LOG line; no step means a summary."""
     if line["type"] != "LOG" or line["step"] == "PARAMETER":
         return None
     data = line["data"]
@@ -51,7 +51,7 @@ def _dllogger_record(line: Mapping[str, Any]) -> JsonRecord | None:
 
 
 def _dllogger_position(step: Any, counts_epochs: bool) -> tuple[int, int]:
-    """Return epoch and step of what dllogger calls a step: nothing, a number, ``[epoch, step]``, or named numbers."""
+    """Return epoch and step: nothing, a number, ``[epoch, step]``, or named numbers."""
     if isinstance(step, Mapping):
         return int(step.get("epoch", -1)), int(step.get("step", step.get("iteration", -1)))
     parts = step if isinstance(step, list | tuple) else [] if step == "" else [step]

@@ -1,4 +1,4 @@
-"""PaddlePaddle's programs: image classification, BERT and VGG16 of 2017 to 2020, and its libraries of today."""
+"""Formats of PaddlePaddle's programs of 2017 to 2020 and its current libraries."""
 
 from dlperf_study.logs.format import (
     JOB_STEP,

@@ -1,4 +1,4 @@
-"""PLSC, PaddlePaddle's classifier of very many classes, sharded over the devices: its three generations."""
+"""Formats of PLSC, PaddlePaddle's classifier with sharded classes, in three generations."""
 
 from dlperf_study.logs.format import (
     JOB_RATE,

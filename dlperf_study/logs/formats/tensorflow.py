@@ -19,7 +19,7 @@ from dlperf_study.logs.format import (
 
 
 def _keras_bar(unit: str, factor: float) -> Line:
-    """Return the line of a progress bar with this unit of a step, of a bar of either style."""
+    """Return the line of a progress bar, by its unit of a step."""
     bar = r"(?:\[[=>.]+\]|[━╸╺ ]+|-)"
     head = rf"\b{integer('step')}/\d+ {bar}.*?\s{number('step_seconds')}{unit}/(?:step|batch)"
     step = PrintedMetric("step_seconds", "s", MetricScope.JOB, factor, cumulative=True, restarts_each_epoch=True)

@@ -17,7 +17,7 @@ _TRAP = (
 
 
 def _scalar_format(name: str, title: str, program: str, marker: str, *traps: str) -> Format:
-    """Return the format of a tracker; ``marker``: what is before its rows."""
+    """Return the format of a tracker; ``marker`` precedes its rows."""
     return Format(
         name=name,
         title=title,
@@ -32,7 +32,7 @@ def _scalar_format(name: str, title: str, program: str, marker: str, *traps: str
 
 
 def _record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a row whose tags are known; None if it has none."""
+    """Return the numbers of a row with known tags, or None."""
     values = {}
     for tag, value in row["values"].items():
         if metric_and_factor := tag_meaning(tag):

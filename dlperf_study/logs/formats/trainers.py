@@ -1,4 +1,4 @@
-"""Libraries that train for a program: PyTorch Lightning, Hugging Face's Trainer, Composer, DeepSpeed."""
+"""Formats of training libraries: PyTorch Lightning, Hugging Face's Trainer, Composer, DeepSpeed."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,7 +32,7 @@ _LIGHTNING_LOSSES = ("train_loss_step", "train_loss", "loss")
 
 
 def _lightning_record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the loss of a row; a row without one is of validation, or of an epoch."""
+    """Return the loss of a training row."""
     epoch, step = int(row["epoch"]), int(row["step"])
     losses = [float(row[name]) for name in _LIGHTNING_LOSSES if name in row]
     return JsonRecord({LOSS.name: losses[0]}, epoch, step) if losses else None
@@ -67,7 +67,7 @@ _QUOTED = r"'?"
 
 
 def _huggingface_record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a row of log_history; the last of a training that ended has its rate."""
+    """Return the numbers of a row of log_history."""
     if "train_samples_per_second" in row:
         return JsonRecord({_HUGGINGFACE_TOTAL.name: float(row["train_samples_per_second"])})
     if any(name.startswith("eval_") for name in row):

@@ -27,7 +27,7 @@ _DETECTRON2_MEAN = PrintedMetric("mean_step_seconds", "s", MetricScope.JOB, cumu
 
 
 def _detectron2_record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of 20 iterations; a row of an evaluation has no loss."""
+    """Return the numbers of 20 iterations; evaluations have no loss."""
     if "total_loss" not in row:
         return None
     values = {LOSS.name: float(row["total_loss"])}
@@ -60,7 +60,7 @@ DETECTRON2 = Format(
 
 
 def _mmengine_record(row: Mapping[str, Any]) -> JsonRecord | None:
-    """Return the numbers of a row of scalars.json; a row of validation has no iteration."""
+    """Return the numbers of a scalars.json row; validation has no iteration."""
     if "iter" not in row:
         return None
     values = {LOSS.name: float(row["loss"]), JOB_STEP.name: float(row["time"])}
