@@ -1,4 +1,4 @@
-"""The collectives of a step by their kind, and by the ranks among which they are: bytes, and how long alone."""
+"""Collectives of a step by kind and group: bytes and standalone time."""
 
 from collections.abc import Callable
 from typing import cast
@@ -21,10 +21,9 @@ BUS_FACTORS: dict[CollectiveKind, tuple[str, Callable[[int], float]]] = {
 
 
 def list_collectives(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> list[CollectiveLine]:
-    """Return the collectives of a step, of a kind or a group, of the rank that moves the most by them.
+    """Return the collectives of the rank that moves most bytes, or None.
 
-    None if nobody observed them. Where ranks have different layers, those at the ends of a pipeline send half of what
-    the others do.
+    Ranks at the ends of a pipeline send half as much as the others.
     """
     of_ranks = []
     for log in run.ranks:
@@ -34,18 +33,18 @@ def list_collectives(run: Run, kind: CollectiveKind | None = None, group: str | 
 
 
 def collective_bytes(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> int | None:
-    """Return the bytes of the collectives of a kind or a group in a step; None where none were observed.
+    """Return the bytes of a kind or group per step, or None.
 
-    ``group``: the dimension of the layout along which its ranks differ. Of what is sent from rank to rank, the bytes
-    that a rank sends.
+    ``group``: the dimension of the layout along which its ranks differ. Point-to-point transfers count the bytes of the
+    sending rank.
     """
     return size_of_collectives(list_collectives(run, kind, group)) or None
 
 
 def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> Window | None:
-    """Return the window of the collectives of a kind or a group alone, of the slowest rank; None where there is none.
+    """Return the slowest rank's window of standalone collectives, or None.
 
-    Those of the only kind or group are all.
+    Collectives of the only kind or group are all.
     """
     size = collective_bytes(run, kind, group)
     if size is None:
@@ -55,13 +54,13 @@ def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None
 
 
 def seconds_alone(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> float | None:
-    """Return the seconds of the collectives of a kind or a group alone, by the slowest rank; None without any."""
+    """Return the slowest rank's time of standalone collectives, or None."""
     window = window_alone(run, kind, group)
     return window.mean_seconds if window else None
 
 
 def collective_bandwidth(run: Run, kind: CollectiveKind) -> float | None:
-    """Return the bytes/s on the links while the collectives of a kind are done alone, by the slowest rank."""
+    """Return bytes/s on the links during standalone collectives of a kind."""
     window = window_alone(run, kind)
     if window is None:
         return None
@@ -84,7 +83,7 @@ _Texts = tuple[str, str, str]
 def _size_and_seconds(
     size: _Texts, seconds: _Texts, kind: CollectiveKind | None = None, group: str | None = None
 ) -> tuple[Metric, Metric]:
-    """Return the metrics of the bytes of the collectives of a kind or a group, and of how long they take alone."""
+    """Return the metrics of bytes and standalone time."""
     of_size = Metric(
         *size,
         RC,

@@ -1,4 +1,4 @@
-"""Every metric of the dataset by the name of its column: from the families of this folder, then from users' parts."""
+"""Every metric by its column: package first, then users' parts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -21,9 +21,9 @@ FAMILIES = (
 
 
 def columns_by_name(metrics: Iterable[tuple[str, Iterable[Metric]]]) -> dict[str, Metric]:
-    """Return the columns of metrics by name, in order; ``metrics``: those of each file, with its name.
+    """Return the columns by name; ``metrics``: by file.
 
-    Raises EvidenceError, with the names of both files, when two columns have one name.
+    Raises EvidenceError, with both files, for a repeated name.
     """
     columns: dict[str, Metric] = {}
     files: dict[str, str] = {}
@@ -40,7 +40,7 @@ _BUILT_IN = columns_by_name(_METRICS)
 
 
 class _Columns(Mapping[str, Metric]):
-    """The columns by name; users' parts are imported when a column of theirs, or all columns, are asked for."""
+    """The columns by name; users' parts are imported on demand."""
 
     def __getitem__(self, name: str) -> Metric:
         return _BUILT_IN[name] if name in _BUILT_IN else _all_columns()[name]
@@ -65,7 +65,7 @@ def _all_columns() -> dict[str, Metric]:
 
 @cached_by_parts
 def _load_user_metrics() -> list[tuple[str, tuple[Metric, ...]]]:
-    """Return the metrics of each part of a user, with its file; raises EvidenceError for one that is no such part."""
+    """Return the metrics of each user's part, with its file."""
     parts = locations(__package__, "metric", EvidenceError).values()
     return [(part.source, _load_metrics(part)) for part in parts if not part.is_built_in]
 
@@ -100,7 +100,7 @@ def _naming(part: PartLocation, metric: Metric) -> Callable[[Any], Any] | None:
 
 
 def names_of_users() -> tuple[str, ...]:
-    """Return the names of the metrics of users' parts that runs have."""
+    """Return the names of users' metrics that runs have."""
     metrics = [metric for _, declared in _load_user_metrics() for metric in declared]
     return tuple(metric.name for metric in metrics if TableName.RUNS in metric.tables)
 
@@ -117,13 +117,13 @@ def _computed_metrics() -> dict[Source, list[Metric]]:
 
 @cached_by_parts
 def diagnosing_any_run() -> list[Metric]:
-    """Return the metrics that say what may be wrong in any run."""
+    """Return the metrics with diagnostics of any run."""
     return [metric for metric in COLUMNS.values() if metric.diagnose_any]
 
 
 @cached_by_parts
 def diagnosing_completed_run() -> list[Metric]:
-    """Return the metrics that say what may be wrong in a completed run."""
+    """Return the metrics with diagnostics of a completed run."""
     return [metric for metric in COLUMNS.values() if metric.diagnose]
 
 
@@ -133,7 +133,7 @@ def _pages() -> dict[str, tuple[str, ...]]:
 
 
 def column_named(name: str) -> Metric:
-    """Return a column by its name; one that is not declared is a setting of a user's program, as the user calls it."""
+    """Return a column; an undeclared one is a user's setting."""
     return COLUMNS.get(name) or Metric(name, name, f"{name}, a setting of the program", RC, dtype=Dtype.STRING)
 
 
@@ -143,20 +143,20 @@ def list_columns(table: TableName) -> tuple[Metric, ...]:
 
 
 def compute_values(source: Source, thing: Any) -> dict[str, Any]:
-    """Return the values of all metrics that are computed from such a thing, by name."""
+    """Return the values of all metrics of a source, by name."""
     return {metric.name: metric.value(thing) for metric in _computed_metrics()[source] if metric.value}
 
 
 def names_from(source: Source) -> tuple[str, ...]:
-    """Return the names of the metrics of this package that are computed from such a thing."""
+    """Return the names of this package's metrics of a source."""
     return tuple(name for name, metric in _BUILT_IN.items() if metric.value and metric.source is source)
 
 
 def summarised(*summaries: Summary) -> dict[str, Metric]:
-    """Return the metrics of which the table of configurations has one of these summaries of runs, by name."""
+    """Return the metrics with one of these summaries, by name."""
     return {name: metric for name, metric in COLUMNS.items() if metric.summary in summaries}
 
 
 def list_pages(subject: str) -> tuple[str, ...]:
-    """Return the pages on which diagnostics about a subject are shown; every subject has one."""
+    """Return the pages for diagnostics about a subject."""
     return _pages().get(subject, (QUALITY,))

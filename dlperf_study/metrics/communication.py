@@ -1,4 +1,4 @@
-"""What the exchange of gradients takes in one run: the part of a step that is exposed, and the exchange alone."""
+"""Communication of one run: exposed in a step, and standalone."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ OVERHEAD = "not explained by a slower rank; hooks, copies or contention may"
 
 @dataclass(frozen=True)
 class ExchangeCost:
-    """What an exchange of any size costs: ``latency_seconds`` + bytes × ``seconds_per_byte``."""
+    """Time of an all-reduce: ``latency_seconds`` + bytes × ``seconds_per_byte``."""
 
     latency_seconds: float
     seconds_per_byte: float
@@ -49,7 +49,7 @@ class ExchangeCost:
 
 @once_per_run
 def exposed_seconds(run: Run) -> float | None:
-    """Return step − computation − input per step; negative when the step was faster than these two."""
+    """Return step − computation − input per step; may be negative."""
     seconds_without_exchange, waiting = computation.computation_seconds(run), computation.input_seconds(run)
     if seconds_without_exchange is None:
         return None
@@ -61,24 +61,24 @@ def exposed_seconds(run: Run) -> float | None:
 
 
 def exposed_share(run: Run) -> float | None:
-    """Return which share of a step is exposed communication; None where that is not known."""
+    """Return exposed communication as a share of a step, or None."""
     exposed = exposed_seconds(run)
     return None if exposed is None else exposed * slowest_training(run).steps / makespan_seconds(run)
 
 
 @once_per_run
 def exposed_error_seconds(run: Run) -> float:
-    """Return the standard error of step − computation − input within a run."""
+    """Return the standard error of exposed communication within a run."""
     return math.hypot(computation.mean_error(slowest_training(run).work_seconds), computation.computation_error(run))
 
 
 @once_per_run
 def jitter_seconds(run: Run) -> float | None:
-    """Return how long a step waits because in each step a different rank is slow; part of what is exposed.
+    """Return how long a step waits for random stragglers; part of exposed.
 
     Mean over steps of the slowest rank − mean of the rank that is slowest on average, in computation without exchange;
-    by chance below 0. 0 where ranks don't wait for each other. None where they wait inside their computation, as with a
-    sharded classifier, and where computation was not measured.
+    by chance below 0. 0 if ranks don't wait for each other. None if they wait inside their computation, as with a
+    sharded classifier, and if computation was not measured.
     """
     if not computation.ranks_wait(run):
         return 0.0
@@ -92,9 +92,9 @@ def jitter_seconds(run: Run) -> float | None:
 
 
 def overlap(run: Run) -> float | None:
-    """Return 1 − exposed / pure communication, without the waiting for jitter, which no overlap hides.
+    """Return 1 − (exposed − jitter) / standalone communication.
 
-    Above 1 by chance. None where a part was not measured, jitter included, and where threads share cores.
+    Above 1 by chance. None if a part was not measured, and if threads share cores.
     """
     exposed, exchange, jitter = exposed_seconds(run), run.slowest(EXCHANGE), jitter_seconds(run)
     if exposed is None or exchange is None or jitter is None or shared_cores(run):
@@ -103,15 +103,15 @@ def overlap(run: Run) -> float | None:
 
 
 def unexplained_waiting_seconds(run: Run) -> float:
-    """Return how much longer a step waits than the exchange takes alone; 0 where either is unknown."""
+    """Return the exposed time beyond the standalone time; 0 if unknown."""
     exposed, exchange = exposed_seconds(run), run.slowest(EXCHANGE)
     return 0.0 if exposed is None or exchange is None else max(0.0, exposed - exchange.mean_seconds)
 
 
 def bus_bandwidth(run: Run) -> float | None:
-    """Return bytes/s on the links during an all-reduce of all gradients: bytes / t × 2(n−1)/n.
+    """Return the bus bandwidth of a gradient all-reduce: bytes / t × 2(n−1)/n.
 
-    None for any other exchange and for one device. Formula: nccl-tests, doc/PERFORMANCE.md.
+    None for any other communication and for one device. Formula: nccl-tests, doc/PERFORMANCE.md.
     """
     devices, exchange = run.configuration.world_size, run.slowest(EXCHANGE)
     if computation.exchange_kind(run) != ALL_REDUCE or devices < 2 or exchange is None or exchange.bytes is None:
@@ -121,7 +121,7 @@ def bus_bandwidth(run: Run) -> float | None:
 
 @once_per_run
 def exchange_cost(run: Run) -> ExchangeCost | None:
-    """Return latency and seconds per byte, fitted to exchanges of several sizes; None below three sizes.
+    """Return latency and seconds per byte, fitted to at least three sizes.
 
     Weighted least squares of the slowest rank's mean times, each with the weight 1 / error².
     """
@@ -135,9 +135,9 @@ def exchange_cost(run: Run) -> ExchangeCost | None:
 
 
 def link_bandwidth(run: Run) -> float | None:
-    """Return bytes/s on the links as the cost of an exchange grows with its size, its latency left out.
+    """Return the bus bandwidth without latency, from the fitted cost.
 
-    None where ``bus_bandwidth`` is, without that cost, and where noise makes larger exchanges faster.
+    None without ``bus_bandwidth`` or cost, and if noise makes larger exchanges faster.
     """
     cost = exchange_cost(run)
     if bus_bandwidth(run) is None or cost is None or cost.seconds_per_byte <= 0:
@@ -146,7 +146,7 @@ def link_bandwidth(run: Run) -> float | None:
 
 
 def fitted_cost(sizes: Floats, windows: Sequence[Window]) -> ExchangeCost:
-    """Return the weighted least-squares line through the mean times of exchanges; ``sizes`` in bytes."""
+    """Return the weighted least-squares line of time over bytes."""
     seconds = np.array([window.mean_seconds for window in windows])
     errors = np.array([computation.mean_error(window.step_seconds) for window in windows])
     weights = 1 / np.maximum(errors, LEAST_EXCHANGE_ERROR * seconds)
@@ -156,7 +156,7 @@ def fitted_cost(sizes: Floats, windows: Sequence[Window]) -> ExchangeCost:
 
 
 def exchange_seconds(run: Run) -> float | None:
-    """Return the seconds of an exchange alone, of the slowest rank; None if that was not measured."""
+    """Return the slowest rank's standalone communication time, or None."""
     exchange = run.slowest(EXCHANGE)
     return exchange.mean_seconds if exchange else None
 
@@ -171,7 +171,7 @@ def _exchange_latency(run: Run) -> float | None:
 
 
 def negative_communication(run: Run) -> Iterator[Diagnostic]:
-    """The step was faster than its computation alone, by more than the spread of the steps explains."""
+    """A step is shorter than its computation, beyond its spread."""
     exposed = exposed_seconds(run)
     if exposed is not None and exposed < -computation.ERRORS * exposed_error_seconds(run):
         message = f"the step takes {-exposed:.3g} s less than its computation alone"
@@ -179,7 +179,7 @@ def negative_communication(run: Run) -> Iterator[Diagnostic]:
 
 
 def doubtful_overlap(run: Run) -> Iterator[Diagnostic]:
-    """The step waits longer for the exchange than it takes alone, or the overlap is not given, and why."""
+    """Exposed exceeds standalone communication, or the overlap is missing."""
     exposed, exchange, overlapped = exposed_seconds(run), run.slowest(EXCHANGE), overlap(run)
     if exposed is None or exchange is None:
         return
@@ -204,7 +204,7 @@ def unmeasured_exchange(run: Run) -> Iterator[Diagnostic]:
 
 
 def nothing_to_exchange(gap: Gap) -> str:
-    """Return the reason of all that is missing where no run exchanges gradients."""
+    """Return the reason for values missing without communication."""
     return "nothing to exchange" if set(gap.runs["exchange"]) == {NO_EXCHANGE} else ""
 
 

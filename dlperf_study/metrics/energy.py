@@ -1,4 +1,4 @@
-"""The energy and the power of a run, from the telemetry of its nodes, cut to the training window of their ranks."""
+"""Energy and power of a run, from telemetry in the training window."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ LOWERED_LIMIT = 0.99
 
 @dataclass(frozen=True)
 class NodeWindow:
-    """The samples of one node while its ranks were in their training window, in order of time."""
+    """Samples of one node in the training window, in order."""
 
     telemetry: NodeTelemetry
     samples: tuple[NodeSample, ...]
@@ -40,7 +40,7 @@ class NodeWindow:
 
 @once_per_run
 def training_windows(run: Run) -> tuple[NodeWindow, ...]:
-    """Return the samples of the training window, by node; none if a node with ranks has no telemetry."""
+    """Return samples by node; none if a node has no telemetry."""
     telemetry = {node.node: node for node in run.telemetry}
     begins: dict[int, list[int]] = {}
     ends: dict[int, list[float]] = {}
@@ -58,13 +58,13 @@ def training_windows(run: Run) -> tuple[NodeWindow, ...]:
 
 
 def fewest_samples(run: Run) -> int | None:
-    """Return the samples of the training window, of the node with fewest; None without telemetry."""
+    """Return the fewest samples of any node; None without telemetry."""
     return min((len(window.samples) for window in training_windows(run)), default=None)
 
 
 @once_per_run
 def mean_power(run: Run) -> float | None:
-    """Return the watts of all devices of a completed run; None with an obstacle."""
+    """Return the watts of all devices of a run, or None."""
     return None if energy_obstacle(run) else sum(map(node_watts, training_windows(run)))
 
 
@@ -87,7 +87,7 @@ def energy_coverage(run: Run) -> str:
 
 
 def energy_obstacle(run: Run) -> str:
-    """Return why the energy of a completed run is not reported; empty if it is."""
+    """Return why a run has no energy; else empty."""
     windows = training_windows(run)
     if not windows:
         return "its evidence has no telemetry of the training window"
@@ -101,7 +101,7 @@ def energy_obstacle(run: Run) -> str:
 
 
 def _counter_obstacle(run: Run, window: NodeWindow) -> str:
-    """Return why a node has no energy counter of what it trains on."""
+    """Return why a node has no energy counter of its devices."""
     obstacles = window.telemetry.facts["obstacles"]
     if energy_coverage(run) == CPU_PACKAGES:
         missing = [sample for sample in window.samples if not sample["cpu_energy_joules"]]
@@ -116,7 +116,7 @@ def _counter_obstacle(run: Run, window: NodeWindow) -> str:
 
 
 def node_watts(window: NodeWindow) -> float:
-    """Return the mean power of what a node trains on, by its counters, from the first to the last sample."""
+    """Return the mean power of a node's devices, by their counters."""
     if window.telemetry.facts["gpus"]:
         joules = sum(samples[-1]["energy_joules"] - samples[0]["energy_joules"] for _, samples in window.group_by_gpu())
     else:
@@ -126,7 +126,7 @@ def node_watts(window: NodeWindow) -> float:
 
 
 def gpus_before(run: Run) -> Iterator[tuple[GpuFacts, GpuSample]]:
-    """Yield what each GPU of the run is, and its state before anything was started."""
+    """Yield each GPU and its state before the run."""
     for node in run.telemetry:
         yield from zip(node.facts["gpus"], node.before["gpus"], strict=True)
 

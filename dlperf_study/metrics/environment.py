@@ -1,4 +1,4 @@
-"""The hardware and software of a run, as its record and its ranks name them."""
+"""Hardware and software of a run, from its records."""
 
 from collections.abc import Callable, Iterable, Iterator
 from statistics import geometric_mean
@@ -61,13 +61,13 @@ def _library_settings(run: Run) -> str:
 
 
 def _gpu_driver(run: Run) -> str | None:
-    """Return the versions of the driver that the nodes with GPUs report, each once; None where none does."""
+    """Return the distinct driver versions of nodes with GPUs, or None."""
     nodes = [node for node in run.facts["nodes"] if node.get("gpu_support")]
     return _each_once(node.get("hardware", {}).get("gpu_driver") for node in nodes)
 
 
 def _gpu_library(name: str) -> Callable[[Run], str | None]:
-    """Return the formula of the versions of a GPU library that the nodes report, each once; None where none does."""
+    """Return the formula of distinct GPU library versions, or None."""
     return lambda run: _each_once(node.get("gpu_support", {}).get(name) for node in run.facts["nodes"])
 
 
@@ -76,7 +76,7 @@ def _each_once(versions: Iterable[Any]) -> str | None:
 
 
 def machine_speed(run: Run) -> float | None:
-    """Return iterations/s of the calibration loop; None if a rank did not run it.
+    """Return iterations/s of the calibration loop; None if incomplete.
 
     Geometric mean over ranks and over the loops before and after the training window.
     """
@@ -90,7 +90,7 @@ def machine_speed(run: Run) -> float | None:
 
 
 def too_few_cores(run: Run) -> Iterator[Diagnostic]:
-    """Trainers and servers share cores, so that adding devices adds no computing power."""
+    """Trainers and servers share cores, so devices add no computing power."""
     cores = run.facts["environment"]["hardware"].get("cores")
     configuration, hosts = run.configuration, len(list_hosts(run))
     trainers = configuration.world_size / hosts

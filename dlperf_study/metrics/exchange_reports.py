@@ -1,4 +1,4 @@
-"""What NCCL reports of the exchange, in runs that are not counted."""
+"""NCCL's reports on communication, in runs that are not counted."""
 
 from collections.abc import Callable
 from typing import Any

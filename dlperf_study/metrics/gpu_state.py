@@ -1,4 +1,4 @@
-"""Memory, clocks, temperature and limits of the devices of a run, and who else used them, from its telemetry."""
+"""Memory, clocks, temperature and foreign processes of devices, from telemetry."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -32,7 +32,7 @@ MOSTLY_BUSY, LOW_CLOCK = 0.5, 0.8
 
 @once_per_run
 def sampled_windows(run: Run) -> tuple[NodeWindow, ...]:
-    """Return the training window of each node; none unless every node has a sample of it."""
+    """Return the training window of each node; none without all samples."""
     return training_windows(run) if fewest_samples(run) else ()
 
 
@@ -43,18 +43,18 @@ def list_gpu_samples(run: Run) -> list[list[GpuSample]]:
 
 
 def peak_host_bytes(run: Run) -> int | None:
-    """Return the most memory of a host in use in the training window."""
+    """Return the peak memory of a host in the training window."""
     samples = (sample["memory_used_bytes"] for window in sampled_windows(run) for sample in window.samples)
     return max(samples, default=None)
 
 
 def _largest(name: str) -> Callable[[Run], int | None]:
-    """Return the formula of the largest value of all GPUs; None where one of them does not report it."""
+    """Return the formula of the largest value of all GPUs, or None."""
     return lambda run: max(_report_values(run, name), default=None)
 
 
 def _mean(name: str) -> Callable[[Run], float | None]:
-    """Return the formula of the mean over samples and GPUs; None where one of them does not report it."""
+    """Return the formula of the mean over samples and GPUs, or None."""
 
     def mean(run: Run) -> float | None:
         values = _report_values(run, name)
@@ -64,7 +64,7 @@ def _mean(name: str) -> Callable[[Run], float | None]:
 
 
 def _report_values(run: Run, name: str) -> list[Any]:
-    """Return what all samples of all GPUs report; nothing if one does not report it."""
+    """Return the values of all samples of all GPUs, if complete."""
     return if_complete(sample.get(name) for sample in chain.from_iterable(list_gpu_samples(run)))
 
 
@@ -73,7 +73,7 @@ Limits = Mapping[str, float]
 
 
 def clock_limits(samples: list[GpuSample]) -> Limits | None:
-    """Return the shares of the samples in which each limit of power or temperature held; None if not reported."""
+    """Return the shares of samples with each limit, or None."""
     reasons = np.array(if_complete(sample.get("clock_limits") for sample in samples), dtype=np.int64)
     if not reasons.size:
         return None
@@ -86,12 +86,12 @@ def clock_limits(samples: list[GpuSample]) -> Limits | None:
 
 @once_per_run
 def largest_limits(run: Run) -> Limits | None:
-    """Return the limits of the GPU whose clock was limited most; None if one does not report them."""
+    """Return the limits of the most limited GPU, or None."""
     return max(if_complete(map(clock_limits, list_gpu_samples(run))), key=_any_limit, default=None)
 
 
 def clock_limited_share(run: Run) -> float | None:
-    """Return the share of the samples in which the clock of that GPU was limited."""
+    """Return the share of samples with a limited clock."""
     limits = largest_limits(run)
     return _any_limit(limits) if limits else None
 
@@ -101,15 +101,15 @@ def _any_limit(limits: Limits) -> float:
 
 
 def limits_text(limits: Limits) -> str:
-    """Return what limited a clock, with the share of the samples: ``power cap 40 %``."""
+    """Return the limits of a clock with shares: ``power cap 40 %``."""
     return ", ".join(f"{name} {100 * share:.0f} %" for name, share in limits.items() if name)
 
 
 def foreign_processes(window: NodeWindow) -> set[int] | None:
-    """Return the processes on the GPUs of a node in the window that are not of the run; None if not known.
+    """Return the foreign processes on a node's GPUs, or None.
 
-    What was there before the run is foreign. Of what came later that is known only where the driver's ids are those of
-    the guard: where at least one process of the run was found among them.
+    Earlier processes are foreign. Later ones are known only if the driver's ids match the node agent's: at least one
+    process of the run was found among them.
     """
     foreign: set[int] = set()
     before = window.telemetry.before["gpus"]
@@ -126,7 +126,7 @@ def foreign_processes(window: NodeWindow) -> set[int] | None:
 
 
 def number_of_foreign_processes(run: Run) -> int | None:
-    """Return how many processes that are not of the run used its GPUs; None if not known."""
+    """Return the number of foreign processes on the GPUs, or None."""
     foreign = if_complete(map(foreign_processes, sampled_windows(run)))
     return sum(map(len, foreign)) if list_gpu_samples(run) and foreign else None
 
@@ -152,7 +152,7 @@ def _other_processes(pids: Sequence[int]) -> str:
 
 
 def foreign_processes_during(run: Run) -> Iterator[Diagnostic]:
-    """Processes that are not of the run used its GPUs in the training window."""
+    """Foreign processes used the GPUs in the training window."""
     foreign = sorted(chain.from_iterable(filter(None, map(foreign_processes, training_windows(run)))))
     if foreign:
         message = f"{_other_processes(foreign)} used its GPUs in the training window"
@@ -160,7 +160,10 @@ def foreign_processes_during(run: Run) -> Iterator[Diagnostic]:
 
 
 def limited_clocks(run: Run) -> Iterator[Diagnostic]:
-    """Power or temperature kept the clock of a GPU lower; a power cap alone is what many GPUs are made for."""
+    """Power or temperature limited the clock of a GPU.
+
+    A power cap alone is normal for many GPUs.
+    """
     for window in training_windows(run):
         for uuid, samples in window.group_by_gpu():
             limits = clock_limits(samples) or {}
@@ -179,7 +182,7 @@ def limited_clocks(run: Run) -> Iterator[Diagnostic]:
 
 
 def low_clocks(run: Run) -> Iterator[Diagnostic]:
-    """A busy GPU computed far below its highest clock, and it reports no limit that would explain it."""
+    """A busy GPU ran far below its highest clock without a limit."""
     for window in training_windows(run):
         for facts, (uuid, samples) in zip(window.telemetry.facts["gpus"], window.group_by_gpu(), strict=True):
             highest = facts.get("largest_sm_clock_mhz", 0)

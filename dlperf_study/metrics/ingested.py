@@ -1,8 +1,7 @@
-"""What is read from the logs of other programs; ``dataset/ingestion`` computes all but the rate by the clock.
+"""Metrics of third-party logs, and the rate by the times of lines.
 
-That is samples / seconds between the times at which lines were printed, stalls included. A program may print a rate
-that leaves out validation, or one that takes it in; the times of its lines always take it in. They count only if they
-fit: between ordinary lines they must give the rate that was printed there.
+That rate is samples / seconds between the times at which lines were printed, stalls included. It counts only if it
+fits: between ordinary lines the times must give the printed rate.
 """
 
 from dataclasses import dataclass
@@ -26,10 +25,10 @@ MISFIT, PIECES = 0.1, 20
 
 @dataclass(frozen=True)
 class WallRate:
-    """Samples/s by the times of the lines, or ``obstacle``: why there is none.
+    """Samples/s by the times of lines, or ``obstacle``.
 
-    ``misfit``: the obstacle, where times and printed rates contradict each other. ``ordinary``: samples/s between
-    ordinary lines, where they do.
+    ``misfit``: the obstacle if times and printed rates contradict each other. ``ordinary``: samples/s between ordinary
+    lines.
     """
 
     rate: float
@@ -41,7 +40,7 @@ class WallRate:
 def wall_rate(
     steps: Integers, times: Floats, steady: SteadyPart, global_batch: int, epochs: Integers | None = None
 ) -> WallRate:
-    """Return the rate after the start-up by the times of lines, if enough have one and it is not too coarse.
+    """Return the rate after the start-up by the times of lines.
 
     Args:
         steps: the step of each line, increasing; shape (lines,)
@@ -49,7 +48,6 @@ def wall_rate(
         times: in seconds, of each line, NaN if it has none; shape (lines,)
         steady: the steady part of the rates of these lines
         global_batch: samples per step
-
     """
     lines = np.flatnonzero(np.isfinite(times) & (np.arange(times.size) >= steady.startup))
     if lines.size < MINIMUM_STEPS or not np.isfinite(steady.window.wall_rate):
@@ -79,10 +77,10 @@ def _misfitting(misfit: str, ordinary: float = np.nan) -> WallRate:
 
 
 def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int, global_batch: int) -> float:
-    """Return samples/s by the times of the lines of two steps; NaN where one has none, or they are too coarse.
+    """Return samples/s by the times of two lines; NaN if unknown.
 
-    The rule of DLPerf's extract_paddle_logs_time.py, which takes the first and the last step of its window.
-    ``steps``, ``times``: as of ``wall_rate``.
+    The rule of DLPerf's extract_paddle_logs_time.py, for the first and the last step of its window. ``steps``,
+    ``times``: as of ``wall_rate``.
     """
     ends = [np.flatnonzero((steps == step) & np.isfinite(times)) for step in (first_step, last_step)]
     if not all(lines.size for lines in ends):
@@ -94,12 +92,12 @@ def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int
 
 
 def _resolution(seconds: Floats) -> float:
-    """Return the resolution of times, or of what is between them, in seconds: 1 where none has a fraction."""
+    """Return the resolution of times in seconds: 1 without fractions."""
     return 1.0 if (np.round(seconds) == seconds).all() else 0.001
 
 
 def _between(times: Floats) -> Floats:
-    """Return the seconds from line to line; a jump back by nearly a day is midnight."""
+    """Return the seconds between lines, also across midnight."""
     seconds = np.diff(times)
     if times.max() < SECONDS_PER_DAY:
         seconds[seconds < -SECONDS_PER_DAY / 2] += SECONDS_PER_DAY
@@ -107,7 +105,7 @@ def _between(times: Floats) -> Floats:
 
 
 def _usual_rate(distances: Integers, seconds: Floats) -> float:
-    """Return steps per second, the median over pieces of a series, so that a few stalls between lines are no matter."""
+    """Return steps per second, the median over pieces of a series."""
     starts = np.unique(np.linspace(0, seconds.size, PIECES, endpoint=False).astype(np.int64))
     piece_seconds = np.add.reduceat(seconds, starts)
     with np.errstate(divide="ignore"):
@@ -131,7 +129,7 @@ def no_fixed_window_of_run(row: Any) -> str:
 
 
 def no_wall_rate_of_run(row: Any) -> str:
-    """Return why a run has no rate by the times of its lines; empty where that is not known."""
+    """Return why a run has no rate by times; else empty."""
     return row.wall_obstacle if isinstance(row.wall_obstacle, str) else ""
 
 

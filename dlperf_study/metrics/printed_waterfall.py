@@ -1,12 +1,9 @@
-"""From the ideal task to the measured one, from the stage times or shares of communication that a source printed.
+"""Waterfalls from printed stage times or communication shares.
 
-A task is a fixed number of samples of a worker, so the task of one worker is the ideal one of several. Every number was
-printed once, so nothing has an interval.
-
-Stages that are timed on the host book the wait for a device under whichever stage first needs a result. With one worker
-that is the update; with several it is the copy of the gradients off the device, which begins the exchange. So the wait
-is printed as communication. It is recognised by the update, which takes less by as much: the same update of the same
-parameters can't be faster on more workers.
+A task is a fixed number of samples of a worker, so the task of one worker is the ideal one of several. Nothing has an
+interval. Stages that are timed on the host book the wait for a device under whichever stage first needs a result: with
+one worker the update, with several the copy of the gradients. The wait is recognised by the update, which takes less by
+as much.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,14 +27,13 @@ _COPY, _UPDATE = "tensor_numpy_seconds", "apply_gradients_seconds"
 
 @dataclass(frozen=True)
 class PrintedWaterfall:
-    """The task of one worker, what each cause adds to it, and the task of several workers; in seconds.
+    """Ideal task, causes and measured task of several workers, in seconds.
 
     Attributes:
         source, table, row, world_size: which printed row it is of.
         ideal, causes, measured: ideal + causes = measured.
         communication: what the source prints as communication.
         wait: the part of ``communication`` that is the wait for the device, 0 where none is recognised.
-
     """
 
     source: str
@@ -52,10 +48,9 @@ class PrintedWaterfall:
 
 
 def printed_waterfalls(cells: pd.DataFrame) -> list[PrintedWaterfall]:
-    """Return the waterfalls of all tables of printed stages, and of throughputs with shares of communication.
+    """Return the waterfalls of printed stages and of communication shares.
 
-    ``cells`` has the columns of published numbers. A table needs one worker alone. Of tables that are printed twice,
-    as in a later report of the same authors, each is in it.
+    ``cells`` has the columns of published numbers. A table needs a row of one worker.
     """
     return [*_split_stages(cells), *_split_shares(cells)]
 
@@ -79,7 +74,7 @@ def _seconds(task: Any) -> dict[str, Any]:
 
 
 def _causes_of_stages(alone: Mapping[str, Any], task: Mapping[str, Any]) -> tuple[float, float, dict[str, float]]:
-    """Return the seconds printed as communication, those of them in which a device is waited for, and the causes."""
+    """Return printed communication, the device wait in it, and causes."""
     exchange, causes, wait = task[_EXCHANGE] - alone.get(_EXCHANGE, 0.0), {}, 0.0
     communication = task[_EXCHANGE]
     if {_COPY, _UPDATE} <= task.keys() and _UPDATE in alone:
@@ -98,7 +93,10 @@ def _causes_of_stages(alone: Mapping[str, Any], task: Mapping[str, Any]) -> tupl
 
 
 def _split_shares(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
-    """Yield the waterfalls of tables of throughputs and shares of communication; a step has one batch a worker."""
+    """Yield the waterfalls of tables of communication shares.
+
+    A step has one batch per worker.
+    """
     printed = cells[(cells["role"] == "result") & cells["metric"].isin(["throughput", "communication_share"])]
     for (source, table), rows in printed.groupby(["source", "table"], sort=False):
         values = rows.pivot_table(index=["world_size", "row", "batch_per_device"], columns="metric", values="value")

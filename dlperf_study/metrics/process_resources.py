@@ -1,7 +1,4 @@
-"""Memory of a rank, the largest batch that fits in it, and the rank's share of the cores where a limit was set.
-
-Of its memory: the peaks of a window, and its part of parameters, gradients and optimizer state.
-"""
+"""Memory, largest batch and CPU limit of a rank."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -26,9 +23,9 @@ from dlperf_study.study.batch_search import BatchSearch
 
 
 def shared_cores(run: Run) -> str:
-    """Return why computation and exchange share cores on some host of CPU ranks; empty where they don't.
+    """Return why computation and communication share cores; else empty.
 
-    Each rank has its threads and those with which its library exchanges; parameter servers are processes of their own.
+    Each rank has its threads and those of its communication library; parameter servers are processes of their own.
     """
     facts, configuration = run.ranks[0].facts, run.configuration
     cores = run.facts["environment"]["hardware"].get("cores")
@@ -46,7 +43,7 @@ def shared_cores(run: Run) -> str:
 
 
 def _peak(kind: str, label: str, meaning: str, missing: str) -> Metric:
-    """Return the metric of a kind of memory that the end line of a rank log names; of the rank that has most of it."""
+    """Return the metric of a kind of memory, of the largest rank."""
     definition = f"{meaning}: the most of the training window, of the rank with most, of configurations of all runs"
     name = f"peak_{kind}_bytes"
     return Metric(
@@ -64,7 +61,7 @@ def _peak(kind: str, label: str, meaning: str, missing: str) -> Metric:
 
 
 def _largest(sizes_of: Callable[[RankLog], object], kind: str) -> Callable[[Run], int | None]:
-    """Return the formula of the most of a kind that a rank has, of the bytes by kind that its log says."""
+    """Return the formula of a rank log's most bytes of a kind."""
 
     def largest(run: Run) -> int | None:
         sizes = (cast(Mapping[str, int], sizes_of(log)).get(kind) for log in run.ranks)
@@ -74,7 +71,7 @@ def _largest(sizes_of: Callable[[RankLog], object], kind: str) -> Callable[[Run]
 
 
 def used_cores(run: Run) -> float | None:
-    """Return how many cores the rank used that used most; None without a CPU limit."""
+    """Return the most cores that a rank used; None without a limit."""
     cores = []
     for log in run.ranks:
         if counts := cast(dict[str, float], log.end.get("cpu_limit", {})):
@@ -83,7 +80,7 @@ def used_cores(run: Run) -> float | None:
 
 
 def throttled_share(run: Run) -> float | None:
-    """Return in which share of the periods a rank had used up its part; None without a CPU limit."""
+    """Return the share of throttled periods; None without a limit."""
     shares = []
     for log in run.ranks:
         if counts := cast(dict[str, float], log.end.get("cpu_limit", {})):
@@ -126,7 +123,7 @@ def _tried(
     unit: str = "samples",
     at_least_without: str = "",
 ) -> Metric:
-    """Return the metric of what the search for the largest batch has shown."""
+    """Return the metric of a result of the batch search."""
     return Metric(
         *(name, label, definition, C),
         unit=unit,

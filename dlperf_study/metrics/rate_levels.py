@@ -1,11 +1,9 @@
-"""The levels of a series of printed rates: where their mean changes, and what that is called.
+"""Levels of a series of printed rates, and words for their changes.
 
-Change points are those with the smallest sum of squares about the means between them plus a penalty for each: optimal
-partitioning (Jackson et al. 2005), whose optimum PELT (Killick et al. 2012) finds too. It is computed for at most
-MOST_PIECES means of successive lines, and each change is then moved to the line where it fits best, so that the time
-grows with the lines as that of a mean.
-
-The words are those of Barrett et al., "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017).
+Change points minimise the sum of squares about the means between them plus a penalty for each: optimal partitioning
+(Jackson et al. 2005), whose optimum PELT (Killick et al. 2012) finds too. It is computed for at most MOST_PIECES means
+of successive lines, and each change is then moved to the line where it fits best, in linear time. The words are those
+of Barrett et al., "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017).
 """
 
 from collections.abc import Sequence
@@ -37,7 +35,7 @@ STEADY_SHARE, LONG_SHARE = 0.25, 0.2
 
 
 class Behaviour(StrEnum):
-    """What the rate of a program does over its log; ``docs/log-formats.md`` defines the four words."""
+    """Behaviour of a rate over a log; defined in ``docs/log-formats.md``."""
 
     FLAT = "flat"
     WARM_UP = "warm-up"
@@ -47,7 +45,7 @@ class Behaviour(StrEnum):
 
 @dataclass(frozen=True)
 class Level:
-    """Successive lines of about one rate, from ``first`` to before ``end``; ``seconds``: their mean, per sample."""
+    """Lines from ``first`` to before ``end``; ``seconds``: their mean per sample."""
 
     first: int
     end: int
@@ -64,11 +62,10 @@ class Level:
 
 
 def find_levels(seconds: Floats) -> tuple[Level, ...]:
-    """Return the levels of a series, in order: each differs from the next by more than TOLERANCE.
+    """Return successive levels, which differ by more than TOLERANCE.
 
     Args:
         seconds: per sample, of each line that is neither slow nor fast; shape (lines,), at least one
-
     """
     bounds = np.array([0, *change_points(seconds), seconds.size])
     sums = np.zeros(seconds.size + 1)
@@ -86,7 +83,7 @@ def find_levels(seconds: Floats) -> tuple[Level, ...]:
 
 
 def startup_lines(levels: Sequence[Level]) -> int:
-    """Return how many lines at the beginning are of levels slower than the last; 0 if these are more than half."""
+    """Return the lines of slower first levels; at most half."""
     last, lines = levels[-1], 0
     for level in levels[:-1]:
         if not level.is_slower(last):
@@ -96,10 +93,9 @@ def startup_lines(levels: Sequence[Level]) -> int:
 
 
 def separate_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Return the long levels if the rate jumps from one to the next; none if it drifts, or only one is long.
+    """Return the long levels of a rate that jumps, not drifts.
 
-    It jumps if the levels differ by more than twice of what both change within themselves: a drift has as much of
-    either.
+    It jumps if the levels differ by more than twice their own changes.
     """
     fewest = max(LONG_SHARE * seconds.size, MINIMUM_STEPS)
     long = [level for level in levels if level.lines >= fewest]
@@ -114,7 +110,7 @@ def separate_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ..
 
 
 def classify_behaviour(seconds: Floats, levels: Sequence[Level], has_startup: bool) -> Behaviour | None:
-    """Return the word for a series without stalls and start-up; None if it has too few lines to tell."""
+    """Return the word for a series; None if it is too short."""
     if seconds.size < MINIMUM_STEPS:
         return None
     last, earlier = levels[-1], levels[:-1]
@@ -131,7 +127,7 @@ def classify_behaviour(seconds: Floats, levels: Sequence[Level], has_startup: bo
 
 
 def change_points(seconds: Floats) -> list[int]:
-    """Return the lines at which the mean of a series changes, in order."""
+    """Return the lines at which the mean of a series changes."""
     size = -(-seconds.size // MOST_PIECES)
     offset = seconds.size % size
     pieces = seconds[offset:].reshape(-1, size).mean(axis=1)
@@ -146,7 +142,7 @@ def change_points(seconds: Floats) -> list[int]:
 
 
 def _optimal_changes(pieces: Floats, penalty: float, shortest: int) -> list[int]:
-    """Return where segments of at least ``shortest`` pieces begin, except the first, at the smallest total cost."""
+    """Return starts of segments of at least ``shortest`` pieces, at minimal cost."""
     count = pieces.size
     sums = np.concatenate(([0.0], np.cumsum(pieces)))
     squares = np.concatenate(([0.0], np.cumsum(np.square(pieces))))
@@ -168,7 +164,7 @@ def _optimal_changes(pieces: Floats, penalty: float, shortest: int) -> list[int]
 
 
 def _moved(seconds: Floats, changes: list[int], size: int) -> list[int]:
-    """Return each change at the line, within one piece, where the means before and after it fit best."""
+    """Return each change moved to the best line within one piece."""
     bounds = [0, *changes, seconds.size]
     moved: list[int] = []
     for first, change, end in zip(bounds[:-2], changes, bounds[2:], strict=True):

@@ -1,4 +1,4 @@
-"""Windows of a printed series of rates: the steps that DLPerf took, or the steady part of the series.
+"""Windows of a printed series of rates: DLPerf's steps, or the steady part.
 
 Three kinds of lines are not training: the start-up, stalls (validation, checkpoints, a new epoch), and lines right
 after a stall. They are looked for in seconds per sample, because stalls add up in seconds.
@@ -52,12 +52,12 @@ NOTICED = 0.01
 
 @dataclass(frozen=True)
 class RateWindow:
-    """Some lines of a series, and their rate in samples/s, or in tokens/s if that is all that is known.
+    """Some lines of a series, and their rate in samples/s or tokens/s.
 
     ``wall_rate``: samples, or tokens, of the window / its seconds. Each line is weighted by its steps: those since the
-    line before it, and after missing lines the usual number, because the missing lines had steps of their own.
-    ``mean_of_rates``: the arithmetic mean, as DLPerf published it; never below the wall rate.
-    ``reasons``: why these lines were chosen. ``is_full``: whether the series reaches the end of the window.
+    line before it, and after missing lines the usual number. ``mean_of_rates``: the arithmetic mean, as DLPerf
+    published it; never below the wall rate. ``reasons``: why these lines were chosen. ``is_full``: whether the series
+    reaches the end of the window.
     """
 
     kept: Mask
@@ -69,7 +69,10 @@ class RateWindow:
 
 @dataclass(frozen=True)
 class Stalls:
-    """Slow lines of similar length that are not training. ``period_steps`` is None if they are not periodic."""
+    """Slow lines of similar length that are not training.
+
+    ``period_steps`` is None if they are not periodic.
+    """
 
     lines: Integers
     extra_share: float
@@ -78,7 +81,7 @@ class Stalls:
 
 @dataclass(frozen=True)
 class LevelRate:
-    """The rate of successive lines, in the unit of their series, and the steps of the first and the last of them."""
+    """The rate of successive lines, and their first and last step."""
 
     rate: float
     first_step: int
@@ -93,9 +96,8 @@ class LevelRate:
 class SteadyPart:
     """The steady part of a series, and whether it is steady.
 
-    ``behaviour`` is None where there are too few lines to tell. ``levels``: of the whole series without slow and fast
-    lines, in order. ``has_no_single_rate``: long parts of it are at different levels. ``rate_of_all``: of all lines
-    after the start-up.
+    ``behaviour`` is None for too few lines. ``levels``: of the whole series without slow and fast lines, in order.
+    ``has_no_single_rate``: long parts of it are at different levels. ``rate_of_all``: of all lines after the start-up.
     """
 
     window: RateWindow
@@ -109,7 +111,7 @@ class SteadyPart:
 
 
 def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> RateWindow:
-    """Return the lines of first_step ≤ step < last_step, as DLPerf chose them: 20 to 120, PLSC 50 to 150."""
+    """Return the lines of DLPerf's steps first_step ≤ step < last_step."""
     kept = (steps >= first_step) & (steps < last_step)
     spacing = median(np.abs(np.diff(steps))) if steps.size > 1 else 1
     is_full = bool(steps.size and steps.max() + spacing >= last_step)
@@ -122,12 +124,11 @@ def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int
 
 
 def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
-    """Return the steady part of rates printed at some steps, in the order of the lines.
+    """Return the steady part of a series of rates.
 
     Args:
         steps: the step of each line, increasing or starting over with every epoch; shape (lines,)
         rates: per second, above 0; shape (lines,)
-
     """
     seconds, positions = 1.0 / rates, cumulative_steps(steps)
     slow, fast, far, excess = _outlying_lines(seconds)
@@ -165,7 +166,7 @@ def _level_rates(levels: Sequence[Level], steps: Integers) -> Iterator[LevelRate
 
 
 def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Mask, Floats]:
-    """Return which lines are slow, fast and far from their level, and by how many seconds each slow line exceeds it."""
+    """Return slow, fast and far lines, and each slow line's excess."""
     level = running_median(seconds, NEIGHBOURS)
     far = (seconds > FAR * level) | (FAR * seconds < level)
     excess = seconds - level
@@ -178,7 +179,7 @@ def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Mask, Floats]:
 def _window(
     positions: Integers, rates: Floats, kept: Mask, reasons: tuple[str, ...], is_full: bool = True
 ) -> RateWindow:
-    """Return the lines ``kept`` of a series as a window; without lines, both rates are NaN."""
+    """Return the lines ``kept`` as a window; NaN without lines."""
     if not kept.any():
         return RateWindow(kept, np.nan, np.nan, reasons, is_full)
     usual = median(np.diff(positions)) if positions.size > 1 else 1.0
@@ -191,7 +192,7 @@ def _window(
 
 
 def _startup(seconds: Floats, ordinary: Mask) -> int:
-    """Return how many lines at the beginning are slower than what follows; many are a level of their own."""
+    """Return how many first lines are slower than the rest."""
     third = seconds.size // 3
     late = elements(seconds[third:], ordinary[third:])
     if late.size < SETTLED:
@@ -209,7 +210,7 @@ def _startup(seconds: Floats, ordinary: Mask) -> int:
 
 
 def _kinds_of_lines(seconds: Floats, slow: Mask, fast: Mask, startup: int) -> tuple[Mask, Mask, Mask, Mask]:
-    """Return which lines after the start-up are usual, slow, fast, and unlike others right after a slow one."""
+    """Return usual, slow, fast and after-stall lines."""
     started = np.arange(seconds.size) >= startup
     slow, fast = slow & started, fast & started
     after = _after_stalls(seconds, slow, started)
@@ -217,7 +218,7 @@ def _kinds_of_lines(seconds: Floats, slow: Mask, fast: Mask, startup: int) -> tu
 
 
 def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: Mask, far: Mask) -> Iterator[Stalls]:
-    """Yield the slow lines that are not training in families of similar length, the longest first.
+    """Yield families of slow lines that are not training, longest first.
 
     ``excess``: by how many seconds they exceed their level, after that of slow lines of the start-up.
     """
@@ -236,7 +237,7 @@ def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: 
 
 
 def _period(positions: Integers, lines: Integers) -> float | None:
-    """Return the distance in steps of lines, of which some may be missing; None if it is not regular.
+    """Return the distance of lines in steps; None if irregular.
 
     A line was stalled anywhere between the line before and itself, so distances vary by one line.
     """
@@ -251,7 +252,7 @@ def _period(positions: Integers, lines: Integers) -> float | None:
 
 
 def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
-    """Return the lines right after stalls if, together, they differ from the rest by more than chance.
+    """Return the lines after stalls, if they differ from the rest.
 
     ``started``: the lines after the start-up; the others are ignored.
     """
@@ -268,7 +269,7 @@ def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
 def _reasons(
     steps: Integers, startup: int, stalls: tuple[Stalls, ...], slow: int, fast: int, after: int, result: Steadiness
 ) -> Iterator[str]:
-    """Yield what was left out of a series, and why, and how many slow lines count."""
+    """Yield what was left out of a series, and why."""
     if startup:
         lines = counted(startup, "line") if startup > 1 else "line"
         yield f"start-up: the first {lines}, up to step {steps[startup - 1]}"

@@ -1,4 +1,4 @@
-"""Speedup, efficiency and scaling curves, and diagnostics about curves that rise too fast or fall."""
+"""Speedup, efficiency and scaling curves, and their diagnostics."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
 
 
 def scaling_columns(speedup: float, interval: Interval | None, devices: int, baseline_devices: int) -> dict[str, float]:
-    """Return speedup and efficiency, each with the bounds of its interval where there is one."""
+    """Return speedup and efficiency with the bounds of their intervals."""
     speedups = {"speedup": speedup, **interval_columns("speedup", interval)}
     columns = dict(speedups)
     for name, value in speedups.items():
@@ -53,7 +53,7 @@ def scaling_columns(speedup: float, interval: Interval | None, devices: int, bas
 
 
 def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
-    """Return the columns that separate scaling curves: all parameters except those that change along a curve.
+    """Return the parameters that separate scaling curves.
 
     Of the two batches it is the constant one: per device under weak scaling, global under strong scaling.
     """
@@ -72,7 +72,7 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
 
 
 def curve_numbers(configurations: pd.DataFrame, factors: Sequence[str]) -> pd.Series:
-    """Return the number of the scaling curve of each configuration, from 0 as they appear, by the index.
+    """Return the number of each configuration's curve, by index.
 
     ``factors``: what separates curves, from ``series_factors``.
     """
@@ -84,10 +84,10 @@ def curve_numbers(configurations: pd.DataFrame, factors: Sequence[str]) -> pd.Se
 
 
 def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dict[str, list[str]]:
-    """Return the parameters by which a baseline is not on the curve of its configuration, by identity.
+    """Return other parameters in which baselines differ, by identity.
 
-    A speedup over such a baseline is also that of these parameters, and no measure of how a curve scales. A
-    configuration without a baseline is left out.
+    A speedup over such a baseline includes the effect of these parameters. A configuration without a baseline is left
+    out.
     """
     factors = [name for name in series_factors(configurations, scaling) if name not in _ALONG_CURVE]
     factors = varying(configurations, factors)
@@ -103,7 +103,7 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
 
 
 def doubtful_speedups(configurations: pd.DataFrame, scaling: str) -> Iterator[Diagnostic]:
-    """Yield an error for each speedup above 1.3 × linear that chance does not explain.
+    """Yield an error for each significant speedup above 1.3 × linear.
 
     Only over baselines with fewer devices that differ in nothing else.
     """
@@ -123,7 +123,7 @@ def doubtful_speedups(configurations: pd.DataFrame, scaling: str) -> Iterator[Di
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One point of a scaling curve: its devices, and its rate, in samples/s or in tokens/s."""
+    """One point of a scaling curve: devices and rate."""
 
     devices: int
     throughput: float
@@ -131,7 +131,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class CurveStep:
-    """Two points of a curve that follow each other, and the estimated logarithm of the ratio of their rates."""
+    """Two successive points of a curve, and their logarithmic ratio."""
 
     fewer: CurvePoint
     more: CurvePoint
@@ -149,14 +149,14 @@ class CurveStep:
 
     @property
     def null(self) -> float:
-        """The logarithm of the nearest ratio of rates that needs no explanation: from 1 to that of the devices."""
+        """The logarithm of the nearest ratio from 1 to linear."""
         return min(max(self.log_ratio.mean, 0.0), math.log(self.devices_ratio))
 
 
 def unexplained_steps(steps: Sequence[CurveStep]) -> list[bool]:
-    """Return which steps rise faster than their devices or fall by more than their runs explain.
+    """Return which steps are significantly super-linear or falling.
 
-    All of them together are right with a probability of at least 95 %. A step of points without intervals is never one.
+    Corrected together, at 95 %. A step of points without intervals is never one.
     """
     return significant([step.log_ratio for step in steps], [step.null for step in steps])
 
@@ -168,10 +168,9 @@ def curve_diagnostics(
     rate: str = "throughput",
     doubtful: Collection[str | None] = (),
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every step of a curve that rises faster than its devices, or falls.
+    """Yield a diagnostic for every super-linear or falling step.
 
-    ``rate``: the column of the rate that ``throughputs`` are of. ``doubtful``: the identities of speedups that are
-    errors, which no cache explains.
+    ``rate``: the column of the rate of ``throughputs``. ``doubtful``: the identities of erroneous speedups.
     """
     steps = [step for step in _curve_steps(configurations, throughputs, scaling, rate) if step[0] not in doubtful]
     unexplained = unexplained_steps([step for _, step in steps])

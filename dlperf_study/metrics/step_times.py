@@ -1,4 +1,4 @@
-"""How long the steps of a run take, what comes before and after those that count, and the table of all steps."""
+"""Step times of a run, warm-up, drain and the steps table."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ def step_seconds(run: Run) -> float:
 
 
 def step_variation(step_seconds: Floats) -> float | None:
-    """Return standard deviation / mean of the steps of a window; None for a single step."""
+    """Return standard deviation / mean of steps; None for one."""
     return float(step_seconds.std(ddof=1) / step_seconds.mean()) if step_seconds.size > 1 else None
 
 
@@ -42,8 +42,8 @@ def step_variation(step_seconds: Floats) -> float | None:
 def steps_of_job(run: Run) -> Floats:
     """Return the seconds of the measured steps of the job.
 
-    Where ranks wait for each other a step of the job takes as long as that of its slowest rank; with an asynchronous
-    server no rank waits for another, and the steps of all ranks count.
+    If ranks wait for each other a step of the job takes as long as that of its slowest rank; with an asynchronous
+    server the steps of all ranks count.
     """
     step_seconds = run.step_seconds(TRAINING)
     is_asynchronous = run.ranks[0].facts["exchange"] == PUSH_PULL
@@ -52,26 +52,26 @@ def steps_of_job(run: Run) -> Floats:
 
 
 def step_percentile(run: Run, percentile: int) -> float | None:
-    """Return a percentile of the job's step times in seconds, linear between the two nearest steps.
+    """Return a percentile of the job's step times in seconds.
 
-    None where a window has fewer steps than it takes for one of them to be beyond: 20 for the 95th, 100 for the 99th.
+    None with fewer steps than one beyond it needs: 20 for the 95th, 100 for the 99th.
     """
     steps = steps_of_job(run)
     return float(np.percentile(steps, percentile)) if steps.size * (100 - percentile) >= 100 else None
 
 
 def drain_seconds(run: Run) -> float:
-    """Return how long updates of the rank that was done last were certainly pending after its window."""
+    """Return how long updates were pending after the last rank's window."""
     return float(slowest_rank(run).end["drain_seconds"])
 
 
 def drain_resolution_seconds(run: Run) -> float:
-    """Return by how much a drain may have been longer than its rank could see."""
+    """Return the resolution of the drain in seconds."""
     return max(float(log.end["drain_resolution_seconds"]) for log in run.ranks)
 
 
 def warmup_slowdown(run: Run) -> float | None:
-    """Return how many times longer the first warm-up step took than a measured one, on the slowest rank."""
+    """Return first warm-up step / measured step of the slowest rank."""
     warmup = run.slowest(WARMUP)
     if warmup is None or not warmup.steps:
         return None
@@ -79,13 +79,13 @@ def warmup_slowdown(run: Run) -> float | None:
 
 
 def final_loss(run: Run) -> float | None:
-    """Return the loss of the last measured step, as the mean over ranks."""
+    """Return the mean loss over ranks of the last measured step."""
     losses = [window.losses[-1] for window in run.windows(TRAINING) if window.losses.size]
     return float(np.mean(losses)) if losses else None
 
 
 def _ended_warmup(run: Run) -> Window | None:
-    """Return the warm-up of the slowest rank; None if it is not recorded why it ended."""
+    """Return the slowest rank's warm-up; None without a recorded end."""
     warmup = run.slowest(WARMUP)
     return warmup if warmup and warmup.ended_by else None
 
@@ -101,7 +101,7 @@ def _warmup_end(run: Run) -> str | None:
 
 
 def late_updates(run: Run) -> Iterator[Diagnostic]:
-    """Asynchronous updates were pending when the clock stopped; how long is known to a resolution only."""
+    """Asynchronous updates were pending when the clock stopped."""
     drain, resolution, makespan = drain_seconds(run), drain_resolution_seconds(run), makespan_seconds(run)
     if drain > DRAIN_SHARE * makespan:
         message = f"late updates took {drain:.3g} s of the {makespan:.3g} s that count"

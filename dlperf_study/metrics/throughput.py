@@ -1,4 +1,4 @@
-"""The throughput of a run. A job is as slow as its slowest rank, so the slowest rank represents all."""
+"""Throughput of a run, by its slowest rank."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from dlperf_study.study.study import COMPARISON
 
 @once_per_run
 def slowest_training(run: Run) -> Window:
-    """Return the training window of the rank whose updates were done last; every completed run has one."""
+    """Return the training window of the last rank to finish."""
     return slowest_rank(run).windows[TRAINING]
 
 
@@ -25,17 +25,20 @@ def slowest_rank(run: Run) -> RankLog:
 
 
 def rank_seconds(log: RankLog) -> float:
-    """Return the seconds a rank took until its updates were done: its training window and its late updates."""
+    """Return a rank's training window and late updates in seconds."""
     return log.windows[TRAINING].seconds + float(log.end["drain_seconds"])
 
 
 def makespan_seconds(run: Run) -> float:
-    """Return the seconds until all updates of the training window were done: the slowest rank's."""
+    """Return wall-clock seconds until the slowest rank's updates are done."""
     return max(map(rank_seconds, run.ranks))
 
 
 def throughput(run: Run) -> float | None:
-    """Return samples/s of the whole job: global batch × measured steps / makespan; None if a sample is not known."""
+    """Return samples/s of the job: global batch × steps / makespan.
+
+    None if the global batch is unknown.
+    """
     if (recorded := _recorded(run, lambda window: window.samples)) is not None:
         return recorded / makespan_seconds(run)
     batch = run.configuration.global_batch
@@ -43,14 +46,17 @@ def throughput(run: Run) -> float | None:
 
 
 def _recorded(run: Run, counts: Callable[[Window], Floats | None]) -> float | None:
-    """Return what all ranks trained by what each says of its steps; None where none says it: all do, or none does."""
+    """Return the sum of what ranks record per step, or None."""
     counts_of_ranks = [counts(window) for window in run.windows(TRAINING)]
     recorded = [float(count.sum()) for count in counts_of_ranks if count is not None]
     return sum(recorded) if recorded else None
 
 
 def token_throughput(run: Run) -> float | None:
-    """Return tokens/s of the whole job: tokens of a step × measured steps / makespan; None if they are not known."""
+    """Return tokens/s of the job: tokens per step × steps / makespan.
+
+    None if tokens are unknown.
+    """
     if (recorded := _recorded(run, lambda window: window.tokens)) is not None:
         return recorded / makespan_seconds(run)
     program, configuration = run.facts.get("program"), run.configuration
@@ -61,15 +67,15 @@ def token_throughput(run: Run) -> float | None:
 
 
 def device_token_throughput(run: Run) -> float | None:
-    """Return tokens/s of the whole job / its devices; None if tokens are not known."""
+    """Return tokens/s per device; None if tokens are unknown."""
     tokens = token_throughput(run)
     return tokens / run.configuration.world_size if tokens else None
 
 
 def sum_of_rank_rates(run: Run) -> float | None:
-    """Return the sum of the rates of asynchronous trainers, in samples/s: what the servers apply while all train.
+    """Return the summed samples/s of asynchronous trainers.
 
-    None where ranks wait for each other in each step: then their rates are one rate.
+    None if ranks wait for each other in each step.
     """
     if run.ranks[0].facts["exchange"] != PUSH_PULL:
         return None
@@ -78,9 +84,9 @@ def sum_of_rank_rates(run: Run) -> float | None:
 
 
 def mean_of_rates(run: Run) -> float | None:
-    """Return the arithmetic mean of the slowest rank's per-step rates, in samples/s; None if a sample is not known.
+    """Return the slowest rank's mean per-step samples/s; None if unknown.
 
-    Of equal steps never below ``throughput``; for comparison with results that were published in this way.
+    Never below ``throughput``; for comparison with published results.
     """
     recorded = [window.samples for window in run.windows(TRAINING) if window.samples is not None]
     batch = np.sum(recorded, axis=0) if recorded else run.configuration.global_batch

@@ -1,4 +1,4 @@
-"""How a library computed, as observed: number format, loss scaling, tuning and compiling."""
+"""Observed number format, loss scaling, autotuning and compilation."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +13,7 @@ NO_COMPILER = PARAMETERS["compiler"].default
 
 
 def compile_seconds(run: Run) -> float | None:
-    """Return how long the first steps of a compiled network took; None without a compiler, or if a rank has none."""
+    """Return the time of compiled first steps; None without a compiler."""
     seconds: list[float] = [log.facts["first_steps_seconds"] for log in run.ranks if "first_steps_seconds" in log.facts]
     is_complete = run.configuration.compiler != NO_COMPILER and len(seconds) == len(run.ranks)
     return max(seconds) if is_complete else None
@@ -24,7 +24,7 @@ def _observed(name: str) -> Callable[[Run], Any]:
 
 
 def skipped_steps(run: Run) -> Iterator[Diagnostic]:
-    """Measured steps updated nothing: gradients overflowed, and loss scaling left the updates out."""
+    """Gradient overflow left out updates of measured steps."""
     window = slowest_training(run)
     if window.skipped_steps:
         skipped = f"{window.skipped_steps} of {window.steps} measured steps updated nothing"

@@ -1,4 +1,4 @@
-"""The network of a run, the share of its devices' peak that it reaches, and what a share above 1 means."""
+"""Network of a run and utilisation of its devices' peak."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -31,10 +31,10 @@ WINOGRAD = "3×3 convolutions by Winograd's algorithm take up to 4 times fewer m
 
 
 def device_peak(run: Run) -> tuple[float | None, str | None]:
-    """Return the FLOP/s of one device in the number format that was computed in, and who says so; None: unknown.
+    """Return FLOP/s and source of one device's peak, or None.
 
-    The cluster file comes first, then the data sheet of the device that reported itself. A run that does not say what
-    it computed in, as older ones, has the one peak of its cluster file or none.
+    The cluster file comes first, then the data sheet. Without a recorded number format only the single peak of the
+    cluster file counts.
     """
     facts, number_format = run.facts["cluster"], run.ranks[0].facts.get("computed_in")
     if from_file := peak_of_file(facts["device_peak_flops"], number_format):
@@ -47,7 +47,7 @@ def device_peak(run: Run) -> tuple[float | None, str | None]:
 
 
 def model_flops_utilisation(run: Run) -> float | None:
-    """Return throughput × FLOPs per sample / (devices × peak), or None if FLOPs or peak are unknown.
+    """Return MFU: throughput × FLOPs per sample / (devices × peak).
 
     Formula: Chowdhery et al., "PaLM" (2022), appendix B.
     """
@@ -55,7 +55,7 @@ def model_flops_utilisation(run: Run) -> float | None:
 
 
 def hardware_flops_utilisation(run: Run) -> float | None:
-    """Return the same with all FLOPs that devices do, those of recomputation too; None without recomputation.
+    """Return HFU, with recomputed FLOPs; None without recomputation.
 
     Formula: Chowdhery et al., "PaLM" (2022), section 4.1.
     """
@@ -71,18 +71,18 @@ def _share_of_peak(run: Run, flops: float | None) -> float | None:
 
 
 def flops_per_sample(run: Run) -> float | None:
-    """Return the FLOPs of one sample, forward and backward, as its rank or the study of its program says; or None."""
+    """Return the FLOPs of a sample, forward and backward, or None."""
     program = run.facts.get("program")
     return run.ranks[0].facts.get("flops_per_sample") or (program["flops_per_sample"] if program else None)
 
 
 def hardware_flops_per_sample(run: Run) -> float | None:
-    """Return the FLOPs that devices do for one sample, where they compute activations again; else None."""
+    """Return the FLOPs of a sample with recomputation, or None."""
     return cast(float | None, run.ranks[0].facts.get("hardware_flops_per_sample"))
 
 
 def exchanged_gradients(run: Run) -> int | None:
-    """Return the bytes of gradients that rank 0 exchanges in a step; None where it has a part of the model alone."""
+    """Return rank 0's gradient bytes per step; None for a sharded model."""
     if run.configuration.tensor_parallel > 1 or run.configuration.pipeline_parallel > 1:
         return None
     gradient_bytes: int | None = run.ranks[0].facts.get("gradient_bytes")
@@ -102,9 +102,9 @@ def _nothing_again(gap: Gap) -> str:
 
 
 def severity_above_peak(share: float, is_convolutional: bool) -> Severity | None:
-    """Return how wrong it is that a network takes this share of its devices' peak; None up to 1.
+    """Return the severity of a utilisation above 1, or None.
 
-    Above 1 it is a warning for a convolutional network as far as Winograd's algorithm may save, and else an error.
+    A warning for a convolutional network as far as Winograd's algorithm may save, else an error.
     """
     if share <= 1:
         return None
@@ -113,12 +113,12 @@ def severity_above_peak(share: float, is_convolutional: bool) -> Severity | None
 
 
 def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:
-    """The utilisation is above 1: more FLOPs than the peak of the device."""
+    """The utilisation is above 1: more FLOPs than the peak."""
     yield from _above_peak(run, "mfu", model_flops_utilisation(run))
 
 
 def impossible_hardware_utilisation(run: Run) -> Iterator[Diagnostic]:
-    """The utilisation with recomputation is above 1: more FLOPs than the peak of the device."""
+    """The utilisation with recomputation is above 1."""
     yield from _above_peak(run, "hfu", hardware_flops_utilisation(run))
 
 
