@@ -1,4 +1,4 @@
-"""The largest size of each series, to be predicted from the smaller ones."""
+"""The largest size of each series, to be predicted from smaller ones."""
 
 from collections.abc import Iterable
 
@@ -10,5 +10,5 @@ SIZES = 3
 
 
 def largest_left_out(curves: Iterable[Curve]) -> list[Case]:
-    """Return the largest size of each curve that has three, with the curve up to the size before it."""
+    """Return each curve without its largest size, and that size."""
     return [Case(curve.until(curve.points[-2].units), curve.last) for curve in curves if len(curve.points) >= SIZES]

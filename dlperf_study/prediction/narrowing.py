@@ -1,7 +1,7 @@
-"""Which further measurement would narrow the interval of a prediction most, and what it would be then.
+"""Further measurements that would narrow a prediction interval.
 
-A further size is taken to give what is predicted, with the error of the largest measured one; more runs of a size to
-have the mean and the deviation of those there are.
+A further size is assumed to give the predicted rate, with the error of the largest measured one; more runs of a size to
+keep its mean and deviation.
 """
 
 import math
@@ -25,7 +25,7 @@ _REACH = 2
 
 @dataclass(frozen=True)
 class Narrowing:
-    """What one measurement would make of the interval of a predicted size.
+    """The interval of a predicted size after one measurement.
 
     ``measurement``: a number of units, or more runs on one. ``half_width``: as a share of the rate, upwards.
     """
@@ -35,9 +35,9 @@ class Narrowing:
 
 
 def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
-    """Return the measurements that would give a predicted size an interval or narrow it, the best one first.
+    """Return useful measurements for a predicted size, the best first.
 
-    What would hardly narrow it is left out. Empty for a size that was measured.
+    Empty for a measured size.
     """
     if size.is_measured:
         return []
@@ -53,7 +53,7 @@ def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
 
 
 def compute_half_width(curve: Curve, units: int) -> float | None:
-    """Return by which share of the rate the interval of a prediction reaches upwards; None without one."""
+    """Return the upper half-width as a share of the rate, or None."""
     score = tested_score(curve, units)
     if isinstance(score, str):
         return None
@@ -62,7 +62,7 @@ def compute_half_width(curve: Curve, units: int) -> float | None:
 
 
 def _further(curve: Curve, units: int) -> Iterator[tuple[str, Curve]]:
-    """Yield each measurement within reach, with the curve as it would be."""
+    """Yield each further measurement, with the resulting curve."""
     last = curve.last.units
     nearest = min(_REACH * last, (last + units) // 2) if units <= _REACH * last else _REACH * last
     for further in sorted({nearest} - {last, units}):

@@ -1,4 +1,4 @@
-"""Predictions for the curves of a study or a source, and the largest size that has an interval."""
+"""Predictions for curves, and the largest size with an interval."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ MEASURED = "measured"
 
 @dataclass(frozen=True)
 class PredictedSize:
-    """One size: its rate and its efficiency, with 90 % intervals.
+    """Rate and efficiency of one size, with 90 % intervals.
 
-    ``reason``: why there is no interval. ``is_measured``: the numbers are those that were measured.
+    ``reason``: why there is no interval. ``is_measured``: the numbers were measured.
     """
 
     units: int
@@ -31,7 +31,7 @@ class PredictedSize:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a curve gives on larger sizes.
+    """Predicted larger sizes of a curve.
 
     ``reference``: the smallest measured size; efficiencies are relative to it. ``largest_tested``: the largest number
     of units with an interval, or the largest measured one.
@@ -45,18 +45,18 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A curve of which nothing can be predicted, and which point to measure."""
+    """A curve without predictions, and the point to measure."""
 
     curve: Curve
     reason: str
 
 
 def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[int] = ()) -> list[Prediction | Refusal]:
-    """Return for each series what it gives on so many nodes, or devices of one node.
+    """Predict the rates of each series on so many nodes or devices.
 
-    ``unit``: of the sizes; None: nodes if a series has several, else devices. ``sizes``: if empty, twice the largest
-    measured one, and each doubling that has an interval. Workers whose nodes are not known count as either. A series
-    without a curve over this unit is refused, with the point that would give it one.
+    ``unit``: of the sizes; None: nodes if a series has several, else devices. ``sizes``: by default twice the largest
+    measured one, and each doubling that has an interval. Workers of unknown nodes count as either. A series without a
+    curve over this unit is rejected, with the point to measure.
     """
     series: dict[str, list[Curve]] = {}
     for curve in curves:
@@ -87,7 +87,7 @@ def _predict_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
 
 
 def _size(curve: Curve, reference: CurvePoint, units: int) -> PredictedSize:
-    """Return a measured size as it was measured, and any other one as predicted."""
+    """Return a measured or predicted size."""
     measured = {point.units: point for point in curve.points}.get(units)
     if measured is not None:
         efficiency = _efficiency(measured.rate, measured.devices, reference)
@@ -105,12 +105,12 @@ def _size(curve: Curve, reference: CurvePoint, units: int) -> PredictedSize:
 
 
 def _efficiency(rate: float, devices: int, reference: CurvePoint) -> float:
-    """Return the rate of a device relative to that of the reference."""
+    """Return the rate per device relative to the reference."""
     return rate / reference.rate * reference.devices / devices
 
 
 def _no_curve(curve: Curve, unit: Unit | None) -> str:
-    """Return which point a series needs that has no curve over this unit."""
+    """Return which point a series without this unit needs."""
     if unit == Unit.NODE:
         devices = curve.last.devices
         return (
@@ -137,7 +137,7 @@ def select_predictions(results: Sequence[Prediction | Refusal]) -> Iterator[Pred
 
 
 def refused_curves(results: Iterable[Prediction | Refusal]) -> dict[str, list[Curve]]:
-    """Return the curves that are refused among the results of ``predict``, by their reason."""
+    """Return the rejected curves by reason."""
     refused: dict[str, list[Curve]] = {}
     for result in results:
         if isinstance(result, Refusal):
