@@ -10,19 +10,13 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.audit import result_frames
 from dlperf_study.audit.checks import AuditDiagnostic, AuditResult, list_diagnostics, load_all, most_severe_first
 from dlperf_study.audit.reading.column_names import Use
 from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical
 from dlperf_study.audit.reading.numbers import MOST_ERRORS
 from dlperf_study.audit.reading.table_file import TablesOfFile, read_frame
 from dlperf_study.audit.result_cell import ResultCell
-from dlperf_study.audit.result_frames import (
-    METRIC,
-    VALUE,
-    read_dataset_results,
-    read_published_results,
-    read_results_frame,
-)
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity, TableError
 from dlperf_study.core.terminal import text_table
@@ -61,14 +55,14 @@ def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
 @kept_with_dataset
 def own_results(dataset: Dataset) -> list[AuditResult]:
     """Return the checks of the configurations and runs of a study."""
-    return audit(read_dataset_results(dataset))
+    return audit(result_frames.read_dataset_results(dataset))
 
 
 @kept_with_dataset
 def published_results(dataset: Dataset) -> list[AuditResult]:
     """Return the checks of the published sources of a study, if any."""
     names = dataset.plan.published
-    return audit(read_published_results(names)) if names else []
+    return audit(result_frames.read_published_results(names)) if names else []
 
 
 def _unique_cells(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:
@@ -292,7 +286,7 @@ def audit_frame(frame: pd.DataFrame) -> FrameAudit:
     """
     if not isinstance(frame, pd.DataFrame):
         raise TableError(f"the audit takes a frame of pandas, and not {type(frame).__name__}; the command takes a file")
-    if {METRIC, VALUE} <= set(frame.columns):
-        return FrameAudit(audit(read_results_frame(frame)))
+    if {result_frames.METRIC, result_frames.VALUE} <= set(frame.columns):
+        return FrameAudit(audit(result_frames.read_results_frame(frame)))
     tables = read_frame(frame)
     return FrameAudit(audit(tables.results), tables)

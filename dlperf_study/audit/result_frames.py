@@ -11,21 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.published import load
 from dlperf_study.audit.published.source import METRICS, derive_sizes
-from dlperf_study.audit.result_cell import (
-    CONFIGURATION,
-    EVERYDAY_METRICS,
-    GEOMETRIC_MEAN,
-    PARAMETERS_STEP,
-    RATES,
-    SIZES,
-    STEP_UNIT,
-    THROUGHPUT,
-    TOKENS,
-    PrintedNumber,
-    ResultCell,
-)
+from dlperf_study.audit.result_cell import PrintedNumber, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import TableError
 from dlperf_study.dataset.dataset import Dataset
@@ -38,7 +27,11 @@ VALUE, METRIC = "value", "metric"
 #: Metrics that are conditions where they have a column of their own.
 _COUNTS = ("batch_per_device", "batches_per_task", "samples_per_task")
 #: The columns of a wide frame that hold measurements.
-METRIC_COLUMNS = (*(name for name in METRICS if name not in _COUNTS), "relative_throughput", *EVERYDAY_METRICS)
+METRIC_COLUMNS = (
+    *(name for name in METRICS if name not in _COUNTS),
+    "relative_throughput",
+    *quantities.EVERYDAY_METRICS,
+)
 #: The suffixes of the columns with the bounds of an interval.
 _BOUNDS = ("low", "high")
 _MEASURED = {*METRIC_COLUMNS, *(f"{metric}_{bound}" for bound in _BOUNDS for metric in METRIC_COLUMNS)}
@@ -49,13 +42,13 @@ _BASELINES = {
     "relative_throughput": "reference_identity",
 }
 #: Our rates, and the columns of the dataset that hold them.
-_OUR_RATES = {THROUGHPUT: "throughput", TOKENS: "token_throughput"}
-_OUR_TOKENS = {f"token_throughput{bound}": f"{TOKENS}{bound}" for bound in ("", "_low", "_high")}
+_OUR_RATES = {quantities.THROUGHPUT: "throughput", quantities.TOKENS: "token_throughput"}
+_OUR_TOKENS = {f"token_throughput{bound}": f"{quantities.TOKENS}{bound}" for bound in ("", "_low", "_high")}
 #: Columns that say where a number is printed or what it is, and are no conditions of the measurement.
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
     *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *(*SIZES, *METRIC_COLUMNS, PARAMETERS_STEP, STEP_UNIT),
+    *(*quantities.SIZES, *METRIC_COLUMNS, quantities.PARAMETERS_STEP, quantities.STEP_UNIT),
     *("measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"),
 }
 #: Conditions among the dataset's columns, besides the parameters of a configuration.
@@ -88,7 +81,9 @@ def read_dataset_results(dataset: Dataset) -> Results:
         runs_in_no_round=rows["identity"].map(is_alone.groupby(runs_counted["identity"]).sum()),
     ).rename(columns=_OUR_TOKENS)
     summaries = long_frame(configurations, dataset.plan.study)
-    summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC].isin(_OUR_RATES))
+    summaries["estimator"] = pd.Series(quantities.GEOMETRIC_MEAN, summaries.index).where(
+        summaries[METRIC].isin(_OUR_RATES)
+    )
     runs = [_runs(dataset, summaries, metric) for metric in _OUR_RATES]
     return read_results_frame(pd.concat([summaries, *runs], ignore_index=True))
 
@@ -129,7 +124,7 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
                     cell[bound] = row[f"{metric}_{bound}"]
             baseline_identity = row.get(_BASELINES.get(metric, ""))
             if baseline_identity:
-                rate = next((name for name in RATES if name in row), THROUGHPUT)
+                rate = next((name for name in quantities.RATES if name in row), quantities.THROUGHPUT)
                 cell["baseline"] = f"{source}/{baseline_identity}/{rate}"
             cells.append(cell)
     columns = None if cells else [*dict.fromkeys([*wide.columns, "cell", METRIC, VALUE])]
@@ -173,7 +168,7 @@ def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
         global_batches = {row.get("global_batch") for row in rows}
         return len(global_batches) != 1 or None in global_batches
     if name in COLUMNS:
-        return name in (*CONFIGURATION, *_OUR_CONDITIONS)
+        return name in (*quantities.CONFIGURATION, *_OUR_CONDITIONS)
     repeats_devices = all(str(row.get(name)) == f"{row.get('world_size', math.nan):g}" for row in rows)
     return not repeats_devices
 

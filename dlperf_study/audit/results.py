@@ -8,24 +8,12 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, TypeVar
 
-from dlperf_study.audit.result_cell import (
-    CONFIGURATION,
-    EFFICIENCY,
-    RATES,
-    RATES_OF_DEVICE,
-    SIZES,
-    SPEEDUP,
-    THROUGHPUT,
-    TOKENS,
-    Rate,
-    ResultCell,
-    curve_step,
-    estimate_rate,
-)
+from dlperf_study.audit import quantities
+from dlperf_study.audit.result_cell import Rate, ResultCell, curve_step, estimate_rate
 from dlperf_study.metrics.scaling import unexplained_steps
 
 #: The rates of a job, which make curves.
-_CURVES = (THROUGHPUT, TOKENS)
+_CURVES = (quantities.THROUGHPUT, quantities.TOKENS)
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -114,14 +102,14 @@ class Results:
             return self._unit_rates[curve]
         if elsewhere := self._unit_ratios_elsewhere(ratio):
             return _common_rate([self.rate_at(unit) for unit in elsewhere])
-        if ratio.metric != EFFICIENCY:
+        if ratio.metric != quantities.EFFICIENCY:
             return None
-        rates = next(filter(None, (self._by_series.get((metric, ratio.series)) for metric in RATES)), [])
+        rates = next(filter(None, (self._by_series.get((metric, ratio.series)) for metric in quantities.RATES)), [])
         return _common_rate([rate for rate in rates if rate.world_size == 1])
 
     def rate_at(self, cell: ResultCell) -> ResultCell | None:
         """Return the first rate that is printed at the point."""
-        return next(filter(None, (self.at_same_point(cell, metric) for metric in RATES)), None)
+        return next(filter(None, (self.at_same_point(cell, metric) for metric in quantities.RATES)), None)
 
     def baseline_devices(self, ratio: ResultCell) -> int | None:
         """Return the devices of a ratio's baseline, also without rates."""
@@ -172,7 +160,9 @@ class Results:
             units = _units(curve)
             fewest = min(cell.world_size or math.inf for cell in curve)
             at_fewest = [unit for unit in units if unit.world_size == fewest]
-            unit_ratios[metric, series] = at_fewest if at_fewest and metric in (SPEEDUP, EFFICIENCY) else units
+            unit_ratios[metric, series] = (
+                at_fewest if at_fewest and metric in (quantities.SPEEDUP, quantities.EFFICIENCY) else units
+            )
         return unit_ratios
 
     @cached_property
@@ -199,10 +189,12 @@ class Results:
         median by their median.
         """
         rates = []
-        for cell in self.select(*_CURVES, SPEEDUP):
-            has_rates = cell.metric == SPEEDUP and any((rate, cell.series) in self._by_series for rate in _CURVES)
+        for cell in self.select(*_CURVES, quantities.SPEEDUP):
+            has_rates = cell.metric == quantities.SPEEDUP and any(
+                (rate, cell.series) in self._by_series for rate in _CURVES
+            )
             # Without a speedup of 1 they may be relative to something else at each point.
-            has_rates |= cell.metric == SPEEDUP and not self._unit_ratios[cell.metric, cell.series]
+            has_rates |= cell.metric == quantities.SPEEDUP and not self._unit_ratios[cell.metric, cell.series]
             has_median = cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_estimator
             if cell.world_size and cell.world_size > 0 and cell.printed.is_positive and not (has_rates or has_median):
                 rates.append(self.rate(cell))
@@ -259,7 +251,7 @@ def _units(cells: Iterable[ResultCell]) -> list[ResultCell]:
 
 def _curve_conditions(ratio: ResultCell) -> list[str]:
     """Return the conditions that tell curves apart: all but the sizes."""
-    return [name for name in (*CONFIGURATION, *ratio.extra_conditions) if name not in SIZES]
+    return [name for name in (*quantities.CONFIGURATION, *ratio.extra_conditions) if name not in quantities.SIZES]
 
 
 def _curve_key(cell: ResultCell) -> tuple[str, str, str]:
@@ -280,9 +272,9 @@ def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
     It is baseline devices / devices for an efficiency and 1 for other ratios; for rates per device the reverse.
     """
     share = Fraction(baseline.world_size or 1, ratio.world_size or 1)
-    if baseline.metric in RATES_OF_DEVICE:
-        return 1 / share if ratio.metric == SPEEDUP else Fraction(1)
-    return share if ratio.metric == EFFICIENCY else Fraction(1)
+    if baseline.metric in quantities.RATES_OF_DEVICE:
+        return 1 / share if ratio.metric == quantities.SPEEDUP else Fraction(1)
+    return share if ratio.metric == quantities.EFFICIENCY else Fraction(1)
 
 
 def recomputed(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Fraction:

@@ -12,22 +12,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from dlperf_study.core.errors import MetadataError, StudyFileError
 from dlperf_study.core.wording import closest
-from dlperf_study.logs import line_template
+from dlperf_study.logs import format, line_template
 from dlperf_study.logs.blocks import LogSource, read_whole
-from dlperf_study.logs.format import (
-    ELAPSED,
-    INTERVALS,
-    LOSS,
-    THOUSANDS,
-    UNIX_TIME,
-    Format,
-    JsonLine,
-    JsonRecord,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-)
 from dlperf_study.logs.formats import names
 from dlperf_study.logs.json_lines import CSV_ROW, JSON_ROW, is_tracker_file
 from dlperf_study.logs.log_files import LogFile
@@ -46,7 +32,7 @@ _STEPS_RATE = "steps/s"
 #: Units of the time that has passed since the training began.
 _CLOCKS = {"s since start": 1.0, "ms since start": 1e-3}
 #: Names whose meaning needs no declaration.
-_KNOWN_METRICS = {"loss": LOSS, "unix_time": UNIX_TIME}
+_KNOWN_METRICS = {"loss": format.LOSS, "unix_time": format.UNIX_TIME}
 _KNOWN = (*POSITION_COLUMNS, *_KNOWN_METRICS)
 #: Names that users give to such a file and that are not read.
 _MISNAMED = ("log_format.yml", "log-format.yaml", "log-format.yml", "logformat.yaml", "log_format.json")
@@ -83,15 +69,15 @@ class OwnNumber(Section):
             raise ValueError(f"only the time of a step is of several steps: its unit is {', '.join(_TIMES)}")
         return self
 
-    def metric(self, name: str) -> PrintedMetric:
+    def metric(self, name: str) -> format.PrintedMetric:
         """Return it as a metric, with ``name`` in the metric's name."""
         if self.unit in _CLOCKS:
-            return replace(ELAPSED, factor=_CLOCKS[self.unit], has_thousands=self.thousands)
+            return replace(format.ELAPSED, factor=_CLOCKS[self.unit], has_thousands=self.thousands)
         kind = "throughput" if self.unit in _RATES else "step_seconds"
-        return PrintedMetric(
+        return format.PrintedMetric(
             name=f"{name}_{kind}" if name else kind,
             unit=self.unit if self.unit in _RATES else "s",
-            scope=MetricScope(self.of),
+            scope=format.MetricScope(self.of),
             factor=_TIMES.get(self.unit, 1.0) / self.steps,
             cumulative=self.mean_since is not None,
             restarts_each_epoch=self.mean_since == "epoch",
@@ -116,30 +102,30 @@ class OwnFormat(Section):
         return list(dict.fromkeys(chain(self.columns, *map(line_template.placeholders, self.lines))))
 
     @cached_property
-    def metrics(self) -> dict[str, PrintedMetric]:
+    def metrics(self) -> dict[str, format.PrintedMetric]:
         """The metrics by number; the first of a kind has its name."""
         metrics = dict(_KNOWN_METRICS)
         # A clock gives the time of a step.
         has_clock = any(declaration.unit in _CLOCKS for declaration in self.numbers.values())
-        taken_names = {INTERVALS[ELAPSED.name].name} if has_clock else set()
+        taken_names = {format.INTERVALS[format.ELAPSED.name].name} if has_clock else set()
         for name, declaration in self.numbers.items():
             metric = declaration.metric("")
             metrics[name] = declaration.metric(name) if metric.name in taken_names else metric
             taken_names.add(metric.name)
         return metrics
 
-    def as_format(self, source: str) -> Format:
+    def as_format(self, source: str) -> format.Format:
         """Return it as a format; ``source``: the file."""
         metrics = [self.metrics[name] for name in self.numbers]
-        rates = [INTERVALS.get(metric.name, metric).name for metric in metrics]
+        rates = [format.INTERVALS.get(metric.name, metric).name for metric in metrics]
         # Ranks merge by the first number, as formats of programs declare it.
-        if metrics[0].scope is not MetricScope.RANK:
-            merge = Merge.COPIES
+        if metrics[0].scope is not format.MetricScope.RANK:
+            merge = format.Merge.COPIES
         elif self.ranks_step_together and metrics[0].name == "step_seconds":
-            merge = Merge.SLOWEST
+            merge = format.Merge.SLOWEST
         else:
-            merge = Merge.SUM
-        return Format(
+            merge = format.Merge.SUM
+        return format.Format(
             name=self.name,
             title=self.name,
             program=source,
@@ -151,18 +137,18 @@ class OwnFormat(Section):
             synchronous=self.ranks_step_together,
         )
 
-    def _lines(self) -> Iterator[Line | JsonLine]:
+    def _lines(self) -> Iterator[format.Line | format.JsonLine]:
         if self.columns:
             used = {name: self.metrics[name] for name in self.columns if name in self.metrics}
             record = _ColumnsReader(self.columns, used)
-            yield JsonLine((CSV_ROW, JSON_ROW), record, metrics=tuple(used.values()))
+            yield format.JsonLine((CSV_ROW, JSON_ROW), record, metrics=tuple(used.values()))
         for template in self.lines:
             yield line_template.template_line(template, self.metrics, self.evaluation)
         if self.evaluation:
             yield line_template.evaluation_line(self.lines, self.evaluation)
 
 
-def read_own_format(data: bytes, file: str) -> Format:
+def read_own_format(data: bytes, file: str) -> format.Format:
     """Return the format that a file declares; ``file``: for messages.
 
     Raises StudyFileError, which names every wrong key.
@@ -208,7 +194,7 @@ def _overlaps(own_format: OwnFormat) -> Iterator[str]:
                 break
 
 
-def _matches(line: Line, text: str) -> bool:
+def _matches(line: format.Line, text: str) -> bool:
     return line.needles[0] in text and re.search(line.head, text) is not None
 
 
@@ -237,9 +223,9 @@ class _ColumnsReader:
     """Reads a row; ``columns`` by name, ``metrics`` without positions."""
 
     columns: Mapping[str, str]
-    metrics: Mapping[str, PrintedMetric]
+    metrics: Mapping[str, format.PrintedMetric]
 
-    def __call__(self, row: Mapping[str, Any]) -> JsonRecord | None:
+    def __call__(self, row: Mapping[str, Any]) -> format.JsonRecord | None:
         """Return the numbers of a row, or None without any."""
         columns = {name: key for name, key in self.columns.items() if row.get(key) not in (None, "")}
         values = {}
@@ -249,14 +235,14 @@ class _ColumnsReader:
             if metric.inverse and number == 0:
                 raise ValueError("0 steps/s")
             values[metric.name] = 1 / number if metric.inverse else number * metric.factor
-        time_seconds = values.pop(UNIX_TIME.name, float("nan"))
+        time_seconds = values.pop(format.UNIX_TIME.name, float("nan"))
         epoch, step, rank = (int(float(row[columns[name]])) if name in columns else -1 for name in POSITION_COLUMNS)
-        return JsonRecord(values, epoch, step, rank, time_seconds) if values else None
+        return format.JsonRecord(values, epoch, step, rank, time_seconds) if values else None
 
 
-def _number(value: Any, metric: PrintedMetric) -> float:
+def _number(value: Any, metric: format.PrintedMetric) -> float:
     """Return the number in a cell, with commas if declared."""
-    has_commas = metric.has_thousands and isinstance(value, str) and re.fullmatch(f"[-+]?{THOUSANDS}", value)
+    has_commas = metric.has_thousands and isinstance(value, str) and re.fullmatch(f"[-+]?{format.THOUSANDS}", value)
     return float(value.replace(",", "") if has_commas else value)
 
 
@@ -269,8 +255,8 @@ def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
     for file in files:
         if file.name != FORMAT_FILE and file.name.lower() in (FORMAT_FILE, *_MISNAMED):
             raise MetadataError(f"{file.relative_path}: is not read; name it {FORMAT_FILE}")
-    formats: dict[tuple[str, ...], Format] = {}
-    by_name: dict[str, Format] = {}
+    formats: dict[tuple[str, ...], format.Format] = {}
+    by_name: dict[str, format.Format] = {}
     for file in files:
         if file.name != FORMAT_FILE:
             continue
@@ -285,7 +271,7 @@ def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
     return [_assign_nearest(file, formats) for file in logs] if formats else logs
 
 
-def _assign_nearest(file: LogFile, formats: dict[tuple[str, ...], Format]) -> LogFile:
+def _assign_nearest(file: LogFile, formats: dict[tuple[str, ...], format.Format]) -> LogFile:
     folders = [file.parts[:end] for end in range(len(file.parts))]
     nearest = next(filter(formats.__contains__, reversed(folders)), None)
     if nearest is None or is_tracker_file(file.name) or isinstance(file.source, MlflowRun | MlflowDatabaseRun):

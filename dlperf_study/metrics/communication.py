@@ -9,17 +9,8 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.metrics import computation, exchange_gaps
+from dlperf_study.metrics import computation, exchange_gaps, metric
 from dlperf_study.metrics.collectives import BUS_FACTORS
-from dlperf_study.metrics.metric import (
-    COMMUNICATION,
-    RC,
-    Gap,
-    Metric,
-    Summary,
-    not_measured_by_program,
-    once_per_run,
-)
 from dlperf_study.metrics.process_resources import shared_cores
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
 from dlperf_study.records.lines import EXCHANGE
@@ -47,7 +38,7 @@ class ExchangeCost:
     seconds_per_byte: float
 
 
-@once_per_run
+@metric.once_per_run
 def exposed_seconds(run: Run) -> float | None:
     """Return step − computation − input per step; may be negative."""
     seconds_without_exchange, waiting = computation.computation_seconds(run), computation.input_seconds(run)
@@ -66,13 +57,13 @@ def exposed_share(run: Run) -> float | None:
     return None if exposed is None else exposed * slowest_training(run).steps / makespan_seconds(run)
 
 
-@once_per_run
+@metric.once_per_run
 def exposed_error_seconds(run: Run) -> float:
     """Return the standard error of exposed communication within a run."""
     return math.hypot(computation.mean_error(slowest_training(run).work_seconds), computation.computation_error(run))
 
 
-@once_per_run
+@metric.once_per_run
 def jitter_seconds(run: Run) -> float | None:
     """Return how long a step waits for random stragglers; part of exposed.
 
@@ -119,7 +110,7 @@ def bus_bandwidth(run: Run) -> float | None:
     return exchange.bytes / exchange.mean_seconds * _bus_factor(devices)
 
 
-@once_per_run
+@metric.once_per_run
 def exchange_cost(run: Run) -> ExchangeCost | None:
     """Return latency and seconds per byte, fitted to at least three sizes.
 
@@ -203,7 +194,7 @@ def unmeasured_exchange(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("exchange_seconds", "the exchange-only window was requested and is missing", Severity.ERROR)
 
 
-def nothing_to_exchange(gap: Gap) -> str:
+def nothing_to_exchange(gap: metric.Gap) -> str:
     """Return the reason for values missing without communication."""
     return "nothing to exchange" if set(gap.runs["exchange"]) == {NO_EXCHANGE} else ""
 
@@ -212,103 +203,103 @@ def _not_exchanged_in_run(row: Any) -> str:
     return "nothing to exchange" if row.exchange == NO_EXCHANGE else computation.run_trained_alone(row)
 
 
-_NOT_MEASURED = (nothing_to_exchange, computation.trained_alone, not_measured_by_program)
+_NOT_MEASURED = (nothing_to_exchange, computation.trained_alone, metric.not_measured_by_program)
 _NO_EXCHANGE = (*_NOT_MEASURED, exchange_gaps.no_exchange_alone)
 _NO_BUS_BANDWIDTH = (*_NO_EXCHANGE, exchange_gaps.other_exchange)
 METRICS = (
-    Metric(
+    metric.Metric(
         "exposed_seconds",
         "Exposed communication",
         "step − computation − input wait; below 0 where noise exceeds what is exposed",
-        RC,
+        metric.RC,
         unit="s",
         value=exposed_seconds,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         missing=(nothing_to_exchange, *computation.NO_PARTS),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION, COMPARISON),
+        pages=(metric.COMMUNICATION, COMPARISON),
         diagnose=negative_communication,
     ),
-    Metric(
+    metric.Metric(
         "exposed_share",
         "Exposed share",
         "mean over runs of exposed communication / step of the same run: what slows a whole run cancels in it, so its "
         "interval is not that of the seconds / the step; below 0 where noise exceeds what is exposed",
-        RC,
+        metric.RC,
         value=exposed_share,
-        summary=Summary.SHARE,
+        summary=metric.Summary.SHARE,
         limits=(-math.inf, 1.0),
         missing=(nothing_to_exchange, *computation.NO_PARTS),
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION, PUBLISHED),
+        pages=(metric.COMMUNICATION, PUBLISHED),
     ),
-    Metric(
+    metric.Metric(
         "jitter_seconds",
         "Waiting for jitter",
         "part of the exposed communication: mean over computation-only steps of the slowest rank − mean of the "
         "rank that is slowest on average; of a run below 0 by chance, and 0 with an asynchronous server, where ranks "
         "don't wait for each other; of a configuration missing below 2 ms",
-        RC,
+        metric.RC,
         unit="s",
         value=_jitter_of_exchange,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         smallest=MIN_JITTER_SECONDS,
         missing=(nothing_to_exchange, exchange_gaps.is_small, exchange_gaps.no_jitter, *computation.NO_PARTS),
         part_of="step_seconds",
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    metric.Metric(
         "exchange_seconds",
         "Pure communication",
         "slowest rank's exchange-only window / exchanges",
-        RC,
+        metric.RC,
         unit="s",
         value=exchange_seconds,
-        summary=Summary.POSITIVE_MEAN,
+        summary=metric.Summary.POSITIVE_MEAN,
         missing=(nothing_to_exchange, computation.trained_alone),
         missing_of_run=_not_exchanged_in_run,
         part_of="step_seconds",
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
         diagnose=unmeasured_exchange,
     ),
-    Metric(
+    metric.Metric(
         "exchange_latency_seconds",
         "Exchange latency",
         "seconds of an exchange of no bytes, fitted to exchanges alone of five sizes: t = latency + bytes / rate; an "
         "interval that begins with 0 is compatible with none",
-        RC,
+        metric.RC,
         unit="s",
         value=_exchange_latency,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         limits=(0.0, math.inf),
         missing=(*_NO_EXCHANGE, exchange_gaps.NO_COST),
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    metric.Metric(
         "exchange_bandwidth",
         "Fitted bandwidth",
         "rate of the same fit × 2(n−1)/n: bus bandwidth without the latency",
-        RC,
+        metric.RC,
         unit="bytes/s",
         value=link_bandwidth,
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         missing=(*_NO_BUS_BANDWIDTH, exchange_gaps.no_bandwidth, exchange_gaps.NO_COST),
         part_of="bus_bandwidth",
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
-    Metric(
+    metric.Metric(
         "overlap",
         "Overlap",
         "1 − (exposed communication − waiting for jitter) / pure communication; at most 1, but for the "
         "chance of one run; not given where threads share cores or jitter is not known; not comparable between "
         "frameworks",
-        RC,
+        metric.RC,
         value=overlap,
-        summary=Summary.MEAN,
+        summary=metric.Summary.MEAN,
         limits=(-math.inf, 1.0),
         only_if_all="exchange_seconds",
         missing=(
@@ -316,23 +307,23 @@ METRICS = (
             nothing_to_exchange,
             computation.trained_alone,
             computation.divided_model,
-            not_measured_by_program,
+            metric.not_measured_by_program,
             "the exchange alone was not measured",
         ),
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
         diagnose=doubtful_overlap,
     ),
-    Metric(
+    metric.Metric(
         "bus_bandwidth",
         "Bus bandwidth",
         "bytes / pure communication × 2(n−1)/n; all-reduce on n > 1 devices only",
-        RC,
+        metric.RC,
         unit="bytes/s",
         value=bus_bandwidth,
-        summary=Summary.GEOMETRIC,
+        summary=metric.Summary.GEOMETRIC,
         missing=(*_NO_BUS_BANDWIDTH, "the bytes of its all-reduce are not recorded"),
         missing_of_run=_not_exchanged_in_run,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
 )

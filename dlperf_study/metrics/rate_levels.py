@@ -14,14 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.metrics.steady_state import (
-    MINIMUM_STEPS,
-    TOLERANCE,
-    Answer,
-    mean_error_factor,
-    noise,
-    steadiness_of_usual,
-)
+from dlperf_study.metrics import steady_state
 
 MOST_PIECES = 64
 #: The shortest level, in lines.
@@ -56,7 +49,7 @@ class Level:
         """Their number."""
         return self.end - self.first
 
-    def is_slower(self, other: "Level", share: float = TOLERANCE) -> bool:
+    def is_slower(self, other: "Level", share: float = steady_state.TOLERANCE) -> bool:
         """Return whether its rate is lower by more than a share."""
         return self.seconds > (1 + share) * other.seconds
 
@@ -75,7 +68,7 @@ def find_levels(seconds: Floats) -> tuple[Level, ...]:
     last = means.size - 1
     # From the end, because the last level is the one that counts.
     for segment in reversed(range(means.size)):
-        if means[segment : last + 1].max() > (1 + TOLERANCE) * means[segment : last + 1].min():
+        if means[segment : last + 1].max() > (1 + steady_state.TOLERANCE) * means[segment : last + 1].min():
             levels.append(_level(sums, bounds[segment + 1], bounds[last + 1]))
             last = segment
     levels.append(_level(sums, 0, bounds[last + 1]))
@@ -97,28 +90,30 @@ def separate_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ..
 
     It jumps if the levels differ by more than twice their own changes.
     """
-    fewest = max(LONG_SHARE * seconds.size, MINIMUM_STEPS)
+    fewest = max(LONG_SHARE * seconds.size, steady_state.MINIMUM_STEPS)
     long = [level for level in levels if level.lines >= fewest]
     if len(long) < 2:
         return ()
-    drifts = [steadiness_of_usual(seconds[level.first : level.end]).difference for level in long]
+    drifts = [steady_state.steadiness_of_usual(seconds[level.first : level.end]).difference for level in long]
     for index, (before, after) in enumerate(pairwise(long)):
         drift = 2 * (drifts[index] + drifts[index + 1])
-        if before.is_slower(after, max(TOLERANCE, drift)) or after.is_slower(before, max(TOLERANCE, drift)):
+        if before.is_slower(after, max(steady_state.TOLERANCE, drift)) or after.is_slower(
+            before, max(steady_state.TOLERANCE, drift)
+        ):
             return tuple(long)
     return ()
 
 
 def classify_behaviour(seconds: Floats, levels: Sequence[Level], has_startup: bool) -> Behaviour | None:
     """Return the word for a series; None if it is too short."""
-    if seconds.size < MINIMUM_STEPS:
+    if seconds.size < steady_state.MINIMUM_STEPS:
         return None
     last, earlier = levels[-1], levels[:-1]
     if last.lines < STEADY_SHARE * seconds.size:
         return Behaviour.NO_STEADY_STATE
-    answer = steadiness_of_usual(seconds[last.first :]).answer
-    if answer is not Answer.STEADY:
-        return Behaviour.NO_STEADY_STATE if answer is Answer.NOT_STEADY else None
+    answer = steady_state.steadiness_of_usual(seconds[last.first :]).answer
+    if answer is not steady_state.Answer.STEADY:
+        return Behaviour.NO_STEADY_STATE if answer is steady_state.Answer.NOT_STEADY else None
     if any(map(last.is_slower, earlier)):
         return Behaviour.SLOW_DOWN
     if all(level.is_slower(last) for level in earlier):
@@ -134,8 +129,8 @@ def change_points(seconds: Floats) -> list[int]:
     if pieces.size < 2 * SHORTEST:
         return []
     mean = float(pieces.mean())
-    deviation, correlation = noise(pieces)
-    error = max(deviation * mean_error_factor(correlation), SMALLEST_NOISE * mean)
+    deviation, correlation = steady_state.noise(pieces)
+    error = max(deviation * steady_state.mean_error_factor(correlation), SMALLEST_NOISE * mean)
     penalty = PENALTY * error**2 * float(np.log(pieces.size))
     changes = _optimal_changes(pieces - mean, penalty, -(-SHORTEST // size))
     return _moved(seconds, [offset + size * change for change in changes], size)

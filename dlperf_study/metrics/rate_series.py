@@ -22,14 +22,7 @@ import numpy as np
 from dlperf_study.core.arrays import Floats, Integers, Mask, elements, median, running_median
 from dlperf_study.core.wording import counted, guessed
 from dlperf_study.logs.parsed_log import cumulative_steps
-from dlperf_study.metrics.rate_levels import (
-    Behaviour,
-    Level,
-    classify_behaviour,
-    find_levels,
-    separate_levels,
-    startup_lines,
-)
+from dlperf_study.metrics import rate_levels
 from dlperf_study.metrics.statistics import DEVIATIONS, median_deviation, median_error
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS, Answer, Steadiness, steadiness_of_usual
 
@@ -104,7 +97,7 @@ class SteadyPart:
     startup: int
     stalls: tuple[Stalls, ...]
     steadiness: Steadiness
-    behaviour: Behaviour | None
+    behaviour: rate_levels.Behaviour | None
     levels: tuple[LevelRate, ...]
     has_no_single_rate: bool = False
     rate_of_all: float = np.nan
@@ -135,11 +128,11 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     startup = _startup(seconds, ~(slow | fast))
     usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
     usual_seconds = elements(seconds, usual)
-    levels = find_levels(usual_seconds) if usual.any() else ()
-    separate = separate_levels(usual_seconds, levels)
-    behaviour = classify_behaviour(usual_seconds, levels, startup > 0)
+    levels = rate_levels.find_levels(usual_seconds) if usual.any() else ()
+    separate = rate_levels.separate_levels(usual_seconds, levels)
+    behaviour = rate_levels.classify_behaviour(usual_seconds, levels, startup > 0)
     level_rates = tuple(_level_rates(levels, steps[usual]))
-    if levels and not separate and (slower := startup_lines(levels)):
+    if levels and not separate and (slower := rate_levels.startup_lines(levels)):
         startup = int(np.flatnonzero(usual)[slower])
         usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
         usual_seconds = elements(seconds, usual)
@@ -159,7 +152,7 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     return SteadyPart(window, startup, stalls, result, behaviour, level_rates, bool(separate), rate_of_all)
 
 
-def _level_rates(levels: Sequence[Level], steps: Integers) -> Iterator[LevelRate]:
+def _level_rates(levels: Sequence[rate_levels.Level], steps: Integers) -> Iterator[LevelRate]:
     """Yield the rates of levels of lines at these steps."""
     for level in levels:
         yield LevelRate(1 / level.seconds, int(steps[level.first]), int(steps[level.end - 1]))

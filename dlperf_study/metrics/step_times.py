@@ -6,18 +6,8 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic
-from dlperf_study.metrics.metric import (
-    COMMUNICATION,
-    RATE_PAGES,
-    RC,
-    Dtype,
-    Metric,
-    R,
-    S,
-    Summary,
-    once_per_run,
-    only_in_tokens,
-)
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Metric, Summary
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_rank, slowest_training
 from dlperf_study.records.lines import TRAINING, WARMUP
 from dlperf_study.records.rank_log import Window
@@ -38,7 +28,7 @@ def step_variation(step_seconds: Floats) -> float | None:
     return float(step_seconds.std(ddof=1) / step_seconds.mean()) if step_seconds.size > 1 else None
 
 
-@once_per_run
+@metric.once_per_run
 def steps_of_job(run: Run) -> Floats:
     """Return the seconds of the measured steps of the job.
 
@@ -123,7 +113,7 @@ def _percentile(percentile: int, missing: tuple[str, ...]) -> Metric:
         f"step_p{percentile}_seconds",
         f"Step, p{percentile}",
         definition,
-        RC,
+        metric.RC,
         unit="s",
         value=lambda run: step_percentile(run, percentile),
         summary=Summary.POSITIVE_MEAN,
@@ -141,18 +131,18 @@ METRICS = (
         "step_seconds",
         "Step",
         "slowest rank's window / measured steps",
-        RC,
+        metric.RC,
         unit="s",
         value=step_seconds,
         summary=Summary.POSITIVE_MEAN,
-        missing=(only_in_tokens,),
-        pages=(COMMUNICATION,),
+        missing=(metric.only_in_tokens,),
+        pages=(metric.COMMUNICATION,),
     ),
     Metric(
         "step_variation",
         "Step variation",
         "coefficient of variation of the slowest rank's steps: standard deviation / mean",
-        R,
+        metric.R,
         value=lambda run: step_variation(slowest_training(run).step_seconds),
     ),
     _percentile(50, ()),
@@ -163,17 +153,17 @@ METRICS = (
         "Late updates",
         "time for which updates of the rank that was done last were certainly pending after its window; it counts as "
         "training",
-        R,
+        metric.R,
         unit="s",
         value=drain_seconds,
-        pages=RATE_PAGES,
+        pages=metric.RATE_PAGES,
         diagnose=late_updates,
     ),
     Metric(
         "steps_warmed_up",
         "Warm-up",
         "steps of the warm-up, the same number on every rank",
-        R,
+        metric.R,
         unit="steps",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=_steps_warmed_up,
@@ -183,7 +173,7 @@ METRICS = (
         "Warm-up ended",
         "steady: its last steps were alike on all ranks; limit: the time for it was over before; steps: only "
         "the warm-up steps were requested",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=_warmup_end,
     ),
@@ -191,7 +181,7 @@ METRICS = (
         "steps_measured",
         "Measured",
         "steps of the training window, as many on every rank",
-        R,
+        metric.R,
         unit="steps",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: slowest_training(run).steps,
@@ -200,27 +190,31 @@ METRICS = (
         "warmup_slowdown",
         "First step",
         "first warm-up step / median measured step, slowest rank",
-        R,
+        metric.R,
         unit="×",
         value=warmup_slowdown,
     ),
-    Metric("final_loss", "Final loss", "loss of the last measured step, mean over ranks", R, value=final_loss),
-    Metric("rank", "Rank", "which training process; −1: the whole job, of ingested logs", S, dtype=Dtype.INTEGER),
+    Metric("final_loss", "Final loss", "loss of the last measured step, mean over ranks", metric.R, value=final_loss),
+    Metric(
+        "rank", "Rank", "which training process; −1: the whole job, of ingested logs", metric.S, dtype=Dtype.INTEGER
+    ),
     Metric(
         "window",
         "Window",
         "warmup, computation_before, training, computation_after, exchange_<bytes> or exchange; of ingested "
         "logs, training counts, warmup comes before it, and left_out is within",
-        S,
+        metric.S,
         dtype=Dtype.STRING,
     ),
     Metric(
         "step",
         "Step",
         "number of the step in its window, from 0; of ingested logs, since the start",
-        S,
+        metric.S,
         dtype=Dtype.INTEGER,
     ),
-    Metric("seconds", "Step time", "duration of the step on this rank; of ingested logs, as printed", S, unit="s"),
-    Metric("loss", "Loss", "loss of the step on this rank; missing for an exchange or where not printed", S),
+    Metric(
+        "seconds", "Step time", "duration of the step on this rank; of ingested logs, as printed", metric.S, unit="s"
+    ),
+    Metric("loss", "Loss", "loss of the step on this rank; missing for an exchange or where not printed", metric.S),
 )

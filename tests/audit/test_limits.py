@@ -12,7 +12,7 @@ from dlperf_study.audit.limits import (
     works,
 )
 from dlperf_study.audit.published import load
-from dlperf_study.audit.result_cell import THROUGHPUT
+from dlperf_study.audit.quantities import THROUGHPUT
 from dlperf_study.audit.result_frames import read_published_results
 from dlperf_study.study.device_peaks import known_peaks
 from dlperf_study.training import models

@@ -5,21 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from statistics import median
 
-from dlperf_study.audit import limits
+from dlperf_study.audit import limits, quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check
 from dlperf_study.audit.checks.peaks import tokens_of_device
 from dlperf_study.audit.checks.transformers import copy_devices, rows_phrase
-from dlperf_study.audit.result_cell import (
-    DEVICE_FLOPS,
-    HFU,
-    HIDDEN,
-    LAYERS,
-    MFU,
-    PARAMETERS_STEP,
-    VOCABULARY,
-    ResultCell,
-    quotient,
-)
+from dlperf_study.audit.result_cell import ResultCell, quotient
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.study.device_peaks import EIGHT_BITS
@@ -46,7 +36,7 @@ _BINARY = Fraction(2**30, 10**9)
 @check("Is the share of recomputation in HFU and not in MFU?", "shares of a peak of transformers")
 def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare every HFU with an MFU, and every two MFUs of a table."""
-    for hardware, model in results.pairs(HFU, MFU):
+    for hardware, model in results.pairs(quantities.HFU, quantities.MFU):
         is_possible = True
         if hardware.printed.is_positive and model.printed.is_positive:
             low, high = quotient(hardware.printed, model.printed, truncated=True)
@@ -57,7 +47,7 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
         computation = f"hfu / mfu = {hardware.text} / {model.text} = {hardware.value / model.value:.3g}"
         expected = "it is from 1 without recomputation to 4/3 if all activations are recomputed"
         yield AuditDiagnostic(Severity.ERROR, (hardware, model), f"{computation}: {expected}")
-    for cells in grouped(results.select(MFU), lambda cell: cell.table).values():
+    for cells in grouped(results.select(quantities.MFU), lambda cell: cell.table).values():
         readings = [(cell, reading) for cell in cells if (reading := _read_share(results, cell)) is not None]
         unexplained = [(cell, phrase, reason) for cell, (phrase, reason) in readings if reason]
         if unexplained:
@@ -71,7 +61,7 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Which peak do FLOP/s and their share imply?", "shares of a peak with FLOP/s of a device")
 def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the peak that each row implies with a dense peak."""
-    pairs_of_rows = results.pairs(MFU, DEVICE_FLOPS)
+    pairs_of_rows = results.pairs(quantities.MFU, quantities.DEVICE_FLOPS)
     shares = [pair for pair in pairs_of_rows if all(cell.printed.is_positive for cell in pair)]
     devices = grouped(shares, lambda pair: (pair[0].get("source"), pair[0].get("precision"), _kind_of_device(pair[0])))
     for pairs in devices.values():
@@ -105,7 +95,7 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
 @check("Does a number of parameters follow from the sizes of its network?", "tables with parameters and sizes")
 def parameters(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare parameter counts of transformers with their layers and hidden sizes."""
-    names = ("parameters", LAYERS, HIDDEN)
+    names = ("parameters", quantities.LAYERS, quantities.HIDDEN)
     for cells in grouped(results.cells, lambda cell: cell.table).values():
         rows = {(*map(cell.get, names), cell.get("tp"), cell.get("pp")): cell for cell in cells}
         complete = [cell for row, cell in rows.items() if None not in row[: len(names)] and min(row[: len(names)]) > 0]
@@ -127,7 +117,7 @@ def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
     phrases = []
     for row in rows:
         smallest, largest = _weights(row, _VOCABULARIES[0]), _weights(row, _VOCABULARIES[1])
-        sizes = f"{row.get(LAYERS):g} layers of {row.get(HIDDEN):g}"
+        sizes = f"{row.get(quantities.LAYERS):g} layers of {row.get(quantities.HIDDEN):g}"
         extent = f"{float(smallest):.4g} to {float(largest):.4g}"
         phrases.append(f"{sizes} have {extent}, printed {row.get('parameters'):.4g}")
     computation = f"{rows_phrase(phrases)}{f': {reason}' if reason else ''}"
@@ -136,14 +126,14 @@ def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
 
 def _weights(row: ResultCell, vocabulary: int) -> Fraction:
     """Return the parameters of a GPT (Narayanan et al., 2021)."""
-    layers, hidden = int(row.get(LAYERS)), int(row.get(HIDDEN))
-    vocabulary_size = int(row.get(VOCABULARY) or vocabulary)
+    layers, hidden = int(row.get(quantities.LAYERS)), int(row.get(quantities.HIDDEN))
+    vocabulary_size = int(row.get(quantities.VOCABULARY) or vocabulary)
     return Fraction(12 * layers * hidden**2 + 13 * layers * hidden + (vocabulary_size + 2048) * hidden)
 
 
 def _is_near(row: ResultCell, shard: Fraction = Fraction(1)) -> bool:
     """Return whether a known kind of transformer block has these parameters."""
-    layers, hidden = int(row.get(LAYERS)), int(row.get(HIDDEN))
+    layers, hidden = int(row.get(quantities.LAYERS)), int(row.get(quantities.HIDDEN))
     blocks = layers * hidden**2 * shard
     return bool(10 * blocks <= row.get("parameters") <= 15 * blocks + 2 * 262_144 * hidden)
 
@@ -158,7 +148,7 @@ def _fits(rows: Iterable[ResultCell], unit: Fraction) -> bool:
 
 def _step(row: ResultCell) -> float:
     """Return one unit of the last printed digit of the parameters."""
-    return float(row.get(PARAMETERS_STEP) or 1)
+    return float(row.get(quantities.PARAMETERS_STEP) or 1)
 
 
 def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
@@ -167,7 +157,7 @@ def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
     None if the sizes of the network, its peak or its rate are unknown.
     """
     peak, rate, length = limits.find_device_peak(share), tokens_of_device(results, share), share.get("sequence_length")
-    layers, hidden = share.get(LAYERS), share.get(HIDDEN)
+    layers, hidden = share.get(quantities.LAYERS), share.get(quantities.HIDDEN)
     sizes_in_name = _SIZES.search(str(share.get("model")))
     if sizes_in_name and not (layers and hidden):
         layers, hidden = sizes_in_name["layers"], sizes_in_name["hidden"]

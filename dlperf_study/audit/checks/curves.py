@@ -3,16 +3,9 @@
 import math
 from collections.abc import Iterator
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check
-from dlperf_study.audit.result_cell import (
-    SAMPLES_OF_DEVICE,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-    Rate,
-    ResultCell,
-    curve_step,
-)
+from dlperf_study.audit.result_cell import Rate, ResultCell, curve_step
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
@@ -79,10 +72,10 @@ def falling(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 #: What the rates of curves are called in sentences.
 _RATE_NAMES = {
-    THROUGHPUT: "rate",
-    TOKENS: "rate in tokens/s",
-    SAMPLES_OF_DEVICE: "rate of one device",
-    TOKENS_OF_DEVICE: "rate of one device in tokens/s",
+    quantities.THROUGHPUT: "rate",
+    quantities.TOKENS: "rate in tokens/s",
+    quantities.SAMPLES_OF_DEVICE: "rate of one device",
+    quantities.TOKENS_OF_DEVICE: "rate of one device in tokens/s",
 }
 
 
@@ -107,7 +100,7 @@ def _chance_phrase(is_certain: bool, fewer: Rate, more: Rate) -> str:
 def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find rates of one device or node on curves of the whole job."""
     for curve in results.curves():
-        if curve[0].cell.metric != THROUGHPUT or curve[-1].point.devices <= curve[0].point.devices:
+        if curve[0].cell.metric != quantities.THROUGHPUT or curve[-1].point.devices <= curve[0].point.devices:
             continue
         first = curve[0]
         later = [rate.cell.value for rate in curve if rate.point.devices > first.point.devices]
@@ -156,7 +149,7 @@ def _wrong_scope(fewer: Rate, more: Rate, corrected: str, linear: float) -> Audi
 @check("Do tables agree on what they have in common?", "configurations with several throughputs")
 def disagreements(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare all throughputs of each configuration."""
-    rates = (cell for cell in results.select(THROUGHPUT) if cell.printed.is_positive)
+    rates = (cell for cell in results.select(quantities.THROUGHPUT) if cell.printed.is_positive)
     for cells in grouped(rates, lambda cell: (cell.estimator, *cell.configuration)).values():
         if len(cells) < 2:
             continue

@@ -6,18 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
 
-from dlperf_study.audit import limits
+from dlperf_study.audit import limits, quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check
-from dlperf_study.audit.result_cell import (
-    DEVICE_FLOPS,
-    MFU,
-    SAMPLES_OF_DEVICE,
-    STEP,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-    ResultCell,
-)
+from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
@@ -31,8 +22,9 @@ _MOST_ROWS = 3
 PEAK_ROUNDING = Fraction(1, 1000)
 _PEAK = "the share may be of another peak than the one assumed"
 _MEANINGS = {
-    DEVICE_FLOPS: "FLOP/s of a device / its {item}s/s is the FLOPs of a {item}, the same in every row of a network",
-    MFU: "the share of the peak / {item}s/s of a device is the same in every row of a network",
+    quantities.DEVICE_FLOPS: "FLOP/s of a device / its {item}s/s is the FLOPs of a {item}, "
+    "the same in every row of a network",
+    quantities.MFU: "the share of the peak / {item}s/s of a device is the same in every row of a network",
 }
 _COUNT = "FLOPs may be counted in another way: with recomputed activations, without the vocabulary"
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
@@ -54,7 +46,7 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Report rates above the peak, one diagnostic per network and source."""
     # Each rate with its work, the peak of its device, and how many times the peak it requires.
     above_peak: dict[tuple[str, str, str], list[tuple[ResultCell, limits.Work, DevicePeak, float]]] = {}
-    for rate in results.select(THROUGHPUT):
+    for rate in results.select(quantities.THROUGHPUT):
         size, peak = limits.printed_sample_size(rate), limits.find_device_peak(rate)
         work = limits.find_work(rate, size) if size or rate.get("flops_per_sample") else None
         if not (work and peak and rate.world_size):
@@ -79,7 +71,7 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
 def input_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the fastest rate of networks without a stated input size with the peak."""
     rates = []
-    for rate in results.select(THROUGHPUT):
+    for rate in results.select(quantities.THROUGHPUT):
         if limits.printed_sample_size(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
             rates.append(rate)
     for network_rates in grouped(rates, lambda rate: tuple(map(rate.get, ("source", "model", "precision")))).values():
@@ -123,7 +115,7 @@ def _demand_phrase(rate: ResultCell, work: limits.Work, peak: DevicePeak) -> str
 def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Report the networks and devices that are missing in our tables."""
     rates_by_source: dict[str, list[ResultCell]] = {}
-    for rate in results.select(THROUGHPUT):
+    for rate in results.select(quantities.THROUGHPUT):
         if not limits.names_network_and_device(rate):
             continue
         if limits.unknown_names(rate):
@@ -143,10 +135,10 @@ def known_names(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Do FLOP/s follow from rates, and shares of a peak from FLOP/s?", "shares of a peak, and networks")
 def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Recompute shares of a peak, and compare the rows of each network."""
-    for share in results.select(MFU):
+    for share in results.select(quantities.MFU):
         peak = limits.find_device_peak(share)
-        flops = results.at_same_point(share, DEVICE_FLOPS)
-        rate = results.at_same_point(share, THROUGHPUT)
+        flops = results.at_same_point(share, quantities.DEVICE_FLOPS)
+        rate = results.at_same_point(share, quantities.THROUGHPUT)
         # Tables of networks may count FLOPs in another way than the source.
         work = limits.find_work(rate, None) if rate is not None and share.get("flops_per_sample") else None
         if peak and flops is not None:
@@ -159,7 +151,7 @@ def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
             factors = f"{rate.text} samples/s × {work.flops:.4g} FLOP / {rate.world_size} / {peak.flops:.4g}"
             computation = f"{factors} = {expected:.4g}, printed {share.text}"
             yield AuditDiagnostic(Severity.ERROR, (share, rate), computation, (_PEAK, _COUNT))
-    for metric in (DEVICE_FLOPS, MFU):
+    for metric in (quantities.DEVICE_FLOPS, quantities.MFU):
         for network, quotients in _quotients_by_network(results, metric).items():
             if len(quotients) > 1:
                 yield _compare_rows(quotients, metric, network[-1])
@@ -183,7 +175,7 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
     They are equal within one source, network and sample size; shares also within one device and precision.
     """
     conditions: tuple[str, ...] = ("source", "model", "sequence_length", "image_size")
-    if metric == MFU:
+    if metric == quantities.MFU:
         conditions += ("device_name", "instance", "precision", "device_peak_flops")
     networks: dict[tuple[str, ...], dict[ResultCell, Quotient]] = {}
     for cell in results.select(metric):
@@ -201,15 +193,15 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
 def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, Quotient]:
     """Return samples and tokens per device and second, by item."""
     rates = {}
-    for metric, item in ((TOKENS_OF_DEVICE, "token"), (SAMPLES_OF_DEVICE, "sample")):
+    for metric, item in ((quantities.TOKENS_OF_DEVICE, "token"), (quantities.SAMPLES_OF_DEVICE, "sample")):
         rate = results.at_same_point(flops, metric)
         if rate is not None and rate.printed.is_positive:
             rates[item] = _per_device(rate, 1)
-    for metric, item in ((TOKENS, "token"), (THROUGHPUT, "sample")):
+    for metric, item in ((quantities.TOKENS, "token"), (quantities.THROUGHPUT, "sample")):
         rate = results.at_same_point(flops, metric)
         if item not in rates and rate is not None and rate.printed.is_positive and flops.world_size:
             rates[item] = _per_device(rate, flops.world_size)
-    seconds, batch = results.at_same_point(flops, STEP), flops.get("global_batch")
+    seconds, batch = results.at_same_point(flops, quantities.STEP), flops.get("global_batch")
     if not rates and seconds is not None and seconds.printed.is_positive and batch and flops.world_size:
         rounding = float(seconds.printed.step / seconds.printed.exact)
         rates["sample"] = Quotient(batch / seconds.value / flops.world_size, rounding)
@@ -232,7 +224,7 @@ def _compare_rows(quotients: dict[ResultCell, Quotient], metric: str, item: str)
     """Find rows whose quotient differs from the median beyond rounding."""
     middle = median(quotient.value for quotient in quotients.values())
     different, rows, farthest = [], [], 0.0
-    unit = " FLOP" if metric == DEVICE_FLOPS else ""
+    unit = " FLOP" if metric == quantities.DEVICE_FLOPS else ""
     for cell, quotient in quotients.items():
         if abs(quotient.value / middle - 1) > NEAR_FLOPS + quotient.rounding:
             farthest = max(farthest, abs(quotient.value / middle - 1))

@@ -4,25 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
 from dlperf_study.audit.limits import machines, may_be_convolutional
-from dlperf_study.audit.result_cell import (
-    COMMUNICATION,
-    DEVICE_FLOPS,
-    EFFICIENCY,
-    HFU,
-    MFU,
-    RATES,
-    RELATIVE,
-    SPEEDUP,
-    STEP,
-    STEP_UNIT,
-    STEPS,
-    TASK,
-    THROUGHPUT,
-    TOKENS,
-    ResultCell,
-)
+from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
@@ -30,7 +15,15 @@ from dlperf_study.metrics.columns import PRODUCTS
 from dlperf_study.metrics.utilisation import WINOGRAD, severity_above_peak
 
 #: Metrics that can't be negative, and are not 0 where something was trained.
-_POSITIVE = (*RATES, STEPS, SPEEDUP, EFFICIENCY, RELATIVE, STEP, TASK)
+_POSITIVE = (
+    *quantities.RATES,
+    quantities.STEPS,
+    quantities.SPEEDUP,
+    quantities.EFFICIENCY,
+    quantities.RELATIVE,
+    quantities.STEP,
+    quantities.TASK,
+)
 #: The longest step of the published figures of this package takes 22 s.
 LONGEST_STEP_SECONDS = 100
 _TASK_SAMPLES, _TASK_BATCHES, _BATCH = "samples_per_task", "batches_per_task", "batch_per_device"
@@ -63,7 +56,7 @@ def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
         if cell.metric not in _POSITIVE:
             continue
         # A rate of 0 is less than one unit if another rate of its row is above 0.
-        rates = filter(None, (results.at_same_point(cell, metric) for metric in RATES))
+        rates = filter(None, (results.at_same_point(cell, metric) for metric in quantities.RATES))
         is_rounded_away = cell.value == 0 and cell.printed.step >= 1 and any(rate.value > 0 for rate in rates)
         if cell.value > 0 or is_rounded_away:
             yield None
@@ -75,25 +68,27 @@ def above_zero(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Can a step take that long?", "times of a step", compares=False)
 def durations(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find very long step times whose unit is not printed."""
-    for step in results.select(STEP):
-        if step.value <= LONGEST_STEP_SECONDS or step.get(STEP_UNIT):
+    for step in results.select(quantities.STEP):
+        if step.value <= LONGEST_STEP_SECONDS or step.get(quantities.STEP_UNIT):
             yield None
         else:
-            computation = f"{STEP} is {step.text}, which is {step.value / 60:.3g} minutes. It looks like milliseconds"
+            computation = (
+                f"{quantities.STEP} is {step.text}, which is {step.value / 60:.3g} minutes. It looks like milliseconds"
+            )
             yield AuditDiagnostic(Severity.WARNING, (step,), computation, _LONG_STEP)
 
 
 @check("Is every share at most 1?", "shares of a peak and of the time", compares=False)
 def shares_up_to_one(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find shares above 1; `utilisation` examines those with FLOPs per sample."""
-    for share in results.select(MFU, HFU, COMMUNICATION):
+    for share in results.select(quantities.MFU, quantities.HFU, quantities.COMMUNICATION):
         if share.get("flops_per_sample"):
             continue
         computation = f"{share.metric} is {share.text}, and a share is at most 1"
         is_impossible = severity_above_peak(share.value, may_be_convolutional(share)) is Severity.ERROR
         if share.printed.bounds()[0] <= 1:
             yield None
-        elif share.metric in (MFU, HFU) and not is_impossible:
+        elif share.metric in (quantities.MFU, quantities.HFU) and not is_impossible:
             yield AuditDiagnostic(Severity.WARNING, (share,), computation, (WINOGRAD, _PER_CENT))
         else:
             yield AuditDiagnostic(Severity.ERROR, (share,), computation, (_PER_CENT,))
@@ -172,13 +167,19 @@ def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Do other models and devices have other results?", "models and devices with results", compares=False)
 def copied_rows(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find models, devices and steps of a curve with the same numbers."""
-    measured = [cell for cell in results.select(*RATES, DEVICE_FLOPS, STEP) if cell.printed.units >= _ENOUGH_UNITS]
+    measured = [
+        cell
+        for cell in results.select(*quantities.RATES, quantities.DEVICE_FLOPS, quantities.STEP)
+        if cell.printed.units >= _ENOUGH_UNITS
+    ]
     for cells in grouped(measured, lambda cell: cell.get("source")).values():
         subjects = grouped(cells, lambda cell: tuple(map(cell.get, _SUBJECT)))
         if len(subjects) > 1:
             yield from _compare_subjects(list(subjects.values()))
     of_jobs = [
-        cell for cell in results.select(THROUGHPUT, TOKENS) if cell.printed.units >= _MANY_UNITS and cell.world_size
+        cell
+        for cell in results.select(quantities.THROUGHPUT, quantities.TOKENS)
+        if cell.printed.units >= _MANY_UNITS and cell.world_size
     ]
     for cells in grouped(of_jobs, lambda cell: (cell.table, cell.metric)).values():
         if len({cell.world_size for cell in cells}) > 1:

@@ -3,36 +3,26 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import FAR_APART, AuditDiagnostic, check, relative_deviation
-from dlperf_study.audit.result_cell import (
-    SAMPLES_OF_DEVICE,
-    STEP,
-    STEPS,
-    TASK,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-    ResultCell,
-    integer_quotient,
-    quotient,
-)
+from dlperf_study.audit.result_cell import ResultCell, integer_quotient, quotient
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
 
 #: Two rates, and the column that is their quotient.
 _QUOTIENTS = (
-    (TOKENS, THROUGHPUT, "tokens_per_sample"),
-    (TOKENS_OF_DEVICE, SAMPLES_OF_DEVICE, "tokens_per_sample"),
-    (TOKENS, STEPS, "tokens_per_step"),
-    (THROUGHPUT, STEPS, "global_batch"),
+    (quantities.TOKENS, quantities.THROUGHPUT, "tokens_per_sample"),
+    (quantities.TOKENS_OF_DEVICE, quantities.SAMPLES_OF_DEVICE, "tokens_per_sample"),
+    (quantities.TOKENS, quantities.STEPS, "tokens_per_step"),
+    (quantities.THROUGHPUT, quantities.STEPS, "global_batch"),
 )
 _LENGTH = "sequence_length"
 #: What a rate counts.
 _ITEMS = {
-    THROUGHPUT: "samples",
-    SAMPLES_OF_DEVICE: "samples of a device",
-    TOKENS: "tokens",
-    TOKENS_OF_DEVICE: "tokens of a device",
+    quantities.THROUGHPUT: "samples",
+    quantities.SAMPLES_OF_DEVICE: "samples of a device",
+    quantities.TOKENS: "tokens",
+    quantities.TOKENS_OF_DEVICE: "tokens of a device",
 }
 _PARTIAL_COPIES = (
     "the devices may not all be counted: some hold parts of one copy of the model",
@@ -52,7 +42,10 @@ _OTHER_RUNS = (
 @check("Is the rate of a device that of the job / devices?", "rates of one device with one of the job")
 def device_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare each rate per device with the rate of the job."""
-    for of_device_metric, of_job_metric in ((SAMPLES_OF_DEVICE, THROUGHPUT), (TOKENS_OF_DEVICE, TOKENS)):
+    for of_device_metric, of_job_metric in (
+        (quantities.SAMPLES_OF_DEVICE, quantities.THROUGHPUT),
+        (quantities.TOKENS_OF_DEVICE, quantities.TOKENS),
+    ):
         for of_device, of_job in results.pairs(of_device_metric, of_job_metric):
             devices = of_device.world_size
             if not devices:
@@ -96,7 +89,7 @@ def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Do rates and times agree?", "times with a rate")
 def task_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare times of tasks and steps with the rates of their configuration."""
-    for seconds in results.select(TASK, STEP):
+    for seconds in results.select(quantities.TASK, quantities.STEP):
         if not seconds.printed.is_positive:
             continue
         for metric, amount in _amounts(seconds).items():
@@ -107,19 +100,19 @@ def task_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:
     """Return the samples and tokens per step, of the job and of a device."""
     devices = seconds.world_size or 0
-    if seconds.metric == TASK:
+    if seconds.metric == quantities.TASK:
         samples = Fraction(int(seconds.get("samples_per_task") or 0) * devices)
-        return {THROUGHPUT: samples} if samples > 0 else {}
+        return {quantities.THROUGHPUT: samples} if samples > 0 else {}
     samples = Fraction(int(seconds.get("global_batch") or 0))
     if samples <= 0:
         return {}
-    amounts = {THROUGHPUT: samples}
+    amounts = {quantities.THROUGHPUT: samples}
     if devices:
-        amounts[SAMPLES_OF_DEVICE] = samples / devices
+        amounts[quantities.SAMPLES_OF_DEVICE] = samples / devices
     if length := int(seconds.get("sequence_length") or 0):
-        amounts[TOKENS] = samples * length
+        amounts[quantities.TOKENS] = samples * length
         if devices:
-            amounts[TOKENS_OF_DEVICE] = samples * length / devices
+            amounts[quantities.TOKENS_OF_DEVICE] = samples * length / devices
     return amounts
 
 
@@ -139,7 +132,9 @@ def _compare_with_time(
     batch_per_device = seconds.get("batch_per_device") or 0
     global_batch = int(batch_per_device * (seconds.world_size or 0))
     # The printed global batch may be wrong, and batch per device × devices fit rate and time.
-    is_other_batch = seconds.metric == STEP and global_batch not in (0, amount) and rate.metric == THROUGHPUT
+    is_other_batch = (
+        seconds.metric == quantities.STEP and global_batch not in (0, amount) and rate.metric == quantities.THROUGHPUT
+    )
     if is_other_batch and rate.printed.overlaps(*integer_quotient(global_batch, seconds.printed)):
         computation += f". {batch_per_device:g} × {seconds.world_size} = {global_batch} samples would fit"
     if is_between:

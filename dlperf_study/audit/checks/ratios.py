@@ -6,19 +6,9 @@ from itertools import islice
 from operator import truediv
 from statistics import mean
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check, relative_deviation, texts_phrase
-from dlperf_study.audit.result_cell import (
-    EFFICIENCY,
-    RATES_OF_DEVICE,
-    RELATIVE,
-    ROUNDINGS,
-    SPEEDUP,
-    THROUGHPUT,
-    TRUNCATED,
-    ResultCell,
-    list_values,
-    quotient,
-)
+from dlperf_study.audit.result_cell import ROUNDINGS, TRUNCATED, ResultCell, list_values, quotient
 from dlperf_study.audit.results import Results, device_share, recomputed
 from dlperf_study.core.errors import Severity
 
@@ -41,7 +31,7 @@ _OTHER_BASELINE = "they may be relative to different baselines, or to another nu
 def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every ratio."""
     steps = _steps_of_rounded_rates(results)
-    for ratio in results.select(SPEEDUP, EFFICIENCY, RELATIVE):
+    for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
         baseline = results.find_baseline(ratio)
         rate = results.at_same_point(ratio, baseline.metric) if baseline else None
         if baseline is None:
@@ -61,7 +51,7 @@ def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
     if ratio.baseline:
         computation = f"{ratio.text} is relative to {ratio.baseline}, which has no value here"
         # A column may compare two others, of which one has a gap.
-        severity = Severity.NOTE if ratio.metric == RELATIVE else Severity.ERROR
+        severity = Severity.NOTE if ratio.metric == quantities.RELATIVE else Severity.ERROR
         return AuditDiagnostic(severity, (ratio,), computation, (_ELSEWHERE,))
     computation = f"{ratio.text} is a ratio, but the table does not say to which rate"
     names = results.separating_conditions(ratio)
@@ -74,7 +64,7 @@ def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
 
 
 def _per_cent_suspicion(ratio: ResultCell) -> str:
-    if ratio.metric != EFFICIENCY or ratio.value <= HIGHEST_EFFICIENCY:
+    if ratio.metric != quantities.EFFICIENCY or ratio.value <= HIGHEST_EFFICIENCY:
         return ""
     return f". It looks like per cent: an efficiency of 1 is linear, and {ratio.text}% has its sign"
 
@@ -117,7 +107,7 @@ def _steps_of_rounded_rates(results: Results) -> dict[tuple[object, ...], Fracti
     At least three ratios must fit, and at least two of them only with rounded rates.
     """
     columns: dict[tuple[object, ...], list[tuple[ResultCell, ResultCell, ResultCell]]] = {}
-    for ratio in results.select(SPEEDUP, EFFICIENCY, RELATIVE):
+    for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
         baseline = results.find_baseline(ratio)
         rate = results.at_same_point(ratio, baseline.metric) if baseline else None
         if rate and baseline and rate is not baseline and baseline.printed.is_positive:
@@ -142,7 +132,7 @@ def _is_of_rounded(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, st
 
 def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
     """Return the factor of devices in the formula of a ratio."""
-    if ratio.metric == EFFICIENCY and baseline.metric not in RATES_OF_DEVICE:
+    if ratio.metric == quantities.EFFICIENCY and baseline.metric not in quantities.RATES_OF_DEVICE:
         return f" × {baseline.world_size} / {ratio.world_size}"
     if device_share(ratio, baseline) != 1:
         return f" × {ratio.world_size} / {baseline.world_size}"
@@ -211,8 +201,8 @@ def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find columns whose ratios need several kinds of rounding."""
     # The possible roundings of each ratio of a column.
     columns: dict[tuple[object, ...], dict[ResultCell, tuple[str, ...]]] = {}
-    for ratio in results.select(SPEEDUP, EFFICIENCY, RELATIVE):
-        rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.find_baseline(ratio)
+    for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
+        rate, baseline = results.at_same_point(ratio, quantities.THROUGHPUT), results.find_baseline(ratio)
         if ratio.printed.computed or rate is None or baseline is None or not baseline.printed.is_positive:
             continue
         expected = recomputed(ratio, rate, baseline)
@@ -231,7 +221,7 @@ def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Do efficiency and speedup agree?", "efficiencies with a speedup")
 def efficiency(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare each efficiency with the speedup over the same baseline."""
-    for ratio, speedup in results.pairs(EFFICIENCY, SPEEDUP):
+    for ratio, speedup in results.pairs(quantities.EFFICIENCY, quantities.SPEEDUP):
         devices, baseline_devices = ratio.world_size, results.baseline_devices(ratio)
         if results.find_baseline(ratio) is not results.find_baseline(speedup):
             continue

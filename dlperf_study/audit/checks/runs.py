@@ -7,8 +7,9 @@ from itertools import combinations
 from math import sqrt
 from statistics import geometric_mean, mean, median, pstdev, stdev
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check, texts_phrase
-from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, RATES, STANDARD_DEVIATION, UNNAMED, ResultCell, list_values
+from dlperf_study.audit.result_cell import ResultCell, list_values
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
@@ -17,7 +18,7 @@ Estimator = Callable[[list[Fraction]], Fraction | float]
 ESTIMATORS: dict[str, Estimator] = {
     "median": median,
     "mean": mean,
-    GEOMETRIC_MEAN: geometric_mean,
+    quantities.GEOMETRIC_MEAN: geometric_mean,
 }
 _OTHER_LIST = (
     "the list may be of another series of runs than the table",
@@ -36,7 +37,7 @@ def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
 
     A printed number is the median of its runs, or their mean if the source declares it.
     """
-    for summary in results.select(*RATES, UNNAMED):
+    for summary in results.select(*quantities.RATES, quantities.UNNAMED):
         runs = results.list_runs(summary)
         if not runs:
             continue
@@ -104,7 +105,7 @@ def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
 
     Sample and population standard deviations are both accepted.
     """
-    for deviation in results.select(STANDARD_DEVIATION):
+    for deviation in results.select(quantities.STANDARD_DEVIATION):
         runs = results.runs.get(str(deviation.get("runs_of")), [])
         if len(runs) < 2:
             continue

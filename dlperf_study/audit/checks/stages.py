@@ -3,18 +3,26 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check
 from dlperf_study.audit.published.source import parse_ratio_terms
-from dlperf_study.audit.result_cell import COMMUNICATION, EXCHANGE, ROUNDINGS, SPEEDUP, TASK, ResultCell, list_values
+from dlperf_study.audit.result_cell import ROUNDINGS, ResultCell, list_values
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 
 COMPUTATION_TO_COMMUNICATION, BATCHES = "computation_to_communication", "batch_process_seconds"
 UPDATE, PASSES, COPY = "apply_gradients_seconds", "forward_backward_seconds", "tensor_numpy_seconds"
 #: Each stage, and what it is a part of: none can take longer. In ElasticDL the exchange begins with the copy.
-STAGE_TOTALS = ((BATCHES, TASK), (EXCHANGE, TASK), (COPY, TASK), (UPDATE, TASK), (PASSES, TASK), (COPY, EXCHANGE))
+STAGE_TOTALS = (
+    (BATCHES, quantities.TASK),
+    (quantities.EXCHANGE, quantities.TASK),
+    (COPY, quantities.TASK),
+    (UPDATE, quantities.TASK),
+    (PASSES, quantities.TASK),
+    (COPY, quantities.EXCHANGE),
+)
 #: The stages that follow each other and make up a task.
-CONSECUTIVE_STAGES = (EXCHANGE, UPDATE, PASSES)
+CONSECUTIVE_STAGES = (quantities.EXCHANGE, UPDATE, PASSES)
 #: How many times as long the same computation may take on another number of devices.
 MOST_CHANGE = 1.5
 #: A speedup may be this much below what its communication allows without a note.
@@ -42,7 +50,7 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
     for metric, total_metric in STAGE_TOTALS:
         for part, total in results.pairs(metric, total_metric):
             yield _compare_with_total(part, total)
-    for task in results.select(TASK):
+    for task in results.select(quantities.TASK):
         parts = []
         for metric in CONSECUTIVE_STAGES:
             if stage := results.at_same_point(task, metric):
@@ -67,7 +75,7 @@ def stages(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _compare_with_total(part: ResultCell, total: ResultCell) -> AuditDiagnostic | None:
     if not part.printed.exceeds(total.printed):
         return None
-    if total.metric == EXCHANGE:
+    if total.metric == quantities.EXCHANGE:
         computation = f"copying gradients takes {part.text} s, the exchange that begins with it {total.text} s"
         return AuditDiagnostic(Severity.WARNING, (part, total), computation, _COPY_SEPARATE)
     computation = f"{part.metric} is {part.text} s, more than {total.metric}, of which it is a part, {total.text} s"
@@ -91,12 +99,12 @@ def _compare_sum(task: ResultCell, parts: list[ResultCell]) -> AuditDiagnostic |
 @check("Does the share of communication fit the times and the speedup?", "shares")
 def shares(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare communication shares with their times and speedups."""
-    for share in results.select(COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
-        for task in results.same_configuration(share, TASK):
-            for exchange in results.same_configuration(share, EXCHANGE):
+    for share in results.select(quantities.COMMUNICATION, COMPUTATION_TO_COMMUNICATION):
+        for task in results.same_configuration(share, quantities.TASK):
+            for exchange in results.same_configuration(share, quantities.EXCHANGE):
                 if 0 < exchange.printed.exact < task.printed.exact:
                     yield _compare_with_times(share, task, exchange)
-    for share, speedup in results.pairs(COMMUNICATION, SPEEDUP):
+    for share, speedup in results.pairs(quantities.COMMUNICATION, quantities.SPEEDUP):
         if share.world_size and share.world_size > 1 and share.value <= 1:
             yield _compare_with_speedup(share, speedup, share.world_size)
 
@@ -110,7 +118,7 @@ def _compare_with_times(share: ResultCell, task: ResultCell, exchange: ResultCel
         fits = terms[1] in [rounding(expected) for rounding in ROUNDINGS.values()]
         formula = f"({task.text} − {exchange.text}) : {exchange.text} = {terms[0]} : {float(expected):.3g}"
     else:
-        is_share = share.metric == COMMUNICATION
+        is_share = share.metric == quantities.COMMUNICATION
         expected = exchange_seconds / task_seconds if is_share else computation_seconds / exchange_seconds
         fits = bool(share.printed.roundings_from(expected))
         formula = f"{exchange.text} of {task.text} are {float(expected):.4g}"

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check
-from dlperf_study.audit.result_cell import ACCUMULATION, COPIES, MICRO_BATCH, SPLITTING, ResultCell
+from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
@@ -74,11 +75,11 @@ def _degree(cell: ResultCell, name: str) -> int | None:
 
 def copy_devices(cell: ResultCell) -> int:
     """Return the number of devices per model copy."""
-    return math.prod(_degree(cell, name) or 1 for name in SPLITTING)
+    return math.prod(_degree(cell, name) or 1 for name in quantities.SPLITTING)
 
 
 def _compare_degrees(cell: ResultCell) -> tuple[str, float] | None:
-    printed = {name: degree for name in (*SPLITTING, COPIES) if (degree := _degree(cell, name))}
+    printed = {name: degree for name in (*quantities.SPLITTING, quantities.COPIES) if (degree := _degree(cell, name))}
     if not cell.world_size or not printed:
         return None
     product = math.prod(printed.values())
@@ -94,8 +95,11 @@ def _samples_of_step(cell: ResultCell) -> tuple[str, float]:
 
     The product is 0 if a row does not print them.
     """
-    passes, copies = cell.get(ACCUMULATION), _degree(cell, COPIES) or (cell.world_size or 0) // copy_devices(cell)
-    micro_batch = cell.get(MICRO_BATCH) or cell.get("batch_per_device")
+    passes, copies = (
+        cell.get(quantities.ACCUMULATION),
+        _degree(cell, quantities.COPIES) or (cell.world_size or 0) // copy_devices(cell),
+    )
+    micro_batch = cell.get(quantities.MICRO_BATCH) or cell.get("batch_per_device")
     if not (micro_batch and passes and copies):
         return "", 0
     return f"{micro_batch:g} × {passes:g} × {copies}", micro_batch * passes * copies
@@ -106,7 +110,7 @@ def _compare_accumulation(cell: ResultCell) -> tuple[str, float] | None:
     if not (product and batch):
         return None
     # The last pass of a step may be smaller.
-    passes = cell.get(ACCUMULATION)
+    passes = cell.get(quantities.ACCUMULATION)
     if math.ceil(batch * passes / product) == passes:
         return "", 1
     # The micro-batch may be of all devices.

@@ -6,25 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.reading.numbers import written_number
-from dlperf_study.audit.result_cell import (
-    ACCUMULATION,
-    DEVICE_FLOPS,
-    EFFICIENCY,
-    HFU,
-    HIDDEN,
-    LAYERS,
-    MFU,
-    MICRO_BATCH,
-    RELATIVE,
-    SAMPLES_OF_DEVICE,
-    SPEEDUP,
-    STEPS,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-    VOCABULARY,
-)
 
 
 class Use(StrEnum):
@@ -104,11 +87,11 @@ _MULTIPLES = {"k", "kilo", "thousand", "thousands", "million", "millions", "x100
 _MULTIPLES_IN_UNITS = {"m", "1000"}
 _RATE = re.compile(r"\b(samples|tokens|steps) (?:per|/) second\b")
 _RATE_METRICS = {
-    ("samples", False): THROUGHPUT,
-    ("samples", True): SAMPLES_OF_DEVICE,
-    ("tokens", False): TOKENS,
-    ("tokens", True): TOKENS_OF_DEVICE,
-    ("steps", False): STEPS,
+    ("samples", False): quantities.THROUGHPUT,
+    ("samples", True): quantities.SAMPLES_OF_DEVICE,
+    ("tokens", False): quantities.TOKENS,
+    ("tokens", True): quantities.TOKENS_OF_DEVICE,
+    ("steps", False): quantities.STEPS,
 }
 _FLOPS = re.compile(r"\b(tera|giga|peta|t|g|p)?(?:flops?)\b(?: per second)?")
 _FLOP_UNITS = {"t": "TFLOP/s", "tera": "TFLOP/s", "g": "GFLOP/s", "giga": "GFLOP/s", "p": "PFLOP/s", "peta": "PFLOP/s"}
@@ -123,18 +106,18 @@ _TIME_UNITS = {
     **dict.fromkeys(("min", "minutes"), "min"),
 }
 _RATIOS = (
-    (re.compile(r"\brelative (?:throughput|speed|performance)\b"), RELATIVE),
-    (re.compile(r"\bspeedup\b(?: ratio| factor)?|\b(?:weak|strong) scaling\b(?! efficiency)"), SPEEDUP),
-    (re.compile(r"\b(?:(?:weak|strong|parallel|scaling|scale) )*efficiency\b"), EFFICIENCY),
+    (re.compile(r"\brelative (?:throughput|speed|performance)\b"), quantities.RELATIVE),
+    (re.compile(r"\bspeedup\b(?: ratio| factor)?|\b(?:weak|strong) scaling\b(?! efficiency)"), quantities.SPEEDUP),
+    (re.compile(r"\b(?:(?:weak|strong|parallel|scaling|scale) )*efficiency\b"), quantities.EFFICIENCY),
     (
         re.compile(r"\bmfu\b|\bmodel flops? utili[sz]ation\b|\bpercentage (?:theoretical )?peak flops? per second\b"),
-        MFU,
+        quantities.MFU,
     ),
-    (re.compile(r"\bhfu\b|\bhardware flops? utili[sz]ation\b"), HFU),
+    (re.compile(r"\bhfu\b|\bhardware flops? utili[sz]ation\b"), quantities.HFU),
 )
 #: Words that mean a speedup or an efficiency, as the sign after the numbers says.
 _RATIOS_BY_SIGN = ("scaling", "scaling factor", "scale", "acceleration", "factor", "gain")
-_METRIC_OF_SIGN = {"x": SPEEDUP, "×": SPEEDUP, "%": EFFICIENCY}
+_METRIC_OF_SIGN = {"x": quantities.SPEEDUP, "×": quantities.SPEEDUP, "%": quantities.EFFICIENCY}
 #: Names of conditions, matched as a whole.
 _CONDITIONS = (
     (r"world size|(?:total )?(?:number )?device(?: number)?|number [abhv]\d{2,3}s?", "world_size"),
@@ -159,12 +142,15 @@ _CONDITIONS = (
     ),
     (r"sharding degree", "dp"),
     (r"[ev]p|vpp|sp|fsdp", "parallel"),
-    (r"mbs|mic(?:ro)? (?:batch|bs)(?: size)?(?: per device)?", MICRO_BATCH),
-    (r"(?:number )?(?:(?:gradient|grad) )?(?:accum|accumulation|accumulate)(?: steps)?|gas|micro number", ACCUMULATION),
+    (r"mbs|mic(?:ro)? (?:batch|bs)(?: size)?(?: per device)?", quantities.MICRO_BATCH),
+    (
+        r"(?:number )?(?:(?:gradient|grad) )?(?:accum|accumulation|accumulate)(?: steps)?|gas|micro number",
+        quantities.ACCUMULATION,
+    ),
     (r"(?:number )?(?:params|parameters)(?: [bm]illion)?", "parameters"),
-    (r"(?:number )?(?:hidden )?layers", LAYERS),
-    (r"hidden(?: unit)?(?: size| dim)?|d model", HIDDEN),
-    (r"vocab(?:ulary)?(?: size)?", VOCABULARY),
+    (r"(?:number )?(?:hidden )?layers", quantities.LAYERS),
+    (r"hidden(?: unit)?(?: size| dim)?|d model", quantities.HIDDEN),
+    (r"vocab(?:ulary)?(?: size)?", quantities.VOCABULARY),
 )
 _RUN = re.compile(r"(?:run|trial|rep|repeat|repetition|seed|r) ?(?:number )?\d+")
 _NUMBERED_RUN = re.compile(r"\b(?:run|trial|repeat|repetition) ?\d+\b")
@@ -261,10 +247,10 @@ def _flops(bare: str, everything: str, unit: str) -> Meaning | None:
     if not match or not (is_of_device or "per second" in remaining or "tflops" in remaining):
         return None
     if not is_of_device:
-        return Meaning(Use.NONE, DEVICE_FLOPS, _FLOP_UNITS.get(match[1] or "", "FLOP/s"), reason=FLOPS_SCOPE)
+        return Meaning(Use.NONE, quantities.DEVICE_FLOPS, _FLOP_UNITS.get(match[1] or "", "FLOP/s"), reason=FLOPS_SCOPE)
     label = _FLOPS.sub(" ", remaining)
     flop_unit = _FLOP_UNITS.get(match[1] or "", "FLOP/s")
-    return _require_training(Meaning(Use.METRIC, DEVICE_FLOPS, flop_unit, "one device", label))
+    return _require_training(Meaning(Use.METRIC, quantities.DEVICE_FLOPS, flop_unit, "one device", label))
 
 
 def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
@@ -283,7 +269,9 @@ def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
     is_qualified = bool(unit or _NUMBERED_RUN.search(bare) or {*parts} & {"per", "device", "node", "tokens"})
     if is_qualified or "throughput" not in parts:
         return None
-    meaning = Meaning(Use.METRIC, THROUGHPUT, "not declared, read as samples/s", "not declared, read as the job", bare)
+    meaning = Meaning(
+        Use.METRIC, quantities.THROUGHPUT, "not declared, read as samples/s", "not declared, read as the job", bare
+    )
     return _require_training(meaning)
 
 

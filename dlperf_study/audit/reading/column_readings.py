@@ -6,39 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from dlperf_study.audit.reading.column_names import (
-    DEVIATION,
-    FLOPS_SCOPE,
-    Meaning,
-    Use,
-    interpret_name,
-    split_words,
-    unit_in_name,
-)
+from dlperf_study.audit import quantities
+from dlperf_study.audit.reading import column_names
+from dlperf_study.audit.reading.column_names import Meaning, Use
 from dlperf_study.audit.reading.files import Grid
 from dlperf_study.audit.reading.numbers import is_no_number, parse_digits, require_one_sign, written_number
-from dlperf_study.audit.result_cell import (
-    CONFIGURATION,
-    DEVICE_FLOPS,
-    EFFICIENCY,
-    HFU,
-    MFU,
-    RATES,
-    RATES_OF_DEVICE,
-    SAMPLES_OF_DEVICE,
-    SPEEDUP,
-    STEP,
-    THROUGHPUT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-)
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
 from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
 #: Columns of numbers that checks use, besides metrics and the conditions that tell configurations apart.
 _USED = {
-    *(*CONFIGURATION, "nodes", "devices_per_node", "global_batch", "batches_per_task", "samples_per_task"),
+    *(*quantities.CONFIGURATION, "nodes", "devices_per_node", "global_batch", "batches_per_task", "samples_per_task"),
     *("flops_per_sample", "device_peak_flops", "threads_per_device", "repetition"),
     *("runs", "runs_counted", "runs_completed"),
     *("tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "value"),
@@ -46,7 +25,7 @@ _USED = {
 #: Names with a meaning of their own that are no columns of the dataset.
 _RESERVED = ("baseline_identity", "reference_identity", "tokens_per_sample", "tokens_per_step")
 #: The ratios that are relative to a baseline.
-BASELINE_RATIOS = (SPEEDUP, EFFICIENCY)
+BASELINE_RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY)
 BASELINE_WORDS = {"baseline", "base", "reference"}
 _SEVERAL_MEANINGS = (
     "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"
@@ -57,7 +36,7 @@ _DEVICES = {"cpu", "gpu", ""}
 #: A table with such a word above it is of something else than training.
 _EVALUATION = {"eval", "evaluation", "infer", "inference", "validation"}
 #: Results that are of training whatever is above their table.
-_OF_TRAINING = {STEP, DEVICE_FLOPS, MFU, HFU}
+_OF_TRAINING = {quantities.STEP, quantities.DEVICE_FLOPS, quantities.MFU, quantities.HFU}
 #: Words of results that no check is about; a column of them tells no rows apart.
 _OTHER_RESULTS = {
     *("memory", "mem", "loss", "acc", "accuracy", "top1", "top5", "perplexity", "ppl", "bleu", "map", "power", "watt"),
@@ -68,7 +47,7 @@ _OTHER_RESULTS = {
 _ABOUT_RESULTS = re.compile(r"notes?|remarks?|comments?|verdict|against baseline|runs completed")
 _INTERVAL_NAME, _INTERVAL_FIELD = re.compile(r".*\b(?:interval|ci)"), re.compile(r"[\[(].*[\])]|")
 #: The rate of a device by that of the job, and the names of one that do not say what is counted.
-_RATES_OF_DEVICE = {THROUGHPUT: SAMPLES_OF_DEVICE, TOKENS: TOKENS_OF_DEVICE}
+_RATES_OF_DEVICE = {quantities.THROUGHPUT: quantities.SAMPLES_OF_DEVICE, quantities.TOKENS: quantities.TOKENS_OF_DEVICE}
 _UNNAMED_RATE_OF_DEVICE = re.compile(r"(?:train(?:ing)? )?(?:throughput|speed|rate|perf(?:ormance)?) per device")
 #: The scope of a batch in a table that counts no devices.
 NO_DEVICES = "not declared, no column counts devices"
@@ -81,7 +60,7 @@ _LARGEST_SHARE = 4
 _UNITS = {"s": 1, "ms": 1e3, "us": 1e6}
 #: How far the quotient may be from a unit: the times of most tables are within 3 % of batch / rate.
 _NEAR = 0.1
-_RATE_AND_BATCH = ((THROUGHPUT, "global_batch"), (SAMPLES_OF_DEVICE, "batch_per_device"))
+_RATE_AND_BATCH = ((quantities.THROUGHPUT, "global_batch"), (quantities.SAMPLES_OF_DEVICE, "batch_per_device"))
 
 
 @dataclass(frozen=True)
@@ -103,7 +82,11 @@ class ColumnReading:
     def prints_step_unit(self) -> bool:
         """Whether it is a step time with a printed unit."""
         is_inferred = self.meaning.scope.startswith(_INFERRED_UNIT)
-        return self.meaning.name == STEP and bool(self.meaning.unit) and not (is_inferred or is_canonical(self.header))
+        return (
+            self.meaning.name == quantities.STEP
+            and bool(self.meaning.unit)
+            and not (is_inferred or is_canonical(self.header))
+        )
 
     @property
     def unused_numbers(self) -> str:
@@ -136,7 +119,7 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
     if not any(reading.meaning.use is Use.RUN for reading in readings):
         readings = [_drop_deviation(reading) for reading in readings]
     is_of_training = any(reading.meaning.name in _OF_TRAINING for reading in readings if reading.is_metric)
-    if not is_of_training and _EVALUATION & {*split_words(f"{grid.heading} {grid.header[0]}").split()}:
+    if not is_of_training and _EVALUATION & {*column_names.split_words(f"{grid.heading} {grid.header[0]}").split()}:
         not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
         readings = [replace(each, meaning=not_training) if each.is_metric else each for each in readings]
     return _each_once(readings)
@@ -154,10 +137,10 @@ def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal
         require_one_sign(header, fields, decimal)
         meaning = _meaning(header, fields, numbers, decimal)
     except TableError as error:
-        named = interpret_name(header, fields, unit_in_name(header))
+        named = column_names.interpret_name(header, fields, column_names.unit_in_name(header))
         return named if named.use is Use.CONDITION else Meaning(Use.NONE, reason=str(error))
     # A column of shares of a peak may leave out the sign of per cent; its numbers tell.
-    is_share = meaning.use is Use.METRIC and meaning.name in (MFU, HFU)
+    is_share = meaning.use is Use.METRIC and meaning.name in (quantities.MFU, quantities.HFU)
     if is_share and not meaning.unit and not is_canonical(header):
         shares = [abs(parse_digits(field, decimal)) for field in fields if written_number(field)]
         if shares and median(shares) > _LARGEST_SHARE:
@@ -166,15 +149,19 @@ def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal
 
 
 def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
-    is_of_tokens = header == THROUGHPUT and "tokens" in split_words(_unit_of_cells(header, fields)).split()
+    is_of_tokens = (
+        header == quantities.THROUGHPUT and "tokens" in column_names.split_words(_unit_of_cells(header, fields)).split()
+    )
     if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES) and not is_of_tokens:
         return _canonical_meaning(header)
-    name = split_words(header)
+    name = column_names.split_words(header)
     # The bounds of an interval are read from columns of their own alone.
     is_interval = _INTERVAL_NAME.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
     if is_interval or _ABOUT_RESULTS.fullmatch(name):
         return Meaning(Use.NONE)
-    meaning = interpret_name(header, fields, unit_in_name(header) or _unit_of_cells(header, fields))
+    meaning = column_names.interpret_name(
+        header, fields, column_names.unit_in_name(header) or _unit_of_cells(header, fields)
+    )
     if meaning.name == "step_seconds" and not meaning.unit:
         return replace(meaning, unit="", reason=_UNIT_MISSING)
     if meaning.use is not Use.NONE or meaning.reason:
@@ -182,7 +169,7 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     if _MODEL_FLOPS.fullmatch(name) and numbers:
         largest = max(parse_digits(field, decimal) for field in fields)
         unit = "FLOP/s" if largest > _LARGEST_TERAFLOPS else "TFLOP/s"
-        return Meaning(Use.METRIC, DEVICE_FLOPS, unit, "not declared, read as of one device")
+        return Meaning(Use.METRIC, quantities.DEVICE_FLOPS, unit, "not declared, read as of one device")
     if {*name.split()} & _OTHER_RESULTS:
         return Meaning(Use.NONE, reason="no check knows what it is" if numbers else "")
     written = [field for field in fields if not is_no_number(field)]
@@ -195,7 +182,7 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
 
 def _as_baseline(reading: ColumnReading) -> ColumnReading:
     """Mark a column of the baseline's rate as baseline."""
-    is_baseline = reading.meaning.name in RATES and bool({*reading.meaning.label.split()} & BASELINE_WORDS)
+    is_baseline = reading.meaning.name in quantities.RATES and bool({*reading.meaning.label.split()} & BASELINE_WORDS)
     return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE)) if is_baseline else reading
 
 
@@ -212,7 +199,7 @@ def _canonical_meaning(name: str) -> Meaning:
 def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
     """Return the unit after the numbers; raises TableError if there are several."""
     units = Counter(written.unit for written in map(written_number, fields) if written and written.unit)
-    meanings = {split_words(unit) or unit for unit in units}
+    meanings = {column_names.split_words(unit) or unit for unit in units}
     if len(meanings) > 1 and len(units) < sum(units.values()):
         raise TableError(f"column {header} has numbers in {' and in '.join(units)}; write one unit in a column")
     return next(iter(units), "") if len(meanings) == 1 else ""
@@ -229,7 +216,7 @@ def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:
 
 def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> ColumnReading:
     """Let an unnamed rate per device count what the job's rate counts."""
-    if not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(split_words(reading.header)):
+    if not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(column_names.split_words(reading.header)):
         return reading
     unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
     return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"))
@@ -237,18 +224,18 @@ def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> Colu
 
 def _declare_flops(reading: ColumnReading, readings: Sequence[ColumnReading]) -> ColumnReading:
     """Read unscoped FLOP/s as per device if all rates are."""
-    if reading.meaning.reason != FLOPS_SCOPE:
+    if reading.meaning.reason != column_names.FLOPS_SCOPE:
         return reading
-    rates = {each.meaning.name for each in readings if each.is_metric} & {*RATES}
-    if not rates or rates - {*RATES_OF_DEVICE}:
+    rates = {each.meaning.name for each in readings if each.is_metric} & {*quantities.RATES}
+    if not rates or rates - {*quantities.RATES_OF_DEVICE}:
         return reading
-    meaning = Meaning(Use.METRIC, DEVICE_FLOPS, reading.meaning.unit, "not declared, read as of one device")
+    meaning = Meaning(Use.METRIC, quantities.DEVICE_FLOPS, reading.meaning.unit, "not declared, read as of one device")
     return replace(reading, meaning=meaning)
 
 
 def _drop_deviation(reading: ColumnReading) -> ColumnReading:
     """Drop a standard deviation from a table without runs."""
-    if reading.meaning.use is not Use.SUMMARY or reading.meaning.name != DEVIATION:
+    if reading.meaning.use is not Use.SUMMARY or reading.meaning.name != column_names.DEVIATION:
         return reading
     return replace(reading, meaning=Meaning(Use.NONE, reason="its runs are not in the table"))
 

@@ -7,38 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from dlperf_study.audit import quantities
 from dlperf_study.audit.published.source import NO_NUMBER, parse_resolution
+from dlperf_study.audit.reading import column_readings
 from dlperf_study.audit.reading.column_names import DEVIATION, Use, interpret_name, split_words, unit_in_name
-from dlperf_study.audit.reading.column_readings import (
-    BASELINE_RATIOS,
-    BASELINE_WORDS,
-    NO_DEVICES,
-    ColumnReading,
-    is_canonical,
-)
+from dlperf_study.audit.reading.column_readings import ColumnReading
 from dlperf_study.audit.reading.files import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, parse_digits, plain_digits, written_number
-from dlperf_study.audit.result_cell import (
-    ACCUMULATION,
-    COPIES,
-    EFFICIENCY,
-    HFU,
-    HIDDEN,
-    LAYERS,
-    MFU,
-    MICRO_BATCH,
-    PARAMETERS_STEP,
-    RATES,
-    RELATIVE,
-    SPEEDUP,
-    SPLITTING,
-    STANDARD_DEVIATION,
-    STEP_UNIT,
-    TOKENS,
-    TOKENS_OF_DEVICE,
-    UNNAMED,
-    VOCABULARY,
-)
 from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
@@ -59,7 +34,15 @@ _CARDS = re.compile(r"(?:(?P<nodes>\d+)\s*[*x×]\s*)?(?P<devices>\d+)\s*卡")
 _SETTING = re.compile(r"(?P<name>[A-Za-z][\w ]*?)\s*=\s*(?P<value>\d[\w.]*(?: tokens)?)(?!\w)")
 _DEGREE = re.compile(r"(?<![A-Za-z])(?P<name>TP|PP|CP|DP)\s?(?P<value>\d+)")
 _LONGEST_SETTINGS = 500
-_SETTINGS = (*SPLITTING, COPIES, MICRO_BATCH, ACCUMULATION, "batch_per_device", "global_batch", "sequence_length")
+_SETTINGS = (
+    *quantities.SPLITTING,
+    quantities.COPIES,
+    quantities.MICRO_BATCH,
+    quantities.ACCUMULATION,
+    "batch_per_device",
+    "global_batch",
+    "sequence_length",
+)
 #: ``16.67 * 2048 / 8 = 4267 tokens/s``: samples, tokens of a sample, devices and tokens of a device.
 _TOKENS_OF_DEVICE = re.compile(r"[\d.]+\s*[*×x]\s*(?P<length>\d+)\s*/\s*(?P<devices>\d+)\s*=\s*[\d.,]+\s*tok\w*/s")
 #: The column with the line number of a row; the header is line 1.
@@ -68,8 +51,16 @@ LINE = "line of the file"
 VARIANT = "variant"
 #: Conditions that are no columns of the dataset and hold numbers.
 NUMBER_CONDITIONS = (
-    *("tokens_per_sample", "tokens_per_step", MICRO_BATCH, ACCUMULATION, LAYERS, HIDDEN, VOCABULARY),
-    PARAMETERS_STEP,
+    *(
+        "tokens_per_sample",
+        "tokens_per_step",
+        quantities.MICRO_BATCH,
+        quantities.ACCUMULATION,
+        quantities.LAYERS,
+        quantities.HIDDEN,
+        quantities.VOCABULARY,
+    ),
+    quantities.PARAMETERS_STEP,
 )
 #: Numbers without which nothing is known of a row.
 _SIZES = ("world_size", "nodes", "devices_per_node")
@@ -77,7 +68,10 @@ _FACTORS_OF_NAMES = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "million": 1e6, "B"
 #: Units after a number of a condition: ``8 GPUs``.
 _COUNTED = {"samples", "tokens", "device", "node", "second", "steps"}
 #: Signs of ratios, and the metrics that have no other unit.
-_SIGNS, _RATIOS = ("x", "×", "%", "times"), (SPEEDUP, EFFICIENCY, RELATIVE, MFU, HFU)
+_SIGNS, _RATIOS = (
+    ("x", "×", "%", "times"),
+    (quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE, quantities.MFU, quantities.HFU),
+)
 _SCALES = {"k": "k", "K": "k", "M": "M"}
 #: The columns that name the row a ratio is relative to: one of two variants, and a speedup or an efficiency.
 _REFERENCE, _BASELINE = "reference_identity", "baseline_identity"
@@ -123,9 +117,9 @@ class RowReader:
         self._baselines_of_rows = [reading for reading in readings if reading.meaning.use is Use.BASELINE]
         columns = Counter(reading.meaning.name for reading in self._metrics)
         if any(reading.prints_step_unit for reading in self._metrics):
-            self._facts[STEP_UNIT] = "printed"
+            self._facts[quantities.STEP_UNIT] = "printed"
         self._has_variants = max(columns.values(), default=0) > 1
-        self._rates = [reading for reading in self._metrics if reading.meaning.name in RATES]
+        self._rates = [reading for reading in self._metrics if reading.meaning.name in quantities.RATES]
         self._rate_labels = list(dict.fromkeys(rate.meaning.label for rate in self._rates))
         self._comparing = self._comparing_column()
         self._faster = self._compared_variant()
@@ -134,7 +128,9 @@ class RowReader:
         """Return the column with the ratio of two variants, if unambiguous."""
         if not self._has_variants or len(self._rate_labels) != 2:
             return None
-        ratios = [reading for reading in self._metrics if reading.meaning.name in (SPEEDUP, RELATIVE)]
+        ratios = [
+            reading for reading in self._metrics if reading.meaning.name in (quantities.SPEEDUP, quantities.RELATIVE)
+        ]
         of_neither = [reading for reading in ratios if reading.meaning.label not in self._rate_labels]
         candidates = ratios if len(ratios) == 1 else of_neither
         return candidates[0] if len(candidates) == 1 else None
@@ -166,7 +162,7 @@ class RowReader:
         conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
         rates_of_baselines: dict[str, str] = {}
         for reading in self._baselines_of_rows:
-            of_rate = [part for part in reading.meaning.label.split() if part not in BASELINE_WORDS]
+            of_rate = [part for part in reading.meaning.label.split() if part not in column_readings.BASELINE_WORDS]
             rates_of_baselines[" ".join(of_rate)] = self._metric_field(reading, row.fields[reading.position])
         if rates_of_baselines:
             # A baseline under the name of no variant is that of all.
@@ -176,9 +172,9 @@ class RowReader:
             field = row.fields[reading.position]
             if field:
                 variant = self._find_variant(reading)
-                name = RELATIVE if reading is self._comparing else reading.meaning.name
-                if name == TOKENS and (formula := _TOKENS_OF_DEVICE.fullmatch(field)):
-                    name = TOKENS_OF_DEVICE
+                name = quantities.RELATIVE if reading is self._comparing else reading.meaning.name
+                if name == quantities.TOKENS and (formula := _TOKENS_OF_DEVICE.fullmatch(field)):
+                    name = quantities.TOKENS_OF_DEVICE
                     sizes = {"sequence_length": formula["length"], "world_size": formula["devices"]}
                     conditions = sizes | conditions
                 metrics.setdefault(variant, {})[name] = self._metric_field(reading, field)
@@ -199,7 +195,7 @@ class RowReader:
         return reading.meaning.label if self._has_variants else ""
 
     def _baselines(self, conditions: Mapping[str, Any], variant: str, results: Mapping[str, str]) -> dict[str, str]:
-        if self._comparing is None or RELATIVE not in results:
+        if self._comparing is None or quantities.RELATIVE not in results:
             return {}
         compared_label = next(label for label in self._rate_labels if label != variant)
         return {_REFERENCE: self._identity(str(conditions["identity"]), compared_label)}
@@ -218,14 +214,14 @@ class RowReader:
             conditions |= self._numbered(name, reading.header, field)
             if name == reading.header and len(field) <= _LONGEST_SETTINGS:
                 conditions |= self._settings_in(field)
-            if reading.meaning.scope == NO_DEVICES:
+            if reading.meaning.scope == column_readings.NO_DEVICES:
                 # A global batch grows along a curve of more devices; here it tells rows apart.
                 conditions[reading.header] = field
         if "nodes" in conditions and self._facts.get("world_size") == conditions.get("world_size"):
             # The heading counts the devices of a node, or of the smallest job.
             conditions.pop("world_size", None)
-        if ACCUMULATION in conditions and "batch_per_device" in conditions:
-            conditions.setdefault(MICRO_BATCH, conditions.pop("batch_per_device"))
+        if quantities.ACCUMULATION in conditions and "batch_per_device" in conditions:
+            conditions.setdefault(quantities.MICRO_BATCH, conditions.pop("batch_per_device"))
         sizes = read_label(row.fields[0])
         if sizes and not {"world_size", "nodes"} & conditions.keys():
             # The label says the size of the row, and separates no curves.
@@ -243,7 +239,11 @@ class RowReader:
             return {name: field}
         units = {*split_words(f"{written.unit} {unit_in_name(header)}").split()} if written else {""}
         scale = (written.scale if written else "") or next(filter(_FACTORS_OF_NAMES.get, units), "")
-        if written is None or written.deviation or (units - _COUNTED - {*_FACTORS_OF_NAMES, "t"} and name != LAYERS):
+        if (
+            written is None
+            or written.deviation
+            or (units - _COUNTED - {*_FACTORS_OF_NAMES, "t"} and name != quantities.LAYERS)
+        ):
             return {header if name not in _SIZES else name: field}
         digits = _plain(written.digits, self._decimal)
         if not scale and name != "parameters":
@@ -251,7 +251,7 @@ class RowReader:
         factor = _FACTORS_OF_NAMES.get(scale, 1)
         value = f"{parse_digits(field, self._decimal) * factor:.0f}"
         if name == "parameters":
-            return {name: value, PARAMETERS_STEP: str(parse_resolution(digits) * factor)}
+            return {name: value, quantities.PARAMETERS_STEP: str(parse_resolution(digits) * factor)}
         return {"tokens_per_step" if name == "global_batch" else name: value}
 
     def _settings_in(self, field: str) -> dict[str, Any]:
@@ -275,7 +275,7 @@ class RowReader:
         if written is None or _has_foreign_unit(reading.meaning.name, written.unit):
             return field
         digits = _plain(written.digits, self._decimal)
-        if is_canonical(reading.header) and not {*split_words(written.unit).split()} & _COUNTED:
+        if column_readings.is_canonical(reading.header) and not {*split_words(written.unit).split()} & _COUNTED:
             return field.replace(written.digits, digits)
         if written.scale:
             return f"{digits} {_SCALES[written.scale]}"
@@ -286,7 +286,7 @@ class RowReader:
 def _has_foreign_unit(metric: str, unit: str) -> bool:
     """Return whether a rate has a ratio's sign, or the reverse."""
     is_sign = unit.lower() in _SIGNS
-    return is_sign if metric in RATES else metric in _RATIOS and bool(unit) and not is_sign
+    return is_sign if metric in quantities.RATES else metric in _RATIOS and bool(unit) and not is_sign
 
 
 def _plain(digits: str, decimal: str) -> str:
@@ -304,8 +304,8 @@ def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     identities: dict[str, set[str]] = {}
     for row in rows:
-        if any(_ONE.fullmatch(row.get(name, "")) for name in BASELINE_RATIOS):
-            for rate in filter(None, map(row.get, RATES)):
+        if any(_ONE.fullmatch(row.get(name, "")) for name in column_readings.BASELINE_RATIOS):
+            for rate in filter(None, map(row.get, quantities.RATES)):
                 identities.setdefault(rate, set()).add(row["identity"])
     named = []
     for row in rows:
@@ -322,8 +322,8 @@ def find_runs_metric(readings: Sequence[ColumnReading], heading: str) -> str:
         meaning = interpret_name(naming, (), "")
         if naming and meaning.use is Use.METRIC:
             return meaning.name
-    rates = {reading.meaning.name for reading in readings if reading.meaning.use is Use.METRIC} & {*RATES}
-    return rates.pop() if len(rates) == 1 else UNNAMED
+    rates = {reading.meaning.name for reading in readings if reading.meaning.use is Use.METRIC} & {*quantities.RATES}
+    return rates.pop() if len(rates) == 1 else quantities.UNNAMED
 
 
 def run_cells(
@@ -348,7 +348,7 @@ def run_cells(
         if reading.meaning.use is Use.RUN:
             yield shared | _cell(reading, row, metric, key, decimal) | {"estimator": "run", "runs_of": summary_key}
         elif reading.meaning.use is Use.SUMMARY and reading.meaning.name == DEVIATION:
-            yield shared | _cell(reading, row, STANDARD_DEVIATION, key, decimal) | {"runs_of": summary_key}
+            yield shared | _cell(reading, row, quantities.STANDARD_DEVIATION, key, decimal) | {"runs_of": summary_key}
 
 
 def _cell(reading: ColumnReading, row: GridRow, metric: str, key: str, decimal: str) -> dict[str, Any]:

@@ -12,20 +12,13 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.audit import quantities, result_frames
 from dlperf_study.audit.published.source import METRICS, NO_NUMBER, parse_resolution, parse_value
+from dlperf_study.audit.reading import numbers
 from dlperf_study.audit.reading.column_names import Use, interpret_name
 from dlperf_study.audit.reading.column_readings import ColumnReading, infer_time_units, is_canonical, read_columns
 from dlperf_study.audit.reading.files import COLUMN_NAME, Grid, GridRow, TableFormat, read_grids
-from dlperf_study.audit.reading.numbers import (
-    FACTORS,
-    MOST_ERRORS,
-    NO_NUMBERS,
-    TableErrors,
-    decimal_sign,
-    drop_thousands_commas,
-    error_prefix,
-    is_no_number,
-)
+from dlperf_study.audit.reading.numbers import TableErrors
 from dlperf_study.audit.reading.rows import (
     LINE,
     NUMBER_CONDITIONS,
@@ -34,15 +27,6 @@ from dlperf_study.audit.reading.rows import (
     name_baselines,
     read_heading,
     run_cells,
-)
-from dlperf_study.audit.result_cell import RELATIVE, SPEEDUP
-from dlperf_study.audit.result_frames import (
-    METRIC,
-    METRIC_COLUMNS,
-    VALUE,
-    first_repeated,
-    long_frame,
-    read_results_frame,
 )
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import PublishedError, TableError
@@ -59,11 +43,11 @@ _AT_LEAST_ONE = ("world_size", "nodes", "devices_per_node")
 _RESOLUTION = "resolution"
 #: Columns of numbers that the registry of columns does not define.
 _NUMBER_COLUMNS = ("low", "high", _RESOLUTION, *NUMBER_CONDITIONS)
-_METRICS = tuple(dict.fromkeys((*METRICS, *METRIC_COLUMNS)))
+_METRICS = tuple(dict.fromkeys((*METRICS, *result_frames.METRIC_COLUMNS)))
 #: Ratios of two rates, and the signs that may follow them.
-_RATIOS, _TIMES_SIGNS = (SPEEDUP, RELATIVE), "x×"
+_RATIOS, _TIMES_SIGNS = (quantities.SPEEDUP, quantities.RELATIVE), "x×"
 #: A number and its unit.
-_WITH_UNIT = re.compile(rf"(?P<digits>\S+) ?(?P<unit>{'|'.join(map(re.escape, FACTORS))})")
+_WITH_UNIT = re.compile(rf"(?P<digits>\S+) ?(?P<unit>{'|'.join(map(re.escape, numbers.FACTORS))})")
 #: A table is read across if so many of its rows are named as columns of numbers are.
 _ENOUGH_NAMES = 2
 #: Columns that say which row a number is in, and nothing about how it was measured.
@@ -91,7 +75,7 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
     is no table, names no metric, or has no readable number.
     """
     errors, table_format = TableErrors(), table_format or TableFormat()
-    with error_prefix(f"{display_path(path)}: "):
+    with numbers.error_prefix(f"{display_path(path)}: "):
         grids = read_grids(path, table_format, errors)
         return _parse_grids(grids, path.name, table_format, errors)
 
@@ -103,7 +87,7 @@ def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
     rows = []
     for line, fields in enumerate(named.itertuples(index=False, name=None), 2):
         rows.append(GridRow(line, tuple("" if pd.isna(field) else str(field).strip() for field in fields)))
-    with error_prefix(f"{source}: "):
+    with numbers.error_prefix(f"{source}: "):
         return _parse_grids([Grid(1, "", header, tuple(rows))], source, TableFormat(), TableErrors())
 
 
@@ -115,23 +99,23 @@ def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, erro
         raise TableError("there is no row below the header")
     reader = WideReader(source, table_format.decimal, errors)
     rows: list[Mapping[Any, Any]] = []
-    if len(grids) == 1 and METRIC in grids[0].header:
+    if len(grids) == 1 and result_frames.METRIC in grids[0].header:
         for row in grids[0].rows:
             named = {name: field or None for name, field in zip(grids[0].header, row.fields, strict=True)}
             rows.append({**named, LINE: row.line})
     else:
         rows = reader.rows(grids)
     typed_rows = list(errors.parse_each(rows, lambda row: _typed_row(row, errors)))
-    if not any(VALUE in row for row in typed_rows):
+    if not any(result_frames.VALUE in row for row in typed_rows):
         errors.raise_all()
-    results = read_results_frame(pd.DataFrame(typed_rows))
+    results = result_frames.read_results_frame(pd.DataFrame(typed_rows))
     return TablesOfFile(results, tuple(reader.columns), tuple(reader.tables_without_results), errors.messages)
 
 
 def _require_names(grid: Grid) -> Grid:
     """Raise TableError for a table with repeated column names."""
     names = list(filter(None, grid.header))
-    if repeated := first_repeated(names):
+    if repeated := result_frames.first_repeated(names):
         raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
     return grid
 
@@ -146,8 +130,8 @@ def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
     conditions = []
     for name, field in fields.items():
         # A word for no number may be a level of a column without numbers: no compression is "none".
-        is_missing = is_no_number(field) if _is_number_column(name) else field == NO_NUMBER
-        if name != VALUE and not is_missing:
+        is_missing = numbers.is_no_number(field) if _is_number_column(name) else field == NO_NUMBER
+        if name != result_frames.VALUE and not is_missing:
             conditions.append(name)
     typed_row = {name: _condition(name, line, fields[name]) for name in conditions}
     for value_columns in errors.parse_each([fields], lambda fields: _value_columns(fields, line)):
@@ -162,7 +146,7 @@ def _is_number_column(name: str) -> bool:
 def _condition(name: str, line: str, field: str) -> Any:
     if not _is_number_column(name):
         return field
-    with error_prefix(f"{line}: {name} is "):
+    with numbers.error_prefix(f"{line}: {name} is "):
         value = finite(field)
         if name in COLUMNS and COLUMNS[name].dtype is not Dtype.FLOAT and not value.is_integer():
             raise TableError(f"{field!r}, which is not an integer")
@@ -173,40 +157,42 @@ def _condition(name: str, line: str, field: str) -> Any:
 
 def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
     """Return the value of a row and its resolution, if any."""
-    metric = fields.get(METRIC, "")
+    metric = fields.get(result_frames.METRIC, "")
     if metric not in _METRICS:
         raise TableError(f"{line}: {unknown_name('metric is', metric, 'metrics', _METRICS)}")
-    field = fields.get(VALUE, fields.get("printed", NO_NUMBER))
-    if is_no_number(field):
+    field = fields.get(result_frames.VALUE, fields.get("printed", NO_NUMBER))
+    if numbers.is_no_number(field):
         return {}
-    with error_prefix(f"{line}: {fields.get('column', VALUE)} is "):
+    with numbers.error_prefix(f"{line}: {fields.get('column', result_frames.VALUE)} is "):
         if metric in _RATIOS:
             field = field.rstrip(_TIMES_SIGNS).rstrip()
         if _RESOLUTION in fields:
-            return {VALUE: finite(field)}
+            return {result_frames.VALUE: finite(field)}
         match = _WITH_UNIT.fullmatch(field)
-        digits, factor = (match["digits"], FACTORS[match["unit"]]) if match else (field, 1)
-        digits = drop_thousands_commas(digits)
+        digits, factor = (match["digits"], numbers.FACTORS[match["unit"]]) if match else (field, 1)
+        digits = numbers.drop_thousands_commas(digits)
         try:
             value, resolution = parse_value(digits) / factor, parse_resolution(digits) / factor
         except PublishedError:
-            return {VALUE: finite(field), "printed": field}
-        return {VALUE: _checked_finite(value, field), _RESOLUTION: resolution, "printed": field}
+            return {result_frames.VALUE: finite(field), "printed": field}
+        return {result_frames.VALUE: _checked_finite(value, field), _RESOLUTION: resolution, "printed": field}
 
 
 def finite(field: str) -> float:
     """Return a number; raises TableError if it is none or out of range."""
     try:
-        value = float(drop_thousands_commas(field))
+        value = float(numbers.drop_thousands_commas(field))
     except ValueError:
-        raise TableError(f"{field!r}, which is not a number; where there is none, write {NO_NUMBERS[0]}") from None
+        raise TableError(
+            f"{field!r}, which is not a number; where there is none, write {numbers.NO_NUMBERS[0]}"
+        ) from None
     return _checked_finite(value, field)
 
 
 def _checked_finite(value: float, field: str) -> float:
     if not math.isfinite(value):
         shown = field if len(field) <= LONGEST_FIELD else f"{field[:LONGEST_FIELD]}…"
-        raise TableError(f"{shown!r}, which is not finite; where there is no number, write {NO_NUMBERS[0]}")
+        raise TableError(f"{shown!r}, which is not finite; where there is no number, write {numbers.NO_NUMBERS[0]}")
     if value and not SMALLEST <= abs(value) <= LARGEST:
         raise TableError(f"{field!r}, which no result is: its size must be 0, or from {SMALLEST:g} to {LARGEST:g}")
     return value
@@ -235,14 +221,16 @@ class WideReader:
 
     def _read_table_rows(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
         facts = read_heading(table.heading)
-        decimal = decimal_sign((field for _, fields in table.columns() for field in fields), self._declared_decimal)
+        decimal = numbers.decimal_sign(
+            (field for _, fields in table.columns() for field in fields), self._declared_decimal
+        )
         grid, readings = _upright(table, "world_size" in facts, self._declared_decimal)
         readings = infer_time_units(grid, readings, decimal)
         self.columns += readings
         reader = RowReader(grid, readings, facts, decimal)
         wide, long = self._parsed_rows(grid, readings, reader, decimal, is_one_of_several)
         if any(reading.is_metric for reading in readings):
-            return [*long_frame(pd.DataFrame(wide), self._source).to_dict("records"), *long]
+            return [*result_frames.long_frame(pd.DataFrame(wide), self._source).to_dict("records"), *long]
         self.tables_without_results.append(grid.name)
         if grid.header[0] == COLUMN_NAME:
             # The conditions of a table that is read across count for the tables after it.
@@ -265,7 +253,7 @@ class WideReader:
             rows = [self._find_settings(grid, row) | fields for fields in reader.rows(row, label)]
             if not rows:
                 return [], []
-            conditions = {name: value for name, value in rows[0].items() if name not in METRIC_COLUMNS}
+            conditions = {name: value for name, value in rows[0].items() if name not in result_frames.METRIC_COLUMNS}
             return rows, list(run_cells(row, readings, conditions, metric, self._source, decimal))
 
         for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
@@ -311,9 +299,9 @@ def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) 
     reasons = {column.header: column.meaning.reason or "no check computes with it" for column in named_as_results}
     if reasons:
         named = (reason if header in reason else f"{header}: {reason}" for header, reason in reasons.items())
-        return first_of(list(named), MOST_ERRORS, "; ")
+        return first_of(list(named), numbers.MOST_ERRORS, "; ")
     header = list(dict.fromkeys(name for grid in grids for name in grid.header))
     return (
         f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
-        f"the metrics are {', '.join(METRIC_COLUMNS)}, also in everyday wording as Images/sec"
+        f"the metrics are {', '.join(result_frames.METRIC_COLUMNS)}, also in everyday wording as Images/sec"
     )
