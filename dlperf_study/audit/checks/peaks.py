@@ -1,6 +1,5 @@
 """Rates, FLOP/s and utilisation, compared with the peak of the devices."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +9,7 @@ from dlperf_study.audit import limits, quantities
 from dlperf_study.audit.checks import AuditDiagnostic, check
 from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
+from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 from dlperf_study.metrics.utilisation import WINOGRAD
@@ -29,8 +29,6 @@ _MEANINGS = {
 _COUNT = "FLOPs may be counted in another way: with recomputed activations, without the vocabulary"
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
 _SIZE_ELSEWHERE = "the source may state the size elsewhere, in its program for example"
-#: Columns that say whether activations are recomputed, which more FLOPs may be counted for.
-_RECOMPUTING = re.compile(r"recomp|checkpoint|ckpt", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -182,7 +180,7 @@ def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...]
         if not cell.printed.is_positive:
             continue
         network = [str(cell.get(name)) for name in conditions]
-        network += [str(cell.get(name)) for name in cell.extra_conditions if _RECOMPUTING.search(name)]
+        network += [str(cell.get(name)) for name in cell.extra_conditions if WORDS.recomputation.search(name)]
         for item, rate_of_device in _rates_of_device(results, cell).items():
             rounding = float(cell.printed.step / cell.printed.exact) + rate_of_device.rounding
             quotient = Quotient(cell.value / rate_of_device.value, rounding)

@@ -12,6 +12,7 @@ from dlperf_study.audit.reading.column_names import Meaning, Use
 from dlperf_study.audit.reading.files import Grid
 from dlperf_study.audit.reading.numbers import is_no_number, parse_digits, require_one_sign, written_number
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
+from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
@@ -26,35 +27,23 @@ _USED = {
 _RESERVED = ("baseline_identity", "reference_identity", "tokens_per_sample", "tokens_per_step")
 #: The ratios that are relative to a baseline.
 BASELINE_RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY)
-BASELINE_WORDS = {"baseline", "base", "reference"}
 _SEVERAL_MEANINGS = (
     "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"
 )
 _UNIT_MISSING = "neither its name nor its cells say the unit"
 #: The levels of our column ``device``; in a column of a person it is a name, or a number of devices.
 _DEVICES = {"cpu", "gpu", ""}
-#: A table with such a word above it is of something else than training.
-_EVALUATION = {"eval", "evaluation", "infer", "inference", "validation"}
 #: Results that are of training whatever is above their table.
 _OF_TRAINING = {quantities.STEP, quantities.DEVICE_FLOPS, quantities.MFU, quantities.HFU}
-#: Words of results that no check is about; a column of them tells no rows apart.
-_OTHER_RESULTS = {
-    *("memory", "mem", "loss", "acc", "accuracy", "top1", "top5", "perplexity", "ppl", "bleu", "map", "power", "watt"),
-    *("runtime", "duration", "time", "hours", "minutes", "flops", "macs", "gmacs", "params", "param", "utilization"),
-    *("std", "stdev", "stddev", "deviation", "error", "cost", "price", "seen", "time-to-train", "energy"),
-}
-#: Columns about the results of a row, as this package and people write them: their words tell no rows apart.
-_ABOUT_RESULTS = re.compile(r"notes?|remarks?|comments?|verdict|against baseline|runs completed")
-_INTERVAL_NAME, _INTERVAL_FIELD = re.compile(r".*\b(?:interval|ci)"), re.compile(r"[\[(].*[\])]|")
-#: The rate of a device by that of the job, and the names of one that do not say what is counted.
+_INTERVAL_FIELD = re.compile(r"[\[(].*[\])]|")
+#: The rate per device by the rate of the job.
 _RATES_OF_DEVICE = {quantities.THROUGHPUT: quantities.SAMPLES_OF_DEVICE, quantities.TOKENS: quantities.TOKENS_OF_DEVICE}
-_UNNAMED_RATE_OF_DEVICE = re.compile(r"(?:train(?:ing)? )?(?:throughput|speed|rate|perf(?:ormance)?) per device")
 #: The scope of a batch in a table that counts no devices.
 NO_DEVICES = "not declared, no column counts devices"
 OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
 _INFERRED_UNIT = "unit inferred"
-#: The FLOP/s of a device by the name that llm-foundry gives them, and the most TFLOP/s that any device has.
-_MODEL_FLOPS, _LARGEST_TERAFLOPS = re.compile(r"model t?flops?"), 1e5
+#: No device has more TFLOP/s.
+_LARGEST_TERAFLOPS = 1e5
 #: A share of a peak is larger only where the peak is of another device, and never so in most rows.
 _LARGEST_SHARE = 4
 _UNITS = {"s": 1, "ms": 1e3, "us": 1e6}
@@ -119,7 +108,9 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
     if not any(reading.meaning.use is Use.RUN for reading in readings):
         readings = [_drop_deviation(reading) for reading in readings]
     is_of_training = any(reading.meaning.name in _OF_TRAINING for reading in readings if reading.is_metric)
-    if not is_of_training and _EVALUATION & {*column_names.split_words(f"{grid.heading} {grid.header[0]}").split()}:
+    if not is_of_training and WORDS.evaluation & {
+        *column_names.split_words(f"{grid.heading} {grid.header[0]}").split()
+    }:
         not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
         readings = [replace(each, meaning=not_training) if each.is_metric else each for each in readings]
     return _each_once(readings)
@@ -156,8 +147,8 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
         return _canonical_meaning(header)
     name = column_names.split_words(header)
     # The bounds of an interval are read from columns of their own alone.
-    is_interval = _INTERVAL_NAME.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
-    if is_interval or _ABOUT_RESULTS.fullmatch(name):
+    is_interval = WORDS.interval.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
+    if is_interval or WORDS.about_results.fullmatch(name):
         return Meaning(Use.NONE)
     meaning = column_names.interpret_name(
         header, fields, column_names.unit_in_name(header) or _unit_of_cells(header, fields)
@@ -166,11 +157,11 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
         return replace(meaning, unit="", reason=_UNIT_MISSING)
     if meaning.use is not Use.NONE or meaning.reason:
         return meaning
-    if _MODEL_FLOPS.fullmatch(name) and numbers:
+    if WORDS.model_flops.fullmatch(name) and numbers:
         largest = max(parse_digits(field, decimal) for field in fields)
         unit = "FLOP/s" if largest > _LARGEST_TERAFLOPS else "TFLOP/s"
         return Meaning(Use.METRIC, quantities.DEVICE_FLOPS, unit, "not declared, read as of one device")
-    if {*name.split()} & _OTHER_RESULTS:
+    if {*name.split()} & WORDS.other_results:
         return Meaning(Use.NONE, reason="no check knows what it is" if numbers else "")
     written = [field for field in fields if not is_no_number(field)]
     if numbers < len(written) or not written:
@@ -182,7 +173,7 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
 
 def _as_baseline(reading: ColumnReading) -> ColumnReading:
     """Mark a column of the baseline's rate as baseline."""
-    is_baseline = reading.meaning.name in quantities.RATES and bool({*reading.meaning.label.split()} & BASELINE_WORDS)
+    is_baseline = reading.meaning.name in quantities.RATES and bool({*reading.meaning.label.split()} & WORDS.baseline)
     return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE)) if is_baseline else reading
 
 
@@ -216,7 +207,7 @@ def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:
 
 def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> ColumnReading:
     """Let an unnamed rate per device count what the job's rate counts."""
-    if not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(column_names.split_words(reading.header)):
+    if not reading.numbers or not WORDS.unnamed_rate_of_device.fullmatch(column_names.split_words(reading.header)):
         return reading
     unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
     return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"))

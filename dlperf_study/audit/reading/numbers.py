@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dlperf_study.audit.published.source import UNIT_FACTORS
+from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
 from dlperf_study.core.wording import first_of
 
-#: What is written where there is no number, in lower case.
-NO_NUMBERS = ("-", "–", "—", "n/a", "<n/a>", "na", "nan", "none", "null", "/", "oom", "tbd", "tba", "?", "~", "x", "*")
 #: How many of a written unit are one unit of the metric; any other unit is that of the metric.
 FACTORS = {**UNIT_FACTORS, "us": 1e6, "min": 1 / 60, "GFLOP/s": 1e-9, "PFLOP/s": 1e-15, "k": 1e-3, "M": 1e-6}
 #: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
@@ -68,7 +67,7 @@ def written_number(field: str) -> WrittenNumber | None:
 
 def is_no_number(field: str) -> bool:
     """Return whether a field says that there is no number."""
-    return field.lower() in NO_NUMBERS or not field.strip("-")
+    return field.lower() in WORDS.no_numbers or not field.strip("-")
 
 
 def decimal_sign(fields: Iterable[str], declared: str) -> str:

@@ -14,25 +14,10 @@ from dlperf_study.audit.reading.column_names import DEVIATION, Use, interpret_na
 from dlperf_study.audit.reading.column_readings import ColumnReading
 from dlperf_study.audit.reading.files import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, parse_digits, plain_digits, written_number
+from dlperf_study.audit.vocabulary import WORDS
 from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
-#: ``on 256 H100s``, ``8 x A100``: a number of devices by their name; ``64 GPUs`` has none.
-_NAMES = r"[ABHVP]\d{2,3}(?:\s\d+\s?GB)?|GB\d{3}|MI\d{3}X?|L40S?|T4|RTX\s?\w+|TPU\s?v\d\w*"
-_DEVICES = re.compile(
-    rf"\b(?P<devices>\d+)\s*(?:[x×]\s*)?(?:NVIDIA\s+|AMD\s+)?(?P<name>{_NAMES}|GPUs?|devices|cards)s?\b",
-    re.IGNORECASE,
-)
-#: The device at the beginning of a label; what follows may be written without spaces: ``A100单机8卡（1x8）``.
-_LABELLED = re.compile(rf"(?P<name>{_NAMES})(?![A-Za-z\d])")
-_ANY_DEVICE = re.compile(r"GPUs?|devices|cards", re.IGNORECASE)
-_MODEL = re.compile(r"\bmodel:\s*(?P<model>\S.*)", re.IGNORECASE)
-#: ``2x8`` is two nodes of eight devices, in a label like ``A100 (2x8)`` or ``（2x8*80G）``.
-_NODES = re.compile(r"[(（](?P<nodes>\d+)\s*[x×]\s*(?P<devices>\d+)(?:\*\w+)?[)）]")
-_CARDS = re.compile(r"(?:(?P<nodes>\d+)\s*[*x×]\s*)?(?P<devices>\d+)\s*卡")
-#: Settings in a cell: ``per_device_bs=4, accumulate=64``, and degrees in a name: ``TP2PP4``, ``FSDP 8, CP 1``.
-_SETTING = re.compile(r"(?P<name>[A-Za-z][\w ]*?)\s*=\s*(?P<value>\d[\w.]*(?: tokens)?)(?!\w)")
-_DEGREE = re.compile(r"(?<![A-Za-z])(?P<name>TP|PP|CP|DP)\s?(?P<value>\d+)")
 _LONGEST_SETTINGS = 500
 _SETTINGS = (
     *quantities.SPLITTING,
@@ -43,35 +28,25 @@ _SETTINGS = (
     "global_batch",
     "sequence_length",
 )
-#: ``16.67 * 2048 / 8 = 4267 tokens/s``: samples, tokens of a sample, devices and tokens of a device.
-_TOKENS_OF_DEVICE = re.compile(r"[\d.]+\s*[*×x]\s*(?P<length>\d+)\s*/\s*(?P<devices>\d+)\s*=\s*[\d.,]+\s*tok\w*/s")
 #: The column with the line number of a row; the header is line 1.
 LINE = "line of the file"
 #: The condition that tells the columns of one metric apart.
 VARIANT = "variant"
 #: Conditions that are no columns of the dataset and hold numbers.
 NUMBER_CONDITIONS = (
-    *(
-        "tokens_per_sample",
-        "tokens_per_step",
-        quantities.MICRO_BATCH,
-        quantities.ACCUMULATION,
-        quantities.LAYERS,
-        quantities.HIDDEN,
-        quantities.VOCABULARY,
-    ),
+    "tokens_per_sample",
+    "tokens_per_step",
+    quantities.MICRO_BATCH,
+    quantities.ACCUMULATION,
+    quantities.LAYERS,
+    quantities.HIDDEN,
+    quantities.VOCABULARY,
     quantities.PARAMETERS_STEP,
 )
 #: Numbers without which nothing is known of a row.
 _SIZES = ("world_size", "nodes", "devices_per_node")
-_FACTORS_OF_NAMES = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "million": 1e6, "B": 1e9, "b": 1e9, "billion": 1e9}
-#: Units after a number of a condition: ``8 GPUs``.
-_COUNTED = {"samples", "tokens", "device", "node", "second", "steps"}
-#: Signs of ratios, and the metrics that have no other unit.
-_SIGNS, _RATIOS = (
-    ("x", "×", "%", "times"),
-    (quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE, quantities.MFU, quantities.HFU),
-)
+#: Metrics whose only units are signs of ratios.
+_RATIOS = (quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE, quantities.MFU, quantities.HFU)
 _SCALES = {"k": "k", "K": "k", "M": "M"}
 #: The columns that name the row a ratio is relative to: one of two variants, and a speedup or an efficiency.
 _REFERENCE, _BASELINE = "reference_identity", "baseline_identity"
@@ -86,24 +61,24 @@ _ONE = re.compile(r"1(?:\.0*)?(?: ?[x×])?|100(?:\.0*)?%")
 def read_heading(heading: str) -> dict[str, str]:
     """Return devices, device name and model of a heading."""
     facts = {}
-    if match := _MODEL.search(heading):
+    if match := WORDS.model.search(heading):
         facts["model"] = match["model"].strip()
-    matches = list(_DEVICES.finditer(heading))
+    matches = list(WORDS.devices.finditer(heading))
     if len(matches) == 1:
         facts["world_size"] = matches[0]["devices"]
         name = matches[0]["name"]
-        if not _ANY_DEVICE.fullmatch(name):
+        if not WORDS.any_device.fullmatch(name):
             facts["device_name"] = name
     return facts
 
 
 def read_label(label: str) -> Mapping[str, str]:
     """Return devices, device name and nodes of a label: ``8xH100``, ``A100 (2x8)``."""
-    if match := _NODES.search(label) or _CARDS.search(label):
+    if match := WORDS.node_label.search(label) or WORDS.card_label.search(label):
         nodes, devices = match["nodes"], match["devices"]
         sizes = {"nodes": nodes, "devices_per_node": devices} if nodes else {"world_size": devices}
-        return sizes | ({"device_name": named["name"]} if (named := _LABELLED.match(label)) else {})
-    return read_heading(label) if _DEVICES.fullmatch(label) else {}
+        return sizes | ({"device_name": named["name"]} if (named := WORDS.labelled_device.match(label)) else {})
+    return read_heading(label) if WORDS.devices.fullmatch(label) else {}
 
 
 class RowReader:
@@ -162,7 +137,7 @@ class RowReader:
         conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
         rates_of_baselines: dict[str, str] = {}
         for reading in self._baselines_of_rows:
-            of_rate = [part for part in reading.meaning.label.split() if part not in column_readings.BASELINE_WORDS]
+            of_rate = [part for part in reading.meaning.label.split() if part not in WORDS.baseline]
             rates_of_baselines[" ".join(of_rate)] = self._metric_field(reading, row.fields[reading.position])
         if rates_of_baselines:
             # A baseline under the name of no variant is that of all.
@@ -173,7 +148,7 @@ class RowReader:
             if field:
                 variant = self._find_variant(reading)
                 name = quantities.RELATIVE if reading is self._comparing else reading.meaning.name
-                if name == quantities.TOKENS and (formula := _TOKENS_OF_DEVICE.fullmatch(field)):
+                if name == quantities.TOKENS and (formula := WORDS.tokens_of_device.fullmatch(field)):
                     name = quantities.TOKENS_OF_DEVICE
                     sizes = {"sequence_length": formula["length"], "world_size": formula["devices"]}
                     conditions = sizes | conditions
@@ -231,24 +206,24 @@ class RowReader:
 
     def _numbered(self, name: str, header: str, field: str) -> dict[str, Any]:
         """Return a condition with plain digits; text under its own heading."""
-        if name == "device_name" and (match := _DEVICES.match(field)):
+        if name == "device_name" and (match := WORDS.devices.match(field)):
             return {"world_size": match["devices"], name: field[match.start("name") :]}
         is_number = name in NUMBER_CONDITIONS or (name in COLUMNS and COLUMNS[name].is_number)
         written = written_number(field)
         if not is_number or (written is None and name in _SIZES) or is_no_number(field):
             return {name: field}
         units = {*split_words(f"{written.unit} {unit_in_name(header)}").split()} if written else {""}
-        scale = (written.scale if written else "") or next(filter(_FACTORS_OF_NAMES.get, units), "")
+        scale = (written.scale if written else "") or next(filter(WORDS.factors.get, units), "")
         if (
             written is None
             or written.deviation
-            or (units - _COUNTED - {*_FACTORS_OF_NAMES, "t"} and name != quantities.LAYERS)
+            or (units - WORDS.counted - {*WORDS.factors, "t"} and name != quantities.LAYERS)
         ):
             return {header if name not in _SIZES else name: field}
         digits = _plain(written.digits, self._decimal)
         if not scale and name != "parameters":
             return {name: digits}
-        factor = _FACTORS_OF_NAMES.get(scale, 1)
+        factor = WORDS.factors.get(scale, 1)
         value = f"{parse_digits(field, self._decimal) * factor:.0f}"
         if name == "parameters":
             return {name: value, quantities.PARAMETERS_STEP: str(parse_resolution(digits) * factor)}
@@ -259,8 +234,8 @@ class RowReader:
 
         Named settings take precedence over those in a model name.
         """
-        settings: dict[str, Any] = {match["name"].lower(): match["value"] for match in _DEGREE.finditer(field)}
-        for match in _SETTING.finditer(field):
+        settings: dict[str, Any] = {match["name"].lower(): match["value"] for match in WORDS.degree.finditer(field)}
+        for match in WORDS.setting.finditer(field):
             name = interpret_name(match["name"].strip(), (match["value"],), "").name
             name = name.replace("batch", "batch_per_device") if name == "batch" else name
             if name in _SETTINGS:
@@ -275,7 +250,7 @@ class RowReader:
         if written is None or _has_foreign_unit(reading.meaning.name, written.unit):
             return field
         digits = _plain(written.digits, self._decimal)
-        if column_readings.is_canonical(reading.header) and not {*split_words(written.unit).split()} & _COUNTED:
+        if column_readings.is_canonical(reading.header) and not {*split_words(written.unit).split()} & WORDS.counted:
             return field.replace(written.digits, digits)
         if written.scale:
             return f"{digits} {_SCALES[written.scale]}"
@@ -285,7 +260,7 @@ class RowReader:
 
 def _has_foreign_unit(metric: str, unit: str) -> bool:
     """Return whether a rate has a ratio's sign, or the reverse."""
-    is_sign = unit.lower() in _SIGNS
+    is_sign = unit.lower() in WORDS.ratio_signs
     return is_sign if metric in quantities.RATES else metric in _RATIOS and bool(unit) and not is_sign
 
 

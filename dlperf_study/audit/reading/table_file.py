@@ -183,16 +183,14 @@ def finite(field: str) -> float:
     try:
         value = float(numbers.drop_thousands_commas(field))
     except ValueError:
-        raise TableError(
-            f"{field!r}, which is not a number; where there is none, write {numbers.NO_NUMBERS[0]}"
-        ) from None
+        raise TableError(f"{field!r}, which is not a number; where there is none, write {NO_NUMBER}") from None
     return _checked_finite(value, field)
 
 
 def _checked_finite(value: float, field: str) -> float:
     if not math.isfinite(value):
         shown = field if len(field) <= LONGEST_FIELD else f"{field[:LONGEST_FIELD]}…"
-        raise TableError(f"{shown!r}, which is not finite; where there is no number, write {numbers.NO_NUMBERS[0]}")
+        raise TableError(f"{shown!r}, which is not finite; where there is no number, write {NO_NUMBER}")
     if value and not SMALLEST <= abs(value) <= LARGEST:
         raise TableError(f"{field!r}, which no result is: its size must be 0, or from {SMALLEST:g} to {LARGEST:g}")
     return value
