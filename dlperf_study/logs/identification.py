@@ -80,7 +80,14 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         study = replace(study, baseline={})
     study = replace(study, name=name or study.name)
     if not (accept and any(metadata_problems(configurations))):
-        _write(path, study, confirmed, accept)
+        try:
+            if not path.exists() and study.configurations:
+                declared_metadata.write_identity_file(path, study, accept)
+            elif path.exists() and accept and not confirmed:
+                declared_metadata.confirm(path)
+        except OSError as error:
+            reason = f"the identity of the logs can't be written there ({error.strerror})"
+            raise MetadataError(f"{path}: {reason}: ingest a copy of the logs") from error
     logs = tuple(file for file in files if file.name != CONFIGURATION_FILE)
     complete = replace(study, configurations=configurations)
     return IdentifiedLogs(root, logs, complete, path, confirmed or accept, is_read)
@@ -92,18 +99,6 @@ def _infer_study(path: Path, files: Sequence[LogFile]) -> tuple[StudyMetadata, b
     # A name that a folder of outputs can have.
     study = re.sub(r"[^\w.-]+", "-", stem(path.stem if path.is_file() else path.name)).strip("-.") or "logs"
     return StudyMetadata(study, _SCALING, _BASELINE, configurations), not configurations
-
-
-def _write(path: Path, study: StudyMetadata, confirmed: bool, accept: bool) -> None:
-    """Write inferred metadata, or that the existing file is confirmed."""
-    try:
-        if not path.exists() and study.configurations:
-            declared_metadata.write_identity_file(path, study, accept)
-        elif path.exists() and accept and not confirmed:
-            declared_metadata.confirm(path)
-    except OSError as error:
-        reason = f"the identity of the logs can't be written there ({error.strerror})"
-        raise MetadataError(f"{path}: {reason}: ingest a copy of the logs") from error
 
 
 def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:

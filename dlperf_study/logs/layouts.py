@@ -134,7 +134,12 @@ def read_numbers(
         if isinstance(shape, NumberShape):
             values[rows] = _read_shape(block, starts[rows], shape)
         elif shape is not None and has_thousands and _THOUSANDS.fullmatch(shape):
-            values[rows] = _read_thousands(block, starts[rows], shape)
+            fraction = shape.partition(b".")[2]
+            weights = np.zeros(len(shape))
+            is_digit = np.array([character not in (ord(","), ord(".")) for character in shape])
+            weights[is_digit] = _powers_of_ten(int(is_digit.sum()))
+            numbers: Floats = weighted_digits(block, starts[rows], weights) / 10.0 ** len(fraction)
+            values[rows] = numbers
         elif shape is not None:
             values[rows], valid[rows] = _read_word(shape)
     return NumberColumn(values, np.repeat(has_number, counts), valid)
@@ -174,16 +179,6 @@ def _read_shape(block: Block, starts: Integers, shape: NumberShape) -> Floats:
     is_inexact = np.abs(power) > EXACT_POWER
     values[is_inexact] = _read_one_by_one(block, starts[is_inexact], shape)
     return values
-
-
-def _read_thousands(block: Block, starts: Integers, text: bytes) -> Floats:
-    """Return numbers with commas between thousands and optional decimals."""
-    fraction = text.partition(b".")[2]
-    weights = np.zeros(len(text))
-    is_digit = np.array([character not in (ord(","), ord(".")) for character in text])
-    weights[is_digit] = _powers_of_ten(int(is_digit.sum()))
-    numbers: Floats = weighted_digits(block, starts, weights) / 10.0 ** len(fraction)
-    return numbers
 
 
 def _powers_of_ten(count: int) -> Floats:

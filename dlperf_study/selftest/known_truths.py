@@ -59,7 +59,14 @@ def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
     seconds, low, high = map(checks.number_or_none, row[list(_EXCHANGE)])
     if seconds is None:
         raise EvidenceError(f"study {row['study']}: no run has measured an exchange of all gradients")
-    slope = _seconds_per_byte(row)
+    paths = StudyPaths.of(str(row["study"])).configuration(str(row["identity"]))
+    slopes = []
+    for run in map(read_run, paths.runs()):
+        cost = exchange_cost(run)
+        if cost is None:
+            raise EvidenceError(f"study {row['study']}: a run has exchanges of too few sizes to fit a bandwidth")
+        slopes.append(cost.seconds_per_byte)
+    slope = Estimate.from_values(slopes)
     interval = slope.interval()
     bounds: tuple[float | None, float | None] = (None, None)
     # A time that is not positive is no bound of a rate.
@@ -96,18 +103,6 @@ def _describe_value(comparison: Comparison, size: float, unit: str) -> str:
         return f"{value} (no interval)"
     low, high = comparison.interval
     return f"{value} [{low / size:.5g}, {high / size:.5g}]"
-
-
-def _seconds_per_byte(row: "pd.Series") -> Estimate:
-    """Return the slope of communication time over size."""
-    paths = StudyPaths.of(str(row["study"])).configuration(str(row["identity"]))
-    slopes = []
-    for run in map(read_run, paths.runs()):
-        cost = exchange_cost(run)
-        if cost is None:
-            raise EvidenceError(f"study {row['study']}: a run has exchanges of too few sizes to fit a bandwidth")
-        slopes.append(cost.seconds_per_byte)
-    return Estimate.from_values(slopes)
 
 
 def _runs_naming(dataset: Dataset, row: "pd.Series") -> int:

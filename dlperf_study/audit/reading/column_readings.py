@@ -144,7 +144,13 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
         header == quantities.THROUGHPUT and "tokens" in column_names.split_words(_unit_of_cells(header, fields)).split()
     )
     if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES) and not is_of_tokens:
-        return _canonical_meaning(header)
+        if header in METRIC_COLUMNS:
+            return Meaning(Use.METRIC, header, COLUMNS[header].unit if header in COLUMNS else "")
+        value, _, end = header.rpartition("_")
+        # The ends of an interval are compared with the value that they are of.
+        is_used = header in _USED or (end in ("low", "high") and value in METRIC_COLUMNS)
+        is_number = header in COLUMNS and COLUMNS[header].is_number
+        return Meaning(Use.CONDITION, header, reason="no check computes with it" if is_number and not is_used else "")
     name = column_names.split_words(header)
     # The bounds of an interval are read from columns of their own alone.
     is_interval = WORDS.interval.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
@@ -175,16 +181,6 @@ def _as_baseline(reading: ColumnReading) -> ColumnReading:
     """Mark a column of the baseline's rate as baseline."""
     is_baseline = reading.meaning.name in quantities.RATES and bool({*reading.meaning.label.split()} & WORDS.baseline)
     return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE)) if is_baseline else reading
-
-
-def _canonical_meaning(name: str) -> Meaning:
-    if name in METRIC_COLUMNS:
-        return Meaning(Use.METRIC, name, COLUMNS[name].unit if name in COLUMNS else "")
-    value, _, end = name.rpartition("_")
-    # The ends of an interval are compared with the value that they are of.
-    is_used = name in _USED or (end in ("low", "high") and value in METRIC_COLUMNS)
-    is_number = name in COLUMNS and COLUMNS[name].is_number
-    return Meaning(Use.CONDITION, name, reason="no check computes with it" if is_number and not is_used else "")
 
 
 def _unit_of_cells(header: str, fields: Iterable[str]) -> str:

@@ -139,7 +139,13 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:
         raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
-    heading, (header, *rows) = _split_off_comments(lines)
+    first = 0
+    while first + 1 < len(lines) and lines[first].fields[0].startswith("#"):
+        if len(lines[first].fields) == len(lines[first + 1].fields):
+            break
+        first += 1
+    comments = [", ".join(line.fields).lstrip("# ") for line in lines[:first]]
+    heading, (header, *rows) = "; ".join(comments), lines[first:]
     # Decimal commas would be reported as wrong numbers of fields, line by line.
     for other_separator, noun in OTHER_SEPARATORS.items():
         if len(header.fields) == 1 and other_separator in header.fields[0]:
@@ -155,17 +161,6 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
         return row
 
     return Grid(1, heading, header.fields, tuple(errors.parse_each(rows, complete_row)))
-
-
-def _split_off_comments(lines: list[GridRow]) -> tuple[str, list[GridRow]]:
-    """Return comments and data lines; the header may begin with #."""
-    first = 0
-    while first + 1 < len(lines) and lines[first].fields[0].startswith("#"):
-        if len(lines[first].fields) == len(lines[first + 1].fields):
-            break
-        first += 1
-    comments = [", ".join(line.fields).lstrip("# ") for line in lines[:first]]
-    return "; ".join(comments), lines[first:]
 
 
 def _excel_grids(path: Path) -> list[Grid]:
