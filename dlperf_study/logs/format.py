@@ -223,11 +223,7 @@ EPOCH_SECONDS = PrintedMetric("epoch_seconds", "s", MetricScope.JOB)
 ELAPSED_OF_SAMPLES = PrintedMetric("elapsed_sample_seconds", "s", MetricScope.JOB)
 SAMPLE_SECONDS = PrintedMetric("sample_seconds", "s", MetricScope.JOB)
 #: What is computed from the time since the start, by the name of the metric.
-INTERVALS = {
-    ELAPSED.name: JOB_STEP,
-    ELAPSED_OF_EPOCHS.name: EPOCH_SECONDS,
-    ELAPSED_OF_SAMPLES.name: SAMPLE_SECONDS,
-}
+INTERVALS = {ELAPSED.name: JOB_STEP, ELAPSED_OF_EPOCHS.name: EPOCH_SECONDS, ELAPSED_OF_SAMPLES.name: SAMPLE_SECONDS}
 RANK_READER = PrintedMetric("reader_seconds", "s", MetricScope.RANK)
 LOSS = PrintedMetric("loss", "", MetricScope.RANK)
 #: What the program itself sums up at its end, or at the end of an epoch.

@@ -15,19 +15,9 @@ from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 
 Estimator = Callable[[list[Fraction]], Fraction | float]
-ESTIMATORS: dict[str, Estimator] = {
-    "median": median,
-    "mean": mean,
-    quantities.GEOMETRIC_MEAN: geometric_mean,
-}
-_OTHER_LIST = (
-    "the list may be of another series of runs than the table",
-    "a run may be missing from the list",
-)
-_OTHER_DEVIATION = (
-    "it may be of other runs, or of more than are listed",
-    "it may be a standard error, or in per cent",
-)
+ESTIMATORS: dict[str, Estimator] = {"median": median, "mean": mean, quantities.GEOMETRIC_MEAN: geometric_mean}
+_OTHER_LIST = ("the list may be of another series of runs than the table", "a run may be missing from the list")
+_OTHER_DEVIATION = ("it may be of other runs, or of more than are listed", "it may be a standard error, or in per cent")
 _OTHER_ESTIMATOR = ("number and interval may be of different runs, or of different estimators",)
 
 
