@@ -27,23 +27,21 @@ VALUE, METRIC = "value", "metric"
 #: Metrics that are conditions where they have a column of their own.
 _COUNTS = ("batch_per_device", "batches_per_task", "samples_per_task")
 #: The columns of a wide frame that hold measurements.
-METRIC_COLUMNS = (
-    *(name for name in METRICS if name not in _COUNTS),
-    "relative_throughput",
-    *quantities.EVERYDAY_METRICS,
-)
+METRIC_COLUMNS = [name for name in METRICS if name not in _COUNTS]
+METRIC_COLUMNS += ["relative_throughput", *quantities.EVERYDAY_METRICS]
 #: The suffixes of the columns with the bounds of an interval.
 _BOUNDS = ("low", "high")
-_MEASURED = {*METRIC_COLUMNS, *(f"{metric}_{bound}" for bound in _BOUNDS for metric in METRIC_COLUMNS)}
+_MEASURED = {*METRIC_COLUMNS, *map("{}_low".format, METRIC_COLUMNS), *map("{}_high".format, METRIC_COLUMNS)}
 #: The column of a wide frame with the identity of the configuration that a ratio is relative to.
-_BASELINES = {
-    "speedup": "baseline_identity",
-    "efficiency": "baseline_identity",
-    "relative_throughput": "reference_identity",
-}
+_BASELINES = dict.fromkeys(("speedup", "efficiency"), "baseline_identity")
+_BASELINES["relative_throughput"] = "reference_identity"
 #: Our rates, and the columns of the dataset that hold them.
 _OUR_RATES = {quantities.THROUGHPUT: "throughput", quantities.TOKENS: "token_throughput"}
-_OUR_TOKENS = {f"token_throughput{bound}": f"{quantities.TOKENS}{bound}" for bound in ("", "_low", "_high")}
+_OUR_TOKENS = {
+    "token_throughput": quantities.TOKENS,
+    "token_throughput_low": f"{quantities.TOKENS}_low",
+    "token_throughput_high": f"{quantities.TOKENS}_high",
+}
 #: Columns that say where a number is printed or what it is, and are no conditions of the measurement.
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
@@ -81,21 +79,16 @@ def read_dataset_results(dataset: Dataset) -> Results:
         runs_in_no_round=rows["identity"].map(is_alone.groupby(runs_counted["identity"]).sum()),
     ).rename(columns=_OUR_TOKENS)
     summaries = long_frame(configurations, dataset.plan.study)
-    summaries["estimator"] = pd.Series(quantities.GEOMETRIC_MEAN, summaries.index).where(
-        summaries[METRIC].isin(_OUR_RATES)
-    )
-    runs = [_runs(dataset, summaries, metric) for metric in _OUR_RATES]
-    return read_results_frame(pd.concat([summaries, *runs], ignore_index=True))
-
-
-def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return the rates of counted runs with their configuration's conditions."""
-    runs = select_counted(dataset.runs)
-    runs = runs[["identity", "repetition", "order", "round", _OUR_RATES[metric]]].dropna(subset=_OUR_RATES[metric])
-    rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
-    runs = runs.rename(columns={_OUR_RATES[metric]: VALUE}).merge(rates, on="identity")
-    key = runs["cell"] + "/" + runs["repetition"].astype(str)
-    return runs.assign(estimator="run", runs_of=runs["cell"], cell=key, looks=dataset.looks)
+    is_rate = summaries[METRIC].isin(_OUR_RATES)
+    summaries["estimator"] = pd.Series(quantities.GEOMETRIC_MEAN, summaries.index).where(is_rate)
+    frames = [summaries]
+    for metric, column in _OUR_RATES.items():
+        runs = runs_counted[["identity", "repetition", "order", "round", column]].dropna(subset=column)
+        rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
+        runs = runs.rename(columns={column: VALUE}).merge(rates, on="identity")
+        key = runs["cell"] + "/" + runs["repetition"].astype(str)
+        frames.append(runs.assign(estimator="run", runs_of=runs["cell"], cell=key, looks=dataset.looks))
+    return read_results_frame(pd.concat(frames, ignore_index=True))
 
 
 def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from dlperf_study.audit import quantities
@@ -33,8 +33,11 @@ class Results:
     @cached_property
     def runs(self) -> dict[str, list[ResultCell]]:
         """The repetitions of each summary, by its key."""
-        runs = (cell for cell in self.cells if cell.is_run and cell.get("runs_of"))
-        return grouped(runs, lambda cell: str(cell.get("runs_of")))
+        runs: dict[str, list[ResultCell]] = {}
+        for cell in self.cells:
+            if cell.is_run and cell.get("runs_of"):
+                runs.setdefault(str(cell.get("runs_of")), []).append(cell)
+        return runs
 
     @cached_property
     def _summaries(self) -> tuple[ResultCell, ...]:
@@ -42,15 +45,13 @@ class Results:
 
     @cached_property
     def _by_point(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point))
-
-    @cached_property
-    def _by_estimator(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point, cell.get("estimator")))
-
-    @cached_property
-    def _by_row(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point, cell.get("estimator"), cell.get("row")))
+        """The cells by metric and point, also with their estimator, and with their row."""
+        cells: dict[tuple[Any, ...], list[ResultCell]] = {}
+        for cell in self._summaries:
+            point, estimator = (cell.metric, *cell.point), cell.get("estimator")
+            for key in (point, (*point, estimator), (*point, estimator, cell.get("row"))):
+                cells.setdefault(key, []).append(cell)
+        return cells
 
     @cached_property
     def _by_configuration(self) -> dict[tuple[str, ...], list[ResultCell]]:
@@ -77,9 +78,9 @@ class Results:
         matches = self._by_point.get(key, [])
         if len(matches) > 1:
             key = (*key, cell.get("estimator"))
-            matches = self._by_estimator.get(key, [])
+            matches = self._by_point.get(key, [])
         if len(matches) > 1:
-            matches = self._by_row.get((*key, cell.get("row")), [])
+            matches = self._by_point.get((*key, cell.get("row")), [])
         return matches[0] if len(matches) == 1 else None
 
     def pairs(self, metric: str, second_metric: str) -> Iterator[tuple[ResultCell, ResultCell]]:
@@ -104,12 +105,17 @@ class Results:
             return _common_rate([self.rate_at(unit) for unit in elsewhere])
         if ratio.metric != quantities.EFFICIENCY:
             return None
-        rates = next(filter(None, (self._by_series.get((metric, ratio.series)) for metric in quantities.RATES)), [])
-        return _common_rate([rate for rate in rates if rate.world_size == 1])
+        for metric in quantities.RATES:
+            if rates := self._by_series.get((metric, ratio.series)):
+                return _common_rate([rate for rate in rates if rate.world_size == 1])
+        return None
 
     def rate_at(self, cell: ResultCell) -> ResultCell | None:
         """Return the first rate that is printed at the point."""
-        return next(filter(None, (self.at_same_point(cell, metric) for metric in quantities.RATES)), None)
+        for metric in quantities.RATES:
+            if rate := self.at_same_point(cell, metric):
+                return rate
+        return None
 
     def baseline_devices(self, ratio: ResultCell) -> int | None:
         """Return the devices of a ratio's baseline, also without rates."""
@@ -146,11 +152,10 @@ class Results:
         unit_ratios = self._units_of_table.get((ratio.metric, ratio.table), [])
         if not unit_ratios or any(cell.series == ratio.series for cell in unit_ratios if cell is not ratio):
             return []
-        separating = []
-        for name in _curve_conditions(ratio):
-            if all(unit.get(name) != ratio.get(name) for unit in unit_ratios):
-                separating.append(name)
-        return separating
+        names = _curve_conditions(ratio)
+        for unit in unit_ratios:
+            names = [name for name in names if unit.get(name) != ratio.get(name)]
+        return names
 
     @cached_property
     def _unit_ratios(self) -> dict[tuple[str, str], list[ResultCell]]:
@@ -160,9 +165,9 @@ class Results:
             units = _units(curve)
             fewest = min(cell.world_size or math.inf for cell in curve)
             at_fewest = [unit for unit in units if unit.world_size == fewest]
-            unit_ratios[metric, series] = (
-                at_fewest if at_fewest and metric in (quantities.SPEEDUP, quantities.EFFICIENCY) else units
-            )
+            if at_fewest and metric in (quantities.SPEEDUP, quantities.EFFICIENCY):
+                units = at_fewest
+            unit_ratios[metric, series] = units
         return unit_ratios
 
     @cached_property
@@ -190,17 +195,18 @@ class Results:
         """
         rates = []
         for cell in self.select(*_CURVES, quantities.SPEEDUP):
-            has_rates = cell.metric == quantities.SPEEDUP and any(
-                (rate, cell.series) in self._by_series for rate in _CURVES
-            )
-            # Without a speedup of 1 they may be relative to something else at each point.
-            has_rates |= cell.metric == quantities.SPEEDUP and not self._unit_ratios[cell.metric, cell.series]
-            has_median = cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_estimator
-            if cell.world_size and cell.world_size > 0 and cell.printed.is_positive and not (has_rates or has_median):
+            if cell.metric == quantities.SPEEDUP:
+                has_rates = any((rate, cell.series) in self._by_series for rate in _CURVES)
+                # Without a speedup of 1 they may be relative to something else at each point.
+                if has_rates or not self._unit_ratios[cell.metric, cell.series]:
+                    continue
+            if cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_point:
+                continue
+            if cell.world_size and cell.world_size > 0 and cell.printed.is_positive:
                 rates.append(self.rate(cell))
-        rates.sort(key=lambda rate: (*_curve_key(rate.cell), rate.point.devices))
-        for _, group in groupby(rates, key=lambda rate: _curve_key(rate.cell)):
-            curve = list(group)
+        rates.sort(key=lambda rate: rate.point.devices)
+        curves = grouped(rates, lambda rate: (rate.cell.series, rate.cell.estimator, rate.cell.metric))
+        for _, curve in sorted(curves.items()):
             if len(curve) > 1:
                 yield curve
 
@@ -254,10 +260,6 @@ def _curve_conditions(ratio: ResultCell) -> list[str]:
     return [name for name in (*quantities.CONFIGURATION, *ratio.extra_conditions) if name not in quantities.SIZES]
 
 
-def _curve_key(cell: ResultCell) -> tuple[str, str, str]:
-    return cell.series, cell.estimator, cell.metric
-
-
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Return items by their key, in their order."""
     groups: dict[Key, list[Item]] = {}
@@ -272,9 +274,12 @@ def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
     It is baseline devices / devices for an efficiency and 1 for other ratios; for rates per device the reverse.
     """
     share = Fraction(baseline.world_size or 1, ratio.world_size or 1)
-    if baseline.metric in quantities.RATES_OF_DEVICE:
-        return 1 / share if ratio.metric == quantities.SPEEDUP else Fraction(1)
-    return share if ratio.metric == quantities.EFFICIENCY else Fraction(1)
+    is_of_device = baseline.metric in quantities.RATES_OF_DEVICE
+    if is_of_device and ratio.metric == quantities.SPEEDUP:
+        return 1 / share
+    if not is_of_device and ratio.metric == quantities.EFFICIENCY:
+        return share
+    return Fraction(1)
 
 
 def recomputed(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Fraction:

@@ -60,7 +60,7 @@ def _rows(sheet: Any) -> Rows:
     rows: Rows = []
     width = 0
     for row in _written(sheet):
-        fields = tuple(_field(cell) for cell in row)
+        fields = tuple(map(_text, row))
         last = max((column for column, field in enumerate(fields, 1) if field), default=0)
         if not last:
             continue
@@ -78,9 +78,10 @@ def _written(sheet: Any) -> Iterator[tuple[Any, ...]]:
     return (row for row in sheet.iter_rows() if row)
 
 
-def _field(cell: Any) -> str:
+def _text(cell: Any) -> str:
     """Return the text of a cell; empty for an error."""
     if cell.value is None or cell.data_type == "e":
         return ""
-    is_whole = isinstance(cell.value, float) and cell.value.is_integer()
-    return tidy(str(int(cell.value) if is_whole else cell.value))
+    if isinstance(cell.value, float) and cell.value.is_integer():
+        return str(int(cell.value))
+    return tidy(str(cell.value))

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -154,22 +155,17 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     if len(header.fields) == 1 and rows and all(len(row.fields) == len(rows[0].fields) > 1 for row in rows):
         remedy = "put # before a text that is above the header, as a comment has it"
         raise TableError(f"line {header.line} has 1 field, and all others have {len(rows[0].fields)}; {remedy}")
-
-    def complete_row(row: GridRow) -> GridRow:
-        if len(row.fields) != len(header.fields):
-            raise _wrong_length(header, row)
-        return row
-
-    return Grid(1, heading, header.fields, tuple(errors.parse_each(rows, complete_row)))
+    complete = errors.parse_each(rows, partial(_complete_row, header, may_be_short=False))
+    return Grid(1, heading, header.fields, tuple(complete))
 
 
 def _excel_grids(path: Path) -> list[Grid]:
     """Return one table per sheet; its first row is the header."""
     grids: list[Grid] = []
-    for name, rows in excel.sheets(path).items():
-        lines = [GridRow(line, fields) for line, fields in rows]
-        if lines:
-            grids.append(Grid(len(grids) + 1, name, lines[0].fields, tuple(lines[1:]), is_marked_up=True))
+    for name, sheet_rows in excel.sheets(path).items():
+        rows = tuple(itertools.starmap(GridRow, sheet_rows))
+        if rows:
+            grids.append(Grid(len(grids) + 1, name, rows[0].fields, rows[1:], is_marked_up=True))
     return grids
 
 
@@ -177,10 +173,16 @@ def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
     """Return the tables of a page; too many cells are errors."""
     grids: list[Grid] = []
     for heading, start, lines in _blocks(text.splitlines()):
-        written = [GridRow(start + offset, _cells(line)) for offset, line in enumerate(lines)]
-        is_labelled = _is_labelled_separator(lines[1])
-        header, *rows = written if is_labelled else [written[0], *written[2:]]
-        complete = tuple(errors.parse_each(rows, partial(_as_long_as, header)))
+        written = []
+        for number, line in enumerate(lines, start):
+            stripped = line.strip().removeprefix("|")
+            if stripped.endswith("|") and not stripped.endswith("\\|"):
+                stripped = stripped[:-1]
+            written.append(GridRow(number, tuple(map(plain_text, _BAR.split(stripped)))))
+        if not _is_labelled_separator(lines[1]):
+            del written[1]
+        header, *rows = written
+        complete = tuple(errors.parse_each(rows, partial(_complete_row, header)))
         grids.append(Grid(len(grids) + 1, heading, header.fields, complete, is_marked_up=True))
     return grids
 
@@ -212,24 +214,13 @@ def _is_labelled_separator(line: str) -> bool:
     return bool(label.strip("-: ")) and len(cells) > 1 and all(map(_DASHES.fullmatch, cells))
 
 
-def _cells(line: str) -> tuple[str, ...]:
-    stripped = line.strip().removeprefix("|")
-    if stripped.endswith("|") and not stripped.endswith("\\|"):
-        stripped = stripped[:-1]
-    return tuple(map(plain_text, _BAR.split(stripped)))
-
-
-def _as_long_as(header: GridRow, row: GridRow) -> GridRow:
-    """Pad a row with empty cells, as Markdown does."""
+def _complete_row(header: GridRow, row: GridRow, may_be_short: bool = True) -> GridRow:
+    """Pad a short row with empty cells, as Markdown does; raises TableError for another length."""
     missing = len(header.fields) - len(row.fields)
-    if missing < 0:
-        raise _wrong_length(header, row)
+    if missing < 0 or (missing and not may_be_short):
+        count = counted(len(row.fields), "field")
+        raise TableError(f"line {row.line} has {count}, and the header has {len(header.fields)}")
     return GridRow(row.line, row.fields + ("",) * missing)
-
-
-def _wrong_length(header: GridRow, row: GridRow) -> TableError:
-    count = counted(len(row.fields), "field")
-    return TableError(f"line {row.line} has {count}, and the header has {len(header.fields)}")
 
 
 def plain_text(cell: str) -> str:

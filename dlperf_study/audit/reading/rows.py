@@ -74,11 +74,15 @@ def read_heading(heading: str) -> dict[str, str]:
 
 def read_label(label: str) -> Mapping[str, str]:
     """Return devices, device name and nodes of a label: ``8xH100``, ``A100 (2x8)``."""
-    if match := WORDS.node_label.search(label) or WORDS.card_label.search(label):
-        nodes, devices = match["nodes"], match["devices"]
-        sizes = {"nodes": nodes, "devices_per_node": devices} if nodes else {"world_size": devices}
-        return sizes | ({"device_name": named["name"]} if (named := WORDS.labelled_device.match(label)) else {})
-    return read_heading(label) if WORDS.devices.fullmatch(label) else {}
+    match = WORDS.node_label.search(label) or WORDS.card_label.search(label)
+    if not match:
+        return read_heading(label) if WORDS.devices.fullmatch(label) else {}
+    sizes = {"world_size": match["devices"]}
+    if match["nodes"]:
+        sizes = {"nodes": match["nodes"], "devices_per_node": match["devices"]}
+    if named := WORDS.labelled_device.match(label):
+        sizes["device_name"] = named["name"]
+    return sizes
 
 
 class RowReader:
@@ -103,12 +107,11 @@ class RowReader:
         """Return the column with the ratio of two variants, if unambiguous."""
         if not self._has_variants or len(self._rate_labels) != 2:
             return None
-        ratios = [
-            reading for reading in self._metrics if reading.meaning.name in (quantities.SPEEDUP, quantities.RELATIVE)
-        ]
-        of_neither = [reading for reading in ratios if reading.meaning.label not in self._rate_labels]
-        candidates = ratios if len(ratios) == 1 else of_neither
-        return candidates[0] if len(candidates) == 1 else None
+        ratio_names = (quantities.SPEEDUP, quantities.RELATIVE)
+        ratios = [reading for reading in self._metrics if reading.meaning.name in ratio_names]
+        if len(ratios) > 1:
+            ratios = [reading for reading in ratios if reading.meaning.label not in self._rate_labels]
+        return ratios[0] if len(ratios) == 1 else None
 
     def _compared_variant(self) -> str:
         """Return the variant in the numerator of the ratios."""
@@ -144,39 +147,31 @@ class RowReader:
             conditions[_BASELINE_RATE] = [*rates_of_baselines.values()][-1]
         metrics: dict[str, dict[str, str]] = {}
         for reading in self._metrics:
-            field = row.fields[reading.position]
-            if field:
-                variant = self._find_variant(reading)
-                name = quantities.RELATIVE if reading is self._comparing else reading.meaning.name
-                if name == quantities.TOKENS and (formula := WORDS.tokens_of_device.fullmatch(field)):
-                    name = quantities.TOKENS_OF_DEVICE
-                    sizes = {"sequence_length": formula["length"], "world_size": formula["devices"]}
-                    conditions = sizes | conditions
-                metrics.setdefault(variant, {})[name] = self._metric_field(reading, field)
+            field, name, variant = row.fields[reading.position], reading.meaning.name, ""
+            if not field:
+                continue
+            if reading is self._comparing:
+                name, variant = quantities.RELATIVE, self._faster
+            elif self._has_variants:
+                variant = reading.meaning.label
+            if name == quantities.TOKENS and (formula := WORDS.tokens_of_device.fullmatch(field)):
+                name = quantities.TOKENS_OF_DEVICE
+                conditions = {"sequence_length": formula["length"], "world_size": formula["devices"]} | conditions
+            metrics.setdefault(variant, {})[name] = self._metric_field(reading, field)
         if not self._has_variants:
             yield conditions | metrics.get("", {})
             return
+        label = str(conditions["identity"])
         for variant, results in metrics.items():
-            identity = self._identity(str(conditions["identity"]), variant)
-            named = {VARIANT: variant} if variant else {}
+            named = {"identity": label}
+            if variant:
+                named = {VARIANT: variant, "identity": _join(label, variant)}
+            if self._comparing is not None and quantities.RELATIVE in results:
+                slower = next(other for other in self._rate_labels if other != variant)
+                named[_REFERENCE] = _join(label, slower)
             if variant in rates_of_baselines:
                 named[_BASELINE_RATE] = rates_of_baselines[variant]
-            yield conditions | self._baselines(conditions, variant, results) | named | {"identity": identity} | results
-
-    def _find_variant(self, reading: ColumnReading) -> str:
-        """Return the variant of a column; empty without variants."""
-        if reading is self._comparing:
-            return self._faster
-        return reading.meaning.label if self._has_variants else ""
-
-    def _baselines(self, conditions: Mapping[str, Any], variant: str, results: Mapping[str, str]) -> dict[str, str]:
-        if self._comparing is None or quantities.RELATIVE not in results:
-            return {}
-        compared_label = next(label for label in self._rate_labels if label != variant)
-        return {_REFERENCE: self._identity(str(conditions["identity"]), compared_label)}
-
-    def _identity(self, label: str, variant: str) -> str:
-        return f"{label}, {variant}" if variant else label
+            yield conditions | named | results
 
     def _read_conditions(self, row: GridRow) -> dict[str, Any]:
         conditions: dict[str, Any] = dict(self._facts)
@@ -212,14 +207,13 @@ class RowReader:
         written = written_number(field)
         if not is_number or (written is None and name in _SIZES) or is_no_number(field):
             return {name: field}
-        units = {*split_words(f"{written.unit} {unit_in_name(header)}").split()} if written else {""}
-        scale = (written.scale if written else "") or next(filter(WORDS.factors.get, units), "")
-        if (
-            written is None
-            or written.deviation
-            or (units - WORDS.counted - {*WORDS.factors, "t"} and name != quantities.LAYERS)
-        ):
-            return {header if name not in _SIZES else name: field}
+        own_name = name if name in _SIZES else header
+        if written is None or written.deviation:
+            return {own_name: field}
+        units = {*split_words(f"{written.unit} {unit_in_name(header)}").split()}
+        if units - WORDS.counted - {*WORDS.factors, "t"} and name != quantities.LAYERS:
+            return {own_name: field}
+        scale = written.scale or next(filter(WORDS.factors.get, units), "")
         digits = _plain(written.digits, self._decimal)
         if not scale and name != "parameters":
             return {name: digits}
@@ -227,7 +221,9 @@ class RowReader:
         value = f"{parse_digits(field, self._decimal) * factor:.0f}"
         if name == "parameters":
             return {name: value, quantities.PARAMETERS_STEP: str(parse_resolution(digits) * factor)}
-        return {"tokens_per_step" if name == "global_batch" else name: value}
+        if name == "global_batch":
+            return {"tokens_per_step": value}
+        return {name: value}
 
     def _settings_in(self, field: str) -> dict[str, Any]:
         """Return degrees, batches and tokens in a cell.
@@ -237,7 +233,8 @@ class RowReader:
         settings: dict[str, Any] = {match["name"].lower(): match["value"] for match in WORDS.degree.finditer(field)}
         for match in WORDS.setting.finditer(field):
             name = interpret_name(match["name"].strip(), (match["value"],), "").name
-            name = name.replace("batch", "batch_per_device") if name == "batch" else name
+            if name == "batch":
+                name = "batch_per_device"
             if name in _SETTINGS:
                 settings |= self._numbered(name, name, match["value"])
         return settings
@@ -247,7 +244,12 @@ class RowReader:
         if is_no_number(field):
             return NO_NUMBER
         written = written_number(field)
-        if written is None or _has_foreign_unit(reading.meaning.name, written.unit):
+        if written is None:
+            return field
+        is_sign = written.unit.lower() in WORDS.ratio_signs
+        if is_sign and reading.meaning.name in quantities.RATES:
+            return field
+        if written.unit and not is_sign and reading.meaning.name in _RATIOS:
             return field
         digits = _plain(written.digits, self._decimal)
         if column_readings.is_canonical(reading.header) and not {*split_words(written.unit).split()} & WORDS.counted:
@@ -258,10 +260,8 @@ class RowReader:
         return f"{digits} {unit}".replace(" %", "%") if unit in FACTORS else digits
 
 
-def _has_foreign_unit(metric: str, unit: str) -> bool:
-    """Return whether a rate has a ratio's sign, or the reverse."""
-    is_sign = unit.lower() in WORDS.ratio_signs
-    return is_sign if metric in quantities.RATES else metric in _RATIOS and bool(unit) and not is_sign
+def _join(label: str, variant: str) -> str:
+    return f"{label}, {variant}" if variant else label
 
 
 def _plain(digits: str, decimal: str) -> str:
@@ -284,9 +284,11 @@ def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 identities.setdefault(rate, set()).add(row["identity"])
     named = []
     for row in rows:
-        baselines = identities.get(row.get(_BASELINE_RATE, ""), set())
-        baseline = {_BASELINE: next(iter(baselines))} if len(baselines) == 1 else {}
-        named.append({name: field for name, field in row.items() if name != _BASELINE_RATE} | baseline)
+        named_row = dict(row)
+        baselines = identities.get(named_row.pop(_BASELINE_RATE, ""), set())
+        if len(baselines) == 1:
+            [named_row[_BASELINE]] = baselines
+        named.append(named_row)
     return named
 
 

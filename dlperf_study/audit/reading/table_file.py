@@ -3,6 +3,7 @@
 The columns of a wide table are metrics and conditions; its rows become rows with one number each.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -168,8 +169,9 @@ def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
             field = field.rstrip(_TIMES_SIGNS).rstrip()
         if _RESOLUTION in fields:
             return {result_frames.VALUE: finite(field)}
-        match = _WITH_UNIT.fullmatch(field)
-        digits, factor = (match["digits"], numbers.FACTORS[match["unit"]]) if match else (field, 1)
+        digits, factor = field, 1.0
+        if match := _WITH_UNIT.fullmatch(field):
+            digits, factor = match["digits"], numbers.FACTORS[match["unit"]]
         digits = numbers.drop_thousands_commas(digits)
         try:
             value, resolution = parse_value(digits) / factor, parse_resolution(digits) / factor
@@ -219,9 +221,8 @@ class WideReader:
 
     def _read_table_rows(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
         facts = read_heading(table.heading)
-        decimal = numbers.decimal_sign(
-            (field for _, fields in table.columns() for field in fields), self._declared_decimal
-        )
+        fields = itertools.chain.from_iterable(row.fields for row in table.rows)
+        decimal = numbers.decimal_sign(fields, self._declared_decimal)
         grid, readings = _upright(table, "world_size" in facts, self._declared_decimal)
         readings = infer_time_units(grid, readings, decimal)
         self.columns += readings
@@ -247,22 +248,23 @@ class WideReader:
 
         def read_row(numbered: tuple[int, GridRow]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             position, row = numbered
-            label = f"table {grid.number}/row {position}" if is_one_of_several else f"row {position}"
-            rows = [self._find_settings(grid, row) | fields for fields in reader.rows(row, label)]
+            label, named, settings = f"row {position}", dict[str, str](), dict[str, str]()
+            if is_one_of_several:
+                label = f"table {grid.number}/row {position}"
+                named = {"table": grid.name, "heading of the table": grid.name}
+            if grid.header[0] == COLUMN_NAME:
+                settings = self._settings.get(row.fields[0], {})
+            rows = [settings | fields for fields in reader.rows(row, label)]
             if not rows:
                 return [], []
             conditions = {name: value for name, value in rows[0].items() if name not in result_frames.METRIC_COLUMNS}
-            return rows, list(run_cells(row, readings, conditions, metric, self._source, decimal))
+            runs = list(run_cells(row, readings, conditions, metric, self._source, decimal))
+            return [fields | named for fields in rows], runs
 
         for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
-            named = {"table": grid.name, "heading of the table": grid.name} if is_one_of_several else {}
-            wide += [row | named for row in rows]
+            wide += rows
             long += runs
         return name_baselines(wide), long
-
-    def _find_settings(self, grid: Grid, row: GridRow) -> dict[str, str]:
-        """Return the settings of a column from earlier transposed tables."""
-        return self._settings.get(row.fields[0], {}) if grid.header[0] == COLUMN_NAME else {}
 
 
 def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[ColumnReading]]:
@@ -275,8 +277,16 @@ def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[Co
     corner = interpret_name(grid.header[0], grid.header[1:], "")
     across = grid.transposed(grid.header[0] if corner.use is Use.CONDITION else COLUMN_NAME)
     across_readings = read_columns(across, has_devices, decimal)
-    understood = [reading for reading in across_readings if reading.numbers and _is_understood(reading)]
-    return (across, across_readings) if len(understood) >= _ENOUGH_NAMES else (grid, readings)
+    understood = 0
+    for reading in across_readings:
+        if reading.meaning.use is Use.CONDITION:
+            is_understood = reading.meaning.name != reading.header
+        else:
+            is_understood = reading.is_metric or bool(reading.meaning.reason)
+        understood += is_understood and reading.numbers > 0
+    if understood >= _ENOUGH_NAMES:
+        return across, across_readings
+    return grid, readings
 
 
 def _is_named_as_metric(reading: ColumnReading) -> bool:
@@ -284,21 +294,16 @@ def _is_named_as_metric(reading: ColumnReading) -> bool:
     return interpret_name(reading.header, (), "").use is Use.METRIC
 
 
-def _is_understood(reading: ColumnReading) -> bool:
-    """Return whether a column name has a known meaning."""
-    if reading.meaning.use is Use.CONDITION:
-        return reading.meaning.name != reading.header
-    return reading.is_metric or bool(reading.meaning.reason)
-
-
 def _no_metric_message(grids: Sequence[Grid], columns: Sequence[ColumnReading]) -> str:
     """Return the message for a file without results."""
-    named_as_results = (column for column in columns if _is_named_as_metric(column) or column.meaning.name in METRICS)
-    reasons = {column.header: column.meaning.reason or "no check computes with it" for column in named_as_results}
+    reasons: dict[str, str] = {}
+    for column in columns:
+        if _is_named_as_metric(column) or column.meaning.name in METRICS:
+            reason = column.meaning.reason or "no check computes with it"
+            reasons[column.header] = reason if column.header in reason else f"{column.header}: {reason}"
     if reasons:
-        named = (reason if header in reason else f"{header}: {reason}" for header, reason in reasons.items())
-        return first_of(list(named), numbers.MOST_ERRORS, "; ")
-    header = list(dict.fromkeys(name for grid in grids for name in grid.header))
+        return first_of(list(reasons.values()), numbers.MOST_ERRORS, "; ")
+    header = dict.fromkeys(itertools.chain.from_iterable(grid.header for grid in grids))
     return (
         f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
         f"the metrics are {', '.join(result_frames.METRIC_COLUMNS)}, also in everyday wording as Images/sec"
