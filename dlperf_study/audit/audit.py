@@ -62,7 +62,9 @@ def own_results(dataset: Dataset) -> list[AuditResult]:
 def published_results(dataset: Dataset) -> list[AuditResult]:
     """Return the checks of the published sources of a study, if any."""
     names = dataset.plan.published
-    return audit(result_frames.read_published_results(names)) if names else []
+    if names:
+        return audit(result_frames.read_published_results(names))
+    return []
 
 
 def _unique_cells(diagnostics: Iterable[AuditDiagnostic]) -> tuple[ResultCell, ...]:
@@ -234,7 +236,9 @@ def read_as(column: ColumnReading) -> str:
     """Return what a column is read as, in words."""
     meaning = column.meaning
     if meaning.use is Use.METRIC:
-        return f"{meaning.name} ({meaning.label})" if meaning.label else meaning.name
+        if meaning.label:
+            return f"{meaning.name} ({meaning.label})"
+        return meaning.name
     if meaning.use is Use.CONDITION:
         is_own = meaning.name in (column.header, "parallel", "micro batch") and not is_canonical(column.header)
         return "condition" if is_own else meaning.name
@@ -242,7 +246,9 @@ def read_as(column: ColumnReading) -> str:
         return str(meaning.use)
     if meaning.use is Use.BASELINE:
         return f"{meaning.name} of the baseline"
-    return f"{meaning.name} of the runs" if meaning.use is Use.SUMMARY else "one run"
+    if meaning.use is Use.SUMMARY:
+        return f"{meaning.name} of the runs"
+    return "one run"
 
 
 class FrameAudit:

@@ -96,7 +96,9 @@ def find_device_peak(rate: ResultCell) -> DevicePeak | None:
     if peak is None or not peak.per_thread:
         return peak
     threads = rate.get("threads_per_device")
-    return replace(peak, flops=peak.flops * int(threads), per_thread=False) if threads else None
+    if threads:
+        return replace(peak, flops=peak.flops * int(threads), per_thread=False)
+    return None
 
 
 def _find_peak(device: str, precision: str) -> DevicePeak | None:
@@ -106,7 +108,9 @@ def _find_peak(device: str, precision: str) -> DevicePeak | None:
     """
     canonical = canonical_precision(precision)
     number_format = COMPUTED_IN.get(canonical, canonical)
-    as_tf32 = known_peak(device, COMPUTED_IN["tf32"]) if number_format == COMPUTED_IN["fp32"] else None
+    as_tf32 = None
+    if number_format == COMPUTED_IN["fp32"]:
+        as_tf32 = known_peak(device, COMPUTED_IN["tf32"])
     return as_tf32 or known_peak(device, number_format)
 
 

@@ -138,7 +138,9 @@ class Results:
                 units.append(unit)
         fewest = min((unit.world_size or math.inf for unit in units), default=math.inf)
         at_fewest = [unit for unit in units if unit.world_size in (fewest, None)]
-        return at_fewest if len({unit.series for unit in at_fewest}) == 1 else []
+        if len({unit.series for unit in at_fewest}) == 1:
+            return at_fewest
+        return []
 
     @cached_property
     def _units_of_table(self) -> dict[tuple[Any, ...], list[ResultCell]]:

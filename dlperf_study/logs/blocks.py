@@ -246,9 +246,15 @@ def no_text_reason(source: LogSource) -> str:
     except LogError:
         return ""
     if first is None:
-        return "" if blocks.damage else "contains no line of text" if blocks.skipped else "is empty"
+        if blocks.damage:
+            return ""
+        if blocks.skipped:
+            return "contains no line of text"
+        return "is empty"
     if not first.data.strip() and len(first.data) < BLOCK_BYTES:
         return "is empty except for blank lines"
     start = first.data[:_TEXT_BYTES]
     controls = len(start) - len(start.translate(None, _CONTROLS))
-    return "contains no text" if controls > _ALLOWED_CONTROLS * len(start) else ""
+    if controls > _ALLOWED_CONTROLS * len(start):
+        return "contains no text"
+    return ""

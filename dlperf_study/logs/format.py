@@ -66,7 +66,9 @@ class PrintedMetric:
     @property
     def number(self) -> str:
         """An expression for its number."""
-        return rf"(?:{THOUSANDS}|{NUMBER}+)" if self.has_thousands else rf"{NUMBER}+"
+        if self.has_thousands:
+            return rf"(?:{THOUSANDS}|{NUMBER}+)"
+        return rf"{NUMBER}+"
 
     @property
     def rejected_suffix(self) -> str:
@@ -97,7 +99,9 @@ class Field:
 
     def expression(self, group: str) -> str:
         """Return its expression; the group includes a rejected suffix."""
-        start = rf"(?:(?<!\w)|{_ESCAPED_TAB})" if re.match(r"\w", self.literal) else ""
+        start = ""
+        if re.match(r"\w", self.literal):
+            start = rf"(?:(?<!\w)|{_ESCAPED_TAB})"
         number = rf"(?P<{group}>{self.metric.number}(?:{self.metric.rejected_suffix})?+)"
         return rf"{start}{re.escape(self.literal)}{self.between}{number}"
 
@@ -118,7 +122,7 @@ class Line:
     @property
     def metrics(self) -> tuple[PrintedMetric, ...]:
         """Every metric that it may contain."""
-        return (*self.captured, *(field.metric for field in self.fields))
+        return *self.captured, *(field.metric for field in self.fields)
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,9 @@ def _powers_of_ten(count: int) -> Floats:
 
 
 def _read_one_by_one(block: Block, starts: Integers, shape: NumberShape) -> Floats:
-    exponent_width = 1 + len(shape.exponent_sign) + shape.exponent if shape.exponent else 0
+    exponent_width = 0
+    if shape.exponent:
+        exponent_width = 1 + len(shape.exponent_sign) + shape.exponent
     width = len(shape.sign) + shape.mantissa_width + exponent_width
     texts = byte_windows(np.frombuffer(block.data, np.uint8), starts, width).view(f"S{width}").ravel()
     return np.array(list(map(float, texts.tolist())))
@@ -195,6 +197,8 @@ def _read_one_by_one(block: Block, starts: Integers, shape: NumberShape) -> Floa
 def _read_word(text: bytes) -> tuple[float, bool]:
     """Return the value of inf, nan or ``1_0``, and whether it is valid."""
     try:
-        return (np.nan, False) if b"_" in text else (float(text), True)
+        if b"_" in text:
+            return np.nan, False
+        return float(text), True
     except ValueError:
         return np.nan, False

@@ -54,7 +54,9 @@ def other_formats(log: ParsedLog) -> list[Format]:
     """Return other formats near the start of a log."""
     with log.source.open() as file:
         block = next(iter(Blocks(as_lines(str(log.source), file))), None)
-    return format_detection.other_formats_at_start(block, log.format) if block else []
+    if block:
+        return format_detection.other_formats_at_start(block, log.format)
+    return []
 
 
 @dataclass
@@ -159,11 +161,15 @@ class _LogReader:
         """Return the expected lines, and the most similar text."""
         if self._format and self._format is self._source.own_format:
             return f"the format {self._format.name} of {self._format.program}; {self._unlike_own_format(self._format)}"
-        similar = format_detection.similar_line(self._first_block) if self._first_block else ""
+        similar = ""
+        if self._first_block:
+            similar = format_detection.similar_line(self._first_block)
         if self._format:
             return f"the format {self._format.name}" + (f"; {similar}" if similar else "")
         formats = format_detection.suggest_formats(self._first_block) if self._first_block else []
-        shared = f"some words are those of {', '.join(formats)}" if formats else "no word is that of a format"
+        shared = "no word is that of a format"
+        if formats:
+            shared = f"some words are those of {', '.join(formats)}"
         remedy = "docs/log-formats.md lists all formats, and shows how to declare your own"
         return f"a known format; {similar or shared}; {remedy}"
 
@@ -173,7 +179,9 @@ class _LogReader:
         if differing:
             templates = (line for line in format_.lines if isinstance(line, TemplateLine))
             beginning = max((line.matched_beginning(self._unusable.first) for line in templates), key=len, default="")
-            return f"{differing}; the first is as declared up to {beginning!r}" if beginning else differing
+            if beginning:
+                return f"{differing}; the first is as declared up to {beginning!r}"
+            return differing
         if not self._first_block:
             return "the log is empty"
         wanted = "line with " + " or ".join(repr(needle) for line in format_.lines for needle in line.needles)
@@ -230,7 +238,9 @@ def _facts_by_name(format_: Format, block: Block) -> Mapping[str, list[str]]:
     for fact in format_.facts:
         for match in re.finditer(fact.pattern.encode(), start.data):
             # Not within a longer name, as ``batch_size`` is in ``total_batch_size``.
-            before = start.data[match.start() - 1 : match.start() + 1] if match.start() else b""
+            before = b""
+            if match.start():
+                before = start.data[match.start() - 1 : match.start() + 1]
             if not re.fullmatch(rb"\w\w", before):
                 values[fact.name][match[1].decode(errors="replace")] = None
     for line in format_.lines:

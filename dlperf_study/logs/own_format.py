@@ -43,11 +43,15 @@ _OTHER_SCOPES = {"all": "job"}
 
 
 def _translate_unit(written: Any) -> Any:
-    return _OTHER_UNITS.get(written, written) if isinstance(written, str) else written
+    if isinstance(written, str):
+        return _OTHER_UNITS.get(written, written)
+    return written
 
 
 def _translate_scope(written: Any) -> Any:
-    return _OTHER_SCOPES.get(written, written) if isinstance(written, str) else written
+    if isinstance(written, str):
+        return _OTHER_SCOPES.get(written, written)
+    return written
 
 
 class OwnNumber(Section):
@@ -237,7 +241,9 @@ class _ColumnsReader:
             values[metric.name] = 1 / number if metric.inverse else number * metric.factor
         time_seconds = values.pop(format.UNIX_TIME.name, float("nan"))
         epoch, step, rank = (int(float(row[columns[name]])) if name in columns else -1 for name in POSITION_COLUMNS)
-        return format.JsonRecord(values, epoch, step, rank, time_seconds) if values else None
+        if values:
+            return format.JsonRecord(values, epoch, step, rank, time_seconds)
+        return None
 
 
 def _number(value: Any, metric: format.PrintedMetric) -> float:
@@ -268,7 +274,9 @@ def assign_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
             both = f"{first.program} and {format_.program} are both named {format_.name!r} and differ"
             raise MetadataError(f"{both}: give one a different name")
     logs = [file for file in files if file.name != FORMAT_FILE]
-    return [_assign_nearest(file, formats) for file in logs] if formats else logs
+    if formats:
+        return [_assign_nearest(file, formats) for file in logs]
+    return logs
 
 
 def _assign_nearest(file: LogFile, formats: dict[tuple[str, ...], format.Format]) -> LogFile:
@@ -282,4 +290,6 @@ def _assign_nearest(file: LogFile, formats: dict[tuple[str, ...], format.Format]
 def format_file_next_to(path: Path) -> list[LogFile]:
     """Return the format file next to a single log, if any."""
     file = path.with_name(FORMAT_FILE)
-    return [LogFile(LogSource(file), (FORMAT_FILE,), 0)] if path.is_file() and file.is_file() else []
+    if path.is_file() and file.is_file():
+        return [LogFile(LogSource(file), (FORMAT_FILE,), 0)]
+    return []

@@ -47,7 +47,9 @@ class StepIndex:
     @property
     def group(self) -> Integers:
         """The index of the pair of each row."""
-        return np.arange(self.step.size) if self.shared_groups is None else self.shared_groups
+        if self.shared_groups is None:
+            return np.arange(self.step.size)
+        return self.shared_groups
 
     def ordered(self, values: Floats) -> tuple[Floats, Integers]:
         """Return values ordered by step and size, and the steps' starts."""
@@ -249,7 +251,9 @@ def add_intervals(records: Records) -> Records:
             advances = (steps > 0) & (seconds > 0)
             intervals[rows[1:][advances]] = seconds[advances] / steps[advances]
         values[interval.name] = intervals
-    return replace(records, values=values) if len(values) > len(records.values) else records
+    if len(values) > len(records.values):
+        return replace(records, values=values)
+    return records
 
 
 def remove_false_steps(records: Records, format_: Format) -> Records:

@@ -100,7 +100,9 @@ def _refuse_different_copies(source: LogSource, metric: PrintedMetric, values: F
     smallest, largest = steps.extremes(values)
     ratio = float(np.median(largest[is_shared] / smallest[is_shared]))
     if not ratio <= 1 + _ALLOWED_SPREAD:
-        of_what = "the job's rate" if metric.scope is MetricScope.JOB else "the rate of each device"
+        of_what = "the rate of each device"
+        if metric.scope is MetricScope.JOB:
+            of_what = "the job's rate"
         message = f"copies of {of_what} differ: at most steps the largest is {ratio:.2f} times the smallest"
         raise LogError(f"{source}: {message}")
 
@@ -169,7 +171,9 @@ def _represented_ranks(source: str, format_: Format, steps: StepIndex, job: JobS
     printed = ", and ".join(parts)
     if not format_.synchronous:
         may_share_process = most < size and size % most == 0
-        remedy = "; if one process drives several devices, state devices_per_process" if may_share_process else ""
+        remedy = ""
+        if may_share_process:
+            remedy = "; if one process drives several devices, state devices_per_process"
         reason = f"in {format_.title} no rank represents others: the job's rate is unknown{remedy}"
         raise LogError(f"{source}: {printed}, and {reason}")
     yield f"{printed}: they represent all, because the ranks step together"

@@ -121,7 +121,9 @@ def _merge_ranks(
     if metric.name in _UNITS:
         return f"1 / the seconds of one, in {_UNITS[metric.name]}", _rates(1, steps.medians(values))
     if metric.scope is MetricScope.DEVICE:
-        copies = "the number of a device" if steps.counts.max() == 1 else "the median of the copies"
+        copies = "the median of the copies"
+        if steps.counts.max() == 1:
+            copies = "the number of a device"
         return f"{copies} × the number of devices", steps.medians(values) * job.devices
     if metric.scope is MetricScope.JOB and metric.name.endswith("step_seconds"):
         return "global batch / the job's step", _rates(job.batch_per_device * job.world_size, steps.medians(values))

@@ -93,7 +93,9 @@ def merge_records(parts: Sequence[Records]) -> Records:
             values[metric] = _concatenated([part.values.get(metric, constant(np.nan, len(part))) for part in parts])
         merged = Records(**columns, values=values)
     is_ordered = (merged.line[1:] >= merged.line[:-1]).all()
-    return merged if is_ordered else merged.select(np.argsort(merged.line, kind="stable"))
+    if is_ordered:
+        return merged
+    return merged.select(np.argsort(merged.line, kind="stable"))
 
 
 def _concatenated(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -148,7 +148,9 @@ def names_by_people(parts: Sequence[str]) -> Sequence[str]:
 
 def _remove_last(folders: Sequence[str], made_up: re.Pattern[str]) -> Sequence[str]:
     """Drop the last folder if a tracker generated its name."""
-    return folders[:-1] if folders and made_up.fullmatch(folders[-1]) else folders
+    if folders and made_up.fullmatch(folders[-1]):
+        return folders[:-1]
+    return folders
 
 
 def _mlflow_runs(files: Sequence[LogFile]) -> dict[Names, LogFile]:

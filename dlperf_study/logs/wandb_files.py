@@ -48,7 +48,9 @@ def history_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
 def _history(name: str, file: BufferedIOBase) -> Iterator[Scalars]:
     header = file.read(len(_HEADER))
     if header != _HEADER:
-        reason = "is no file of Weights & Biases that can be read" if header else "is empty"
+        reason = "is empty"
+        if header:
+            reason = "is no file of Weights & Biases that can be read"
         raise LogError(f"{name}: {reason}")
     has_ended = False
     for offset, data in _records(file):

@@ -50,7 +50,9 @@ def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None
     if size is None:
         return None
     window = run.slowest(exchange_of(kind, group))
-    return run.slowest(EXCHANGE) if window is None and size == collective_bytes(run) else window
+    if window is None and size == collective_bytes(run):
+        return run.slowest(EXCHANGE)
+    return window
 
 
 def seconds_alone(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> float | None:

@@ -43,7 +43,9 @@ class _Columns(Mapping[str, Metric]):
     """The columns by name; users' parts are imported on demand."""
 
     def __getitem__(self, name: str) -> Metric:
-        return _BUILT_IN[name] if name in _BUILT_IN else _all_columns()[name]
+        if name in _BUILT_IN:
+            return _BUILT_IN[name]
+        return _all_columns()[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(_all_columns())

@@ -54,7 +54,9 @@ def exposed_seconds(run: Run) -> float | None:
 def exposed_share(run: Run) -> float | None:
     """Return exposed communication as a share of a step, or None."""
     exposed = exposed_seconds(run)
-    return None if exposed is None else exposed * slowest_training(run).steps / makespan_seconds(run)
+    if exposed is None:
+        return None
+    return exposed * slowest_training(run).steps / makespan_seconds(run)
 
 
 @metric.once_per_run
@@ -96,7 +98,9 @@ def overlap(run: Run) -> float | None:
 def unexplained_waiting_seconds(run: Run) -> float:
     """Return the exposed time beyond the standalone time; 0 if unknown."""
     exposed, exchange = exposed_seconds(run), run.slowest(EXCHANGE)
-    return 0.0 if exposed is None or exchange is None else max(0.0, exposed - exchange.mean_seconds)
+    if exposed is None or exchange is None:
+        return 0.0
+    return max(0.0, exposed - exchange.mean_seconds)
 
 
 def bus_bandwidth(run: Run) -> float | None:
@@ -153,7 +157,9 @@ def exchange_seconds(run: Run) -> float | None:
 
 
 def _jitter_of_exchange(run: Run) -> float | None:
-    return None if computation.exchange_kind(run) == NO_EXCHANGE else jitter_seconds(run)
+    if computation.exchange_kind(run) == NO_EXCHANGE:
+        return None
+    return jitter_seconds(run)
 
 
 def _exchange_latency(run: Run) -> float | None:
@@ -196,11 +202,15 @@ def unmeasured_exchange(run: Run) -> Iterator[Diagnostic]:
 
 def nothing_to_exchange(gap: metric.Gap) -> str:
     """Return the reason for values missing without communication."""
-    return "nothing to exchange" if set(gap.runs["exchange"]) == {NO_EXCHANGE} else ""
+    if set(gap.runs["exchange"]) == {NO_EXCHANGE}:
+        return "nothing to exchange"
+    return ""
 
 
 def _not_exchanged_in_run(row: Any) -> str:
-    return "nothing to exchange" if row.exchange == NO_EXCHANGE else computation.run_trained_alone(row)
+    if row.exchange == NO_EXCHANGE:
+        return "nothing to exchange"
+    return computation.run_trained_alone(row)
 
 
 _NOT_MEASURED = (nothing_to_exchange, computation.trained_alone, metric.not_measured_by_program)

@@ -140,7 +140,9 @@ def assign_rounds(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
 
     None if the runs are independent: those of ingested logs.
     """
-    return None if plan.ingested_from else runs["round"].astype("Float64").astype("float64")
+    if plan.ingested_from:
+        return None
+    return runs["round"].astype("Float64").astype("float64")
 
 
 def collect_samples(

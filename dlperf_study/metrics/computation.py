@@ -90,7 +90,9 @@ def rank_computations(run: Run) -> tuple[RankComputation, ...]:
 def split_halves(series: Floats) -> tuple[Floats, Floats]:
     """Return both halves of a series; of one step, the series twice."""
     middle = series.size // 2
-    return (series[:middle], series[middle:]) if middle else (series, series)
+    if middle:
+        return series[:middle], series[middle:]
+    return series, series
 
 
 def halves_of_computation(run: Run, seconds: Callable[[Window], Floats]) -> list[tuple[Floats, Floats]]:
@@ -155,7 +157,9 @@ def mean_error(step_seconds: Floats) -> float:
 def computation_seconds(run: Run) -> float | None:
     """Return the slowest rank's computation per step, or None."""
     halves = half_computations(run)
-    return None if halves is None else _mean_computation(run) + excess_of_slowest(halves, run)
+    if halves is None:
+        return None
+    return _mean_computation(run) + excess_of_slowest(halves, run)
 
 
 def _mean_computation(run: Run) -> float:
@@ -193,7 +197,9 @@ def input_seconds(run: Run) -> float | None:
 def input_share(run: Run) -> float | None:
     """Return the data-loading stall as a share of a step, or None."""
     waiting = input_seconds(run)
-    return None if waiting is None else waiting * slowest_training(run).steps / makespan_seconds(run)
+    if waiting is None:
+        return None
+    return waiting * slowest_training(run).steps / makespan_seconds(run)
 
 
 def has_input(run: Run) -> bool:
@@ -204,7 +210,9 @@ def has_input(run: Run) -> bool:
 def input_rate(run: Run) -> float | None:
     """Return samples/s of the input pipeline without training, or None."""
     window = run.slowest(INPUT)
-    return run.configuration.global_batch / window.mean_seconds if window else None
+    if window:
+        return run.configuration.global_batch / window.mean_seconds
+    return None
 
 
 def rank_waiting_seconds(run: Run) -> float:
@@ -221,7 +229,9 @@ def rank_waiting_seconds(run: Run) -> float:
 def load_balance(run: Run) -> float | None:
     """Return mean / slowest computation (POP Centre of Excellence); 1 is even."""
     slowest = computation_seconds(run)
-    return None if slowest is None else _mean_computation(run) / slowest
+    if slowest is None:
+        return None
+    return _mean_computation(run) / slowest
 
 
 def stragglers(run: Run) -> Iterator[Diagnostic]:
@@ -268,7 +278,9 @@ def trained_alone(gap: Gap) -> str:
     """Return why no run has a breakdown: all train alone; else empty."""
     first = gap.runs["breakdown_from"].fillna(1)
     is_alone = (gap.runs["repetition"] < first).all()
-    return f"measured from run {first.max()} on (breakdown_from), and none of those has completed" if is_alone else ""
+    if is_alone:
+        return f"measured from run {first.max()} on (breakdown_from), and none of those has completed"
+    return ""
 
 
 def divided_model(gap: Gap) -> str:

@@ -35,7 +35,9 @@ class RoundEffect:
     def percent_change(self) -> Bounded:
         """Change of the rates in per cent of the mean."""
         interval = self.log_rate.factor_interval()
-        change = Interval(100 * (interval.low - 1), 100 * (interval.high - 1)) if interval else None
+        change = None
+        if interval:
+            change = Interval(100 * (interval.low - 1), 100 * (interval.high - 1))
         return bounded(100 * (self.log_rate.factor - 1), change)
 
 
@@ -89,7 +91,9 @@ def _log_rates_of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
     rates = _select_round_runs(completed, rate).pivot_table(index="identity", columns="round", values=rate)
     log_rates = np.log(rates.astype("float64"))
     log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
-    return log_rates if log_rates.shape[1] > 1 else log_rates.iloc[:0]
+    if log_rates.shape[1] > 1:
+        return log_rates
+    return log_rates.iloc[:0]
 
 
 #: With fewer earlier sessions the variation between sessions is not known well enough.

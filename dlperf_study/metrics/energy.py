@@ -65,7 +65,9 @@ def fewest_samples(run: Run) -> int | None:
 @once_per_run
 def mean_power(run: Run) -> float | None:
     """Return the watts of all devices of a run, or None."""
-    return None if energy_obstacle(run) else sum(map(node_watts, training_windows(run)))
+    if energy_obstacle(run):
+        return None
+    return sum(map(node_watts, training_windows(run)))
 
 
 def energy_per_sample(run: Run) -> float | None:
@@ -83,7 +85,9 @@ def sampling_seconds(run: Run) -> float | None:
 
 def energy_coverage(run: Run) -> str:
     """Return what the energy counters of a run cover."""
-    return GPU_BOARDS if run.facts["cluster"]["device"] == "gpu" else CPU_PACKAGES
+    if run.facts["cluster"]["device"] == "gpu":
+        return GPU_BOARDS
+    return CPU_PACKAGES
 
 
 def energy_obstacle(run: Run) -> str:

@@ -51,7 +51,9 @@ def _read_program(name: str) -> Callable[[Run], Any]:
 
 def _program_commit(run: Run) -> str | None:
     commit = _read_program("commit")(run)
-    return f"{commit[:12]}, with changes" if commit and run.facts["program"]["dirty"] else commit and commit[:12]
+    if not commit:
+        return None
+    return f"{commit[:12]}, with changes" if run.facts["program"]["dirty"] else str(commit[:12])
 
 
 def _library_settings(run: Run) -> str:

@@ -27,12 +27,16 @@ def no_jitter(gap: Gap) -> str:
 
 def is_small(gap: Gap) -> str:
     """Return that jitter is too small to report; empty if unmeasured."""
-    return "below 2 ms, so it is not reported" if gap.runs["jitter_seconds"].notna().any() else ""
+    if gap.runs["jitter_seconds"].notna().any():
+        return "below 2 ms, so it is not reported"
+    return ""
 
 
 def no_exchange_alone(gap: Gap) -> str:
     """Return why standalone communication is missing; else empty."""
-    return "" if gap.has("exchange_seconds") else "the exchange alone was not measured"
+    if gap.has("exchange_seconds"):
+        return ""
+    return "the exchange alone was not measured"
 
 
 def no_bandwidth(gap: Gap) -> str:
@@ -44,4 +48,6 @@ def no_bandwidth(gap: Gap) -> str:
 
 def other_exchange(gap: Gap) -> str:
     """Return that an exchange is no all-reduce; empty where it is."""
-    return "" if set(gap.runs["exchange"]) == {ALL_REDUCE} else "defined for an all-reduce only"
+    if set(gap.runs["exchange"]) == {ALL_REDUCE}:
+        return ""
+    return "defined for an all-reduce only"

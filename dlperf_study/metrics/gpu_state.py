@@ -128,7 +128,9 @@ def foreign_processes(window: NodeWindow) -> set[int] | None:
 def number_of_foreign_processes(run: Run) -> int | None:
     """Return the number of foreign processes on the GPUs, or None."""
     foreign = if_complete(map(foreign_processes, sampled_windows(run)))
-    return sum(map(len, foreign)) if list_gpu_samples(run) and foreign else None
+    if list_gpu_samples(run) and foreign:
+        return sum(map(len, foreign))
+    return None
 
 
 def used_before(run: Run) -> Iterator[Diagnostic]:
@@ -148,7 +150,9 @@ def busy_before(run: Run) -> Iterator[Diagnostic]:
 
 
 def _other_processes(pids: Sequence[int]) -> str:
-    return "1 other process" if len(pids) == 1 else f"{len(pids)} other processes"
+    if len(pids) == 1:
+        return "1 other process"
+    return f"{len(pids)} other processes"
 
 
 def foreign_processes_during(run: Run) -> Iterator[Diagnostic]:

@@ -120,17 +120,23 @@ NO_LINE = "no line of the log with samples/s is in DLPerf's window"
 
 def no_fixed_window(gap: Gap) -> str:
     """Return why a configuration has no number of DLPerf's window."""
-    return NO_LINE if gap.runs["fixed_window"].notna().any() else NO_EXTRACTOR
+    if gap.runs["fixed_window"].notna().any():
+        return NO_LINE
+    return NO_EXTRACTOR
 
 
 def no_fixed_window_of_run(row: Any) -> str:
     """Return why a run has no number of DLPerf's window."""
-    return NO_LINE if isinstance(row.fixed_window, str) else NO_EXTRACTOR
+    if isinstance(row.fixed_window, str):
+        return NO_LINE
+    return NO_EXTRACTOR
 
 
 def no_wall_rate_of_run(row: Any) -> str:
     """Return why a run has no rate by times; else empty."""
-    return row.wall_obstacle if isinstance(row.wall_obstacle, str) else ""
+    if isinstance(row.wall_obstacle, str):
+        return row.wall_obstacle
+    return ""
 
 
 METRICS = (

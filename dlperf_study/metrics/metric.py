@@ -163,7 +163,9 @@ def not_measured_by_program(gap: Gap) -> str:
 
 def not_measured_in_run(row: Any) -> str:
     """Return the same for a row of runs."""
-    return "its program does not measure it" if getattr(row, "framework", "") == OWN_PROGRAM else ""
+    if getattr(row, "framework", "") == OWN_PROGRAM:
+        return "its program does not measure it"
+    return ""
 
 
 def no_ratio_to(role: Denominator) -> Reason:

@@ -31,7 +31,9 @@ def busiest_rate(samples: Sequence[NodeSample]) -> float | None:
         return None
     carried = [after[name] - before[name] for name in before.keys() & after.keys()]
     # A counter of 32 bits may have begun again.
-    return max(carried) / seconds if carried and min(carried) >= 0 else None
+    if carried and min(carried) >= 0:
+        return max(carried) / seconds
+    return None
 
 
 def network_rate(run: Run) -> float | None:
@@ -56,7 +58,9 @@ def network_rate_before(run: Run) -> float | None:
 def _largest(samples_of_nodes: Sequence[Sequence[NodeSample]]) -> float | None:
     rates = [busiest_rate(samples) for samples in samples_of_nodes]
     measured = [rate for rate in rates if rate is not None]
-    return max(measured) if measured and len(measured) == len(rates) else None
+    if measured and len(measured) == len(rates):
+        return max(measured)
+    return None
 
 
 _NOT_COUNTED = "not counted on every node for a second, or a counter began again"

@@ -159,7 +159,9 @@ def _even_share(entry: Entry) -> float | None:
 
 def _no_pipeline(gap: Gap) -> str:
     stages = gap.row.pipeline_parallel
-    return "" if pd.notna(stages) and stages > 1 else "its devices are no stages of a pipeline"
+    if pd.notna(stages) and stages > 1:
+        return ""
+    return "its devices are no stages of a pipeline"
 
 
 METRICS = (

@@ -113,11 +113,15 @@ def classify_behaviour(seconds: Floats, levels: Sequence[Level], has_startup: bo
         return Behaviour.NO_STEADY_STATE
     answer = steady_state.steadiness_of_usual(seconds[last.first :]).answer
     if answer is not steady_state.Answer.STEADY:
-        return Behaviour.NO_STEADY_STATE if answer is steady_state.Answer.NOT_STEADY else None
+        if answer is steady_state.Answer.NOT_STEADY:
+            return Behaviour.NO_STEADY_STATE
+        return None
     if any(map(last.is_slower, earlier)):
         return Behaviour.SLOW_DOWN
     if all(level.is_slower(last) for level in earlier):
-        return Behaviour.WARM_UP if earlier or has_startup else Behaviour.FLAT
+        if earlier or has_startup:
+            return Behaviour.WARM_UP
+        return Behaviour.FLAT
     return Behaviour.NO_STEADY_STATE
 
 

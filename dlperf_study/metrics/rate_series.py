@@ -111,7 +111,9 @@ def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int
     reason = f"steps {first_step} to {last_step - 1}"
     if not is_full:
         # A line without a step, as the last one of a whole run, has a negative one.
-        end = f"ends at step {steps.max()}, before it is full" if (steps >= 0).any() else "numbers no step"
+        end = "numbers no step"
+        if (steps >= 0).any():
+            end = f"ends at step {steps.max()}, before it is full"
         reason += f"; the log {end}"
     return _window(cumulative_steps(steps), rates, kept, (reason,), is_full)
 
@@ -199,7 +201,9 @@ def _startup(seconds: Floats, ordinary: Mask) -> int:
     if not 0 < startup <= max(1, LONG_STARTUP * seconds.size):
         return 0
     next_seconds = median(seconds[startup : startup + max(SETTLED, startup)])
-    return startup if median(seconds[:startup]) > (1 + SLOW) * next_seconds else 0
+    if median(seconds[:startup]) > (1 + SLOW) * next_seconds:
+        return startup
+    return 0
 
 
 def _kinds_of_lines(seconds: Floats, slow: Mask, fast: Mask, startup: int) -> tuple[Mask, Mask, Mask, Mask]:
@@ -268,7 +272,9 @@ def _reasons(
         yield f"start-up: the first {lines}, up to step {steps[startup - 1]}"
     for family in stalls:
         length = f"{counted(family.lines.size, 'line')} {1 + family.extra_share:.2f} times as long as others"
-        period = f"every {family.period_steps:.0f} steps" if family.period_steps else "at no regular distance"
+        period = "at no regular distance"
+        if family.period_steps:
+            period = f"every {family.period_steps:.0f} steps"
         yield f"stalls: {length}, {period}, the first at step {steps[family.lines[0]]}"
     if slow:
         yield f"slow: {counted(slow, 'line')} at no regular distance, which count"

@@ -127,7 +127,9 @@ class Estimate:
         The rest of the whole is positive. A share that is a difference may be negative.
         """
         rest = replace(self, mean=1 - self.mean).positive_interval(confidence)
-        return Interval(1 - rest.high, 1 - rest.low) if rest else None
+        if rest:
+            return Interval(1 - rest.high, 1 - rest.low)
+        return None
 
     def factor_interval(self) -> Interval | None:
         """Return the interval of the rate or ratio, or None."""
@@ -316,17 +318,23 @@ def equal_within(log_ratio: Estimate, count: int = 1) -> float | None:
     an error. ``count``: of how many ratios the bounds are to hold at once (Bonferroni).
     """
     interval = log_ratio.interval(1 - (1 - CONFIDENCE) / count)
-    return math.expm1(max(abs(interval.low), abs(interval.high))) if interval else None
+    if interval:
+        return math.expm1(max(abs(interval.low), abs(interval.high)))
+    return None
 
 
 def bounded(value: float, interval: Interval | None) -> Bounded:
     """Return a value with the bounds of its interval."""
-    return (value, interval.low, interval.high) if interval else (value, None, None)
+    if interval:
+        return value, interval.low, interval.high
+    return value, None, None
 
 
 def interval_columns(name: str, interval: Interval | None) -> dict[str, float]:
     """Return the columns ``<name>_low`` and ``<name>_high``, if any."""
-    return {f"{name}_low": interval.low, f"{name}_high": interval.high} if interval else {}
+    if interval:
+        return {f"{name}_low": interval.low, f"{name}_high": interval.high}
+    return {}
 
 
 def median_deviation(values: Floats) -> float:

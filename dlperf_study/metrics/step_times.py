@@ -25,7 +25,9 @@ def step_seconds(run: Run) -> float:
 
 def step_variation(step_seconds: Floats) -> float | None:
     """Return standard deviation / mean of steps; None for one."""
-    return float(step_seconds.std(ddof=1) / step_seconds.mean()) if step_seconds.size > 1 else None
+    if step_seconds.size > 1:
+        return float(step_seconds.std(ddof=1) / step_seconds.mean())
+    return None
 
 
 @metric.once_per_run
@@ -47,7 +49,9 @@ def step_percentile(run: Run, percentile: int) -> float | None:
     None with fewer steps than one beyond it needs: 20 for the 95th, 100 for the 99th.
     """
     steps = steps_of_job(run)
-    return float(np.percentile(steps, percentile)) if steps.size * (100 - percentile) >= 100 else None
+    if steps.size * (100 - percentile) >= 100:
+        return float(np.percentile(steps, percentile))
+    return None
 
 
 def drain_seconds(run: Run) -> float:

@@ -42,7 +42,9 @@ def throughput(run: Run) -> float | None:
     if (recorded := _recorded(run, lambda window: window.samples)) is not None:
         return recorded / makespan_seconds(run)
     batch = run.configuration.global_batch
-    return batch * slowest_training(run).steps / makespan_seconds(run) if batch else None
+    if batch:
+        return batch * slowest_training(run).steps / makespan_seconds(run)
+    return None
 
 
 def _recorded(run: Run, counts: Callable[[Window], Floats | None]) -> float | None:
@@ -63,7 +65,9 @@ def token_throughput(run: Run) -> float | None:
     # Ranks that share the work on a sequence do not count it twice.
     of_sequences = configuration.global_batch * configuration.sequence_length
     tokens = program["tokens_per_step"] if program else of_sequences
-    return tokens * slowest_training(run).steps / makespan_seconds(run) if tokens else None
+    if tokens:
+        return tokens * slowest_training(run).steps / makespan_seconds(run)
+    return None
 
 
 def device_token_throughput(run: Run) -> float | None:
@@ -90,7 +94,9 @@ def mean_of_rates(run: Run) -> float | None:
     """
     recorded = [window.samples for window in run.windows(TRAINING) if window.samples is not None]
     batch = np.sum(recorded, axis=0) if recorded else run.configuration.global_batch
-    return float(np.mean(batch / slowest_training(run).step_seconds)) if np.any(batch) else None
+    if np.any(batch):
+        return float(np.mean(batch / slowest_training(run).step_seconds))
+    return None
 
 
 METRICS = (

@@ -39,7 +39,9 @@ def device_peak(run: Run) -> tuple[float | None, str | None]:
     facts, number_format = run.facts["cluster"], run.ranks[0].facts.get("computed_in")
     if from_file := peak_of_file(facts["device_peak_flops"], number_format):
         return from_file, FROM_CLUSTER_FILE
-    peak = known_peak(facts["device_name"], number_format) if number_format else None
+    peak = None
+    if number_format:
+        peak = known_peak(facts["device_name"], number_format)
     if peak is None:
         return None, None
     units = run.configuration.threads_per_device if peak.per_thread else 1
@@ -98,7 +100,9 @@ def _gradients_of_part(gap: Gap) -> str:
 
 def _nothing_again(gap: Gap) -> str:
     is_again = gap.runs["recompute"] == BLOCKS_AGAIN
-    return "" if is_again.any() else "it computes no activations again, so that HFU is MFU"
+    if is_again.any():
+        return ""
+    return "it computes no activations again, so that HFU is MFU"
 
 
 def severity_above_peak(share: float, is_convolutional: bool) -> Severity | None:

@@ -88,7 +88,7 @@ class Curve:
     @cached_property
     def all_points(self) -> tuple[CurvePoint, ...]:
         """All sizes in order of their devices, also inside one node."""
-        return (*self.within_node, *self.points)
+        return *self.within_node, *self.points
 
     def until(self, size: int) -> "Curve":
         """Return the curve without what is larger than ``size`` units."""

@@ -60,7 +60,9 @@ class Comparison:
     @property
     def interval(self) -> tuple[float, float] | None:
         """The two bounds of its interval; None where it has none."""
-        return None if self.low is None or self.high is None else (self.low, self.high)
+        if self.low is None or self.high is None:
+            return None
+        return self.low, self.high
 
     @property
     def holds_truth(self) -> bool:
@@ -165,7 +167,9 @@ def last_not_passed(
     """Return a machine's latest failed result after ``after``, or None."""
     not_passed = [result for result in results if not result.passed and result.machine == machine]
     latest = max(not_passed, key=_end, default=None)
-    return None if latest is None or (after is not None and _end(latest) <= _end(after)) else latest
+    if latest is None or (after is not None and _end(latest) <= _end(after)):
+        return None
+    return latest
 
 
 def last_passed(results: Sequence[SelftestResult], machine: Machine) -> SelftestResult | None:

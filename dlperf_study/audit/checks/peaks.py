@@ -46,7 +46,9 @@ def physical_limits(results: Results) -> Iterator[AuditDiagnostic | None]:
     above_peak: dict[tuple[str, str, str], list[tuple[ResultCell, limits.Work, DevicePeak, float]]] = {}
     for rate in results.select(quantities.THROUGHPUT):
         size, peak = limits.printed_sample_size(rate), limits.find_device_peak(rate)
-        work = limits.find_work(rate, size) if size or rate.get("flops_per_sample") else None
+        work = None
+        if size or rate.get("flops_per_sample"):
+            work = limits.find_work(rate, size)
         if not (work and peak and rate.world_size):
             continue
         required = limits.required_flops(rate, work)
@@ -138,7 +140,9 @@ def utilisation(results: Results) -> Iterator[AuditDiagnostic | None]:
         flops = results.at_same_point(share, quantities.DEVICE_FLOPS)
         rate = results.at_same_point(share, quantities.THROUGHPUT)
         # Tables of networks may count FLOPs in another way than the source.
-        work = limits.find_work(rate, None) if rate is not None and share.get("flops_per_sample") else None
+        work = None
+        if rate is not None and share.get("flops_per_sample"):
+            work = limits.find_work(rate, None)
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
         elif peak and work and rate is not None and rate.world_size:
@@ -211,7 +215,9 @@ def tokens_of_device(results: Results, share: ResultCell) -> float | None:
     rates, length = _rates_of_device(results, share), share.get("sequence_length")
     if "token" in rates:
         return rates["token"].value
-    return rates["sample"].value * length if "sample" in rates and length else None
+    if "sample" in rates and length:
+        return float(rates["sample"].value * length)
+    return None
 
 
 def _per_device(rate: ResultCell, devices: int) -> Quotient:

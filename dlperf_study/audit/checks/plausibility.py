@@ -219,4 +219,4 @@ def _repetition(cells: Sequence[ResultCell]) -> AuditDiagnostic:
 
 def _named(cell: ResultCell) -> tuple[object, ...]:
     devices = counted(cell.world_size, "device") if cell.world_size else ""
-    return (*map(cell.get, _SUBJECT[:-1]), devices)
+    return *map(cell.get, _SUBJECT[:-1]), devices

@@ -68,7 +68,9 @@ def token_rates(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare quotients of two rates with the printed quotient."""
     for metric, second_metric, column in _QUOTIENTS:
         for rate, second in results.pairs(metric, second_metric):
-            name = column if column in rate.facts or column != "tokens_per_sample" else _LENGTH
+            name = _LENGTH
+            if column in rate.facts or column != "tokens_per_sample":
+                name = column
             printed = rate.get(name)
             if not (printed and rate.printed.is_positive and second.printed.is_positive):
                 continue
@@ -102,7 +104,9 @@ def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:
     devices = seconds.world_size or 0
     if seconds.metric == quantities.TASK:
         samples = Fraction(int(seconds.get("samples_per_task") or 0) * devices)
-        return {quantities.THROUGHPUT: samples} if samples > 0 else {}
+        if samples > 0:
+            return {quantities.THROUGHPUT: samples}
+        return {}
     samples = Fraction(int(seconds.get("global_batch") or 0))
     if samples <= 0:
         return {}
@@ -145,7 +149,9 @@ def _compare_with_time(
 
 def _may_be_of_other_runs(results: Results, rate: ResultCell, expected: float) -> tuple[bool, str]:
     """Return which runs explain a deviation from ``expected``."""
-    interval = results.rate(rate).logarithm.factor_interval() if rate.printed.is_positive else None
+    interval = None
+    if rate.printed.is_positive:
+        interval = results.rate(rate).logarithm.factor_interval()
     if interval:
         return interval.low <= expected <= interval.high, "the spread of its runs"
     return abs(rate.value / expected - 1) <= FAR_APART, f"runs up to {FAR_APART:.0%} apart"

@@ -64,13 +64,17 @@ def _examine_rows(
 def rows_phrase(phrases: Sequence[str]) -> str:
     """Return the first phrases, and how many rows there are."""
     shown = "; ".join(phrases[:_MOST_ROWS])
-    return shown if len(phrases) <= _MOST_ROWS else f"{counted(len(phrases), 'row')}: {shown}; …"
+    if len(phrases) <= _MOST_ROWS:
+        return shown
+    return f"{counted(len(phrases), 'row')}: {shown}; …"
 
 
 def _degree(cell: ResultCell, name: str) -> int | None:
     """Return a degree of parallelism; None if missing or no number."""
     printed = next((str(value) for column, value in cell.facts.items() if column.casefold() == name), "")
-    return int(printed) if printed.isdecimal() and int(printed) > 0 else None
+    if printed.isdecimal() and int(printed) > 0:
+        return int(printed)
+    return None
 
 
 def copy_devices(cell: ResultCell) -> int:

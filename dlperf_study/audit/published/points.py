@@ -107,7 +107,9 @@ def _computed_columns(
 
 def _log_rate(value: float, runs: Sample | None) -> Estimate:
     """Return the log of a printed rate, from its runs if at least three."""
-    return runs.logarithms.estimate if runs else Estimate(math.log(value))
+    if runs:
+        return runs.logarithms.estimate
+    return Estimate(math.log(value))
 
 
 def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:

@@ -78,7 +78,9 @@ def interpret_name(name: str, fields: Sequence[str], unit: str) -> Meaning:
         if meaning:
             # ``GPU`` may be a number of devices or their name.
             is_name = meaning.name == "world_size" and not all(map(written_number, fields))
-            return Meaning(Use.CONDITION, "device_name") if is_name else meaning
+            if is_name:
+                return Meaning(Use.CONDITION, "device_name")
+            return meaning
     return Meaning(Use.NONE, reason=_NAME_OF_RUNS if WORDS.numbered_run.search(bare) else "")
 
 
@@ -87,7 +89,9 @@ def _run(bare: str, everything: str, unit: str) -> Meaning | None:
         return Meaning(Use.RUN, bare, unit)
     if bare in WORDS.deviations:
         return Meaning(Use.SUMMARY, DEVIATION, unit)
-    return Meaning(Use.SUMMARY, WORDS.summaries[bare], unit) if bare in WORDS.summaries else None
+    if bare in WORDS.summaries:
+        return Meaning(Use.SUMMARY, WORDS.summaries[bare], unit)
+    return None
 
 
 def _condition(bare: str, everything: str, unit: str) -> Meaning | None:

@@ -129,7 +129,9 @@ def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal
         meaning = _meaning(header, fields, numbers, decimal)
     except TableError as error:
         named = column_names.interpret_name(header, fields, column_names.unit_in_name(header))
-        return named if named.use is Use.CONDITION else Meaning(Use.NONE, reason=str(error))
+        if named.use is Use.CONDITION:
+            return named
+        return Meaning(Use.NONE, reason=str(error))
     # A column of shares of a peak may leave out the sign of per cent; its numbers tell.
     is_share = meaning.use is Use.METRIC and meaning.name in (quantities.MFU, quantities.HFU)
     if is_share and not meaning.unit and not is_canonical(header):
@@ -180,7 +182,9 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
 def _as_baseline(reading: ColumnReading) -> ColumnReading:
     """Mark a column of the baseline's rate as baseline."""
     is_baseline = reading.meaning.name in quantities.RATES and bool({*reading.meaning.label.split()} & WORDS.baseline)
-    return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE)) if is_baseline else reading
+    if is_baseline:
+        return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE))
+    return reading
 
 
 def _unit_of_cells(header: str, fields: Iterable[str]) -> str:

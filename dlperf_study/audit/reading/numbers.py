@@ -107,7 +107,9 @@ def parse_digits(field: str, decimal: str) -> float:
     """Return the number in a field; 0 without one."""
     written = written_number(field)
     try:
-        return float(plain_digits(written.digits, decimal)) if written else 0.0
+        if written:
+            return float(plain_digits(written.digits, decimal))
+        return 0.0
     except (ValueError, TableError):
         return 0.0
 

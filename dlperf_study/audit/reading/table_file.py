@@ -83,7 +83,9 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
 
 def read_frame(frame: pd.DataFrame, source: str = "frame") -> TablesOfFile:
     """Read a frame as ``read_tables`` reads a file; a named index is a column."""
-    named = frame.reset_index() if any(name is not None for name in frame.index.names) else frame
+    named = frame
+    if any(name is not None for name in frame.index.names):
+        named = frame.reset_index()
     header = tuple(map(str, named.columns))
     rows = []
     for line, fields in enumerate(named.itertuples(index=False, name=None), 2):

@@ -47,7 +47,9 @@ def _dllogger_record(line: Mapping[str, Any]) -> JsonRecord | None:
         values = {_TOTALS_BY_RATE.get(name, name): value for name, value in values.items()}
     is_validation = data and all(name.startswith(_OF_VALIDATION) for name in data)
     time_seconds = float(line.get("timestamp", "nan"))
-    return JsonRecord(values, epoch, step, time_seconds=time_seconds, training=not is_validation) if values else None
+    if values:
+        return JsonRecord(values, epoch, step, time_seconds=time_seconds, training=not is_validation)
+    return None
 
 
 def _dllogger_position(step: Any, counts_epochs: bool) -> tuple[int, int]:

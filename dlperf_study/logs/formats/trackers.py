@@ -38,7 +38,9 @@ def _record(row: Mapping[str, Any]) -> JsonRecord | None:
         if metric_and_factor := tag_meaning(tag):
             metric, factor = metric_and_factor
             values[metric] = value * factor
-    return JsonRecord(values, step=row["step"], time_seconds=row["wall_time"]) if values else None
+    if values:
+        return JsonRecord(values, step=row["step"], time_seconds=row["wall_time"])
+    return None
 
 
 #: Event files of TensorBoard, whichever program wrote them.

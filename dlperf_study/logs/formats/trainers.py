@@ -35,7 +35,9 @@ def _lightning_record(row: Mapping[str, Any]) -> JsonRecord | None:
     """Return the loss of a training row."""
     epoch, step = int(row["epoch"]), int(row["step"])
     losses = [float(row[name]) for name in _LIGHTNING_LOSSES if name in row]
-    return JsonRecord({LOSS.name: losses[0]}, epoch, step) if losses else None
+    if losses:
+        return JsonRecord({LOSS.name: losses[0]}, epoch, step)
+    return None
 
 
 #: PyTorch Lightning: its progress bar, and the metrics.csv of its CSVLogger.
