@@ -35,14 +35,14 @@ _HEADINGS = ("column", "read as", "unit", "scope", "tables")
 
 
 def audit(results: Results, each_number: bool = False) -> list[AuditResult]:
-    """Run every check.
-
-    Numbers of one column with the same kind of diagnostic share it, unless ``each_number``.
-    """
+    """Run every check."""
     check_results = []
     for check in load_all():
         examined = list(check.examine(results))
-        diagnostics = [replace(diagnostic, check=check.name) for diagnostic in examined if diagnostic]
+        diagnostics = []
+        for diagnostic in examined:
+            if diagnostic:
+                diagnostics.append(replace(diagnostic, check=check.name))
         # Several tables may have the same numbers: diagnostics with the same computation become one, with all cells.
         groups = list(grouped(diagnostics, lambda diagnostic: diagnostic.computation).values())
         merged = [replace(group[0], cells=_unique_cells(group)) for group in groups]
@@ -133,7 +133,10 @@ def verdict(check_results: Sequence[AuditResult], source: str) -> str:
     for severity in reversed(Severity):
         if count := sum(diagnostic.severity is severity for diagnostic in diagnostics):
             counts.append(counted(count, severity.value))
-    most_severe = [diagnostic for diagnostic in diagnostics if diagnostic.severity is diagnostics[0].severity]
+    most_severe = []
+    for diagnostic in diagnostics:
+        if diagnostic.severity is diagnostics[0].severity:
+            most_severe.append(diagnostic)
     rows: dict[str, None] = {}
     for diagnostic in most_severe:
         # The row of ``table.csv/row 3/speedup`` is ``row 3``.
@@ -156,7 +159,9 @@ def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
             "cells": diagnostic.keys,
         }
         listed.append(described)
-    examined = [{"check": result.check.name, "examined": result.examined} for result in check_results]
+    examined = []
+    for result in check_results:
+        examined.append({"check": result.check.name, "examined": result.examined})
     return {"checks": examined, "diagnostics": listed}
 
 
@@ -252,10 +257,7 @@ def read_as(column: ColumnReading) -> str:
 
 
 class FrameAudit:
-    """The audit of a frame: ``diagnostics``, errors first, and all ``results``.
-
-    ``warnings``: rejected parts of the frame, and numbers that no check uses.
-    """
+    """The audit of a frame: ``diagnostics``, errors first, and all ``results``."""
 
     def __init__(self, results: list[AuditResult], tables: TablesOfFile | None = None) -> None:
         self.results = results

@@ -102,10 +102,7 @@ def find_device_peak(rate: ResultCell) -> DevicePeak | None:
 
 
 def _find_peak(device: str, precision: str) -> DevicePeak | None:
-    """Return the peak of a known device in a precision.
-
-    Libraries may compute float32 as TF32, if the device supports it.
-    """
+    """Return the peak of a known device in a precision."""
     canonical = canonical_precision(precision)
     number_format = COMPUTED_IN.get(canonical, canonical)
     as_tf32 = None
@@ -121,10 +118,7 @@ def dense_peaks(cell: ResultCell) -> list[DevicePeak]:
 
 
 def name_peak(cell: ResultCell, implied: float, near: float, with_other_devices: bool = True) -> str:
-    """Return the known peak that explains an implied peak, as text.
-
-    Empty if none is within ``near``, as a share.
-    """
+    """Return the known peak that explains an implied peak, as text."""
     devices, peaks_of_device = cell.world_size or 1, dense_peaks(cell)
     explanations: list[tuple[float, str]] = []
     for peak in peaks_of_device:

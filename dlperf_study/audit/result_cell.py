@@ -169,10 +169,7 @@ class Rate:
 
 
 def curve_step(fewer: Rate, more: Rate) -> CurveStep:
-    """Return the step from one rate to the rate of more devices.
-
-    Runs in rounds are compared within rounds; a rate without runs is independent.
-    """
+    """Return the step from one rate to the rate of more devices."""
     if fewer.runs and more.runs:
         return CurveStep(fewer.point, more.point, log_ratio(more.runs, fewer.runs))
     return CurveStep(fewer.point, more.point, more.logarithm.minus(fewer.logarithm))

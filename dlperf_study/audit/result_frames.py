@@ -125,10 +125,7 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
 
 
 def read_results_frame(frame: pd.DataFrame) -> Results:
-    """Return the cells of a long frame; values may be missing.
-
-    Raises TableError if a column is missing, or a key is not unique.
-    """
+    """Return the cells of a long frame; values may be missing."""
     for name in (METRIC, VALUE):
         if name not in frame:
             raise TableError(f"column {name} is missing; the columns are {', '.join(map(str, frame.columns))}")

@@ -147,10 +147,7 @@ class Results:
         return grouped(_units(self._summaries), lambda cell: (cell.metric, cell.table))
 
     def separating_conditions(self, ratio: ResultCell) -> list[str]:
-        """Return how a ratio differs from every ratio of 1.
-
-        Empty if its curve has a ratio of 1, or the table has none.
-        """
+        """Return how a ratio differs from every ratio of 1."""
         unit_ratios = self._units_of_table.get((ratio.metric, ratio.table), [])
         if not unit_ratios or any(cell.series == ratio.series for cell in unit_ratios if cell is not ratio):
             return []
@@ -293,5 +290,8 @@ def _common_rate(rates: Sequence[ResultCell | None]) -> ResultCell | None:
     """Return the first rate if all rates are equal, else None."""
     if not rates or None in rates:
         return None
-    distinct = {(rate.printed.exact, rate.world_size) for rate in rates if rate is not None}
+    distinct = set()
+    for rate in rates:
+        if rate is not None:
+            distinct.add((rate.printed.exact, rate.world_size))
     return rates[0] if len(distinct) == 1 else None

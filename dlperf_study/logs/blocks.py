@@ -80,10 +80,7 @@ class LogSource:
 
 
 def read_whole(source: LogSource, most_bytes: int) -> bytes:
-    """Return the decompressed content of a file.
-
-    Raises LogError if it can't be read, or has more than ``most_bytes``.
-    """
+    """Return the decompressed content of a file."""
     try:
         # Those that are made of several files open otherwise.
         with LogSource.open(source) as file:
@@ -230,7 +227,10 @@ class Blocks:
             self.first_zero_line = self.lines + 1 + data.count(b"\n", 0, data.index(b"\0"))
         if not data.isascii() and _REPLACEMENT in (text := data.decode(errors="replace")):
             lines = enumerate(text.split("\n"), self.lines + 1)
-            undecodable = [line_number for line_number, line in lines if _REPLACEMENT in line]
+            undecodable = []
+            for line_number, line in lines:
+                if _REPLACEMENT in line:
+                    undecodable.append(line_number)
             self.first_undecodable = self.first_undecodable or undecodable[0]
             self.undecodable += len(undecodable)
         self.lines += block.ends.size

@@ -74,10 +74,7 @@ MetadataSection = _metadata_section()
 
 
 def read_identity_file(path: Path) -> tuple[StudyMetadata, bool]:
-    """Return the metadata of an identity file, and whether they are confirmed.
-
-    Raises StudyFileError, which names every wrong key.
-    """
+    """Return the metadata of an identity file, and whether they are confirmed."""
     keys = {"": tuple(IdentityFile.model_fields), "baseline": tuple(study_parameters())}
     file = validate(IdentityFile, read_mapping(path), display_path(path), keys)
     configurations = []
@@ -90,11 +87,15 @@ def write_identity_file(path: Path, study: StudyMetadata, confirmed: bool) -> No
     """Write an identity file."""
     configurations = []
     for metadata in study.configurations:
-        extras = {name: value for name, value in asdict(metadata.extras).items() if value not in (None, "")}
-        runs = [
-            {"repetition": run.repetition, "logs": list(run.logs), **({"part": run.part} if run.part else {})}
-            for run in metadata.runs
-        ]
+        extras = {}
+        for name, value in asdict(metadata.extras).items():
+            if value not in (None, ""):
+                extras[name] = value
+        runs = []
+        for run in metadata.runs:
+            runs.append(
+                {"repetition": run.repetition, "logs": list(run.logs), **({"part": run.part} if run.part else {})}
+            )
         configurations.append({**metadata.parameters, **extras, "runs": runs})
     content = {
         "confirmed": confirmed,
@@ -114,11 +115,11 @@ def confirm(path: Path) -> None:
 
 
 def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata], list[LogFile]]:
-    """Return the declared configurations, and all other files.
-
-    Raises LogError for an unreadable ``configuration.json``, and MetadataError for an invalid one.
-    """
-    declarations = {file.parts[:-1]: file for file in files if file.name == CONFIGURATION_FILE}
+    """Return the declared configurations, and all other files."""
+    declarations = {}
+    for file in files:
+        if file.name == CONFIGURATION_FILE:
+            declarations[file.parts[:-1]] = file
     logs: dict[tuple[str, ...], list[LogFile]] = defaultdict(list)
     undeclared = []
     for file in files:
@@ -135,7 +136,10 @@ def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata]
     for folder, file in declarations.items():
         # Tables are logs only where nothing else is.
         tables = [log for log in logs[folder] if log.name.lower().endswith(_TABLES)]
-        text_logs = [log for log in logs[folder] if not log.name.lower().endswith((*_NO_LOGS, *_TABLES))]
+        text_logs = []
+        for log in logs[folder]:
+            if not log.name.lower().endswith((*_NO_LOGS, *_TABLES)):
+                text_logs.append(log)
         configurations.append(_read_configuration_file(file, text_logs or tables))
     return merge_equal(configurations), undeclared
 
@@ -175,7 +179,9 @@ def _parse_metadata(content: dict[str, Any], source: str) -> LogMetadata:
     """Return validated metadata; raises StudyFileError."""
     keys = {"": tuple(MetadataSection.model_fields), "runs": tuple(RunSection.model_fields)}
     values = validate(MetadataSection, content, source, keys).model_dump(exclude_none=True)
-    runs = [LogRun(run["repetition"], tuple(run["logs"]), run["part"]) for run in values.pop("runs")]
+    runs = []
+    for run in values.pop("runs"):
+        runs.append(LogRun(run["repetition"], tuple(run["logs"]), run["part"]))
     extras = Extras(**{name: values.pop(name) for name in EXTRAS if name in values})
     if extras.global_batch and {"nodes", "devices_per_node"} <= values.keys():
         devices = values["nodes"] * values["devices_per_node"]

@@ -36,10 +36,7 @@ def is_event_file(name: str) -> bool:
 
 
 def event_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield a line per event with scalars; ``name``: for messages.
-
-    Raises DamagedRecordError for a damaged record, and LogError for an empty file, or as ``scalar_rows`` does.
-    """
+    """Yield a line per event with scalars; ``name``: for messages."""
     return scalar_rows(name, EVENT_ROW, _events(name, file))
 
 

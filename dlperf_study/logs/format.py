@@ -13,10 +13,7 @@ from typing import Any
 
 
 class MetricScope(StrEnum):
-    """Whether a number belongs to a rank, each device, or the job.
-
-    A number of each device is the job's, divided by the number of devices, on every rank.
-    """
+    """Whether a number belongs to a rank, each device, or the job."""
 
     RANK = "rank"
     DEVICE = "device"
@@ -108,10 +105,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Line:
-    """One kind of line; every line contains one of the ``needles``.
-
-    ``training``: whether it is about training, and not validation.
-    """
+    """One kind of line; every line contains one of the ``needles``."""
 
     needles: tuple[str, ...]
     head: str
@@ -201,8 +195,13 @@ class Format:
     @property
     def metrics(self) -> dict[str, PrintedMetric]:
         """The declared and the computed metrics by name."""
-        declared = {metric.name: metric for line in self.lines for metric in line.metrics}
-        intervals = {INTERVALS[name].name: INTERVALS[name] for name in declared.keys() & INTERVALS.keys()}
+        declared = {}
+        for line in self.lines:
+            for metric in line.metrics:
+                declared[metric.name] = metric
+        intervals = {}
+        for name in declared.keys() & INTERVALS.keys():
+            intervals[INTERVALS[name].name] = INTERVALS[name]
         return intervals | declared
 
 

@@ -24,7 +24,11 @@ _MOST_FORMATS = 3
 
 def read_block(format_: Format, block: Block) -> list[Matches]:
     """Return the content of a block for each kind of line."""
-    needles = {needle for line in format_.lines if isinstance(line, Line) for needle in line.needles}
+    needles = set()
+    for line in format_.lines:
+        if isinstance(line, Line):
+            for needle in line.needles:
+                needles.add(needle)
     layouts = group_by_layout(block, candidate_lines(needles, block)) if needles else []
     matches = []
     for line in format_.lines:

@@ -40,10 +40,7 @@ _SHOWN_PARAMETERS = tuple(parameters_of(Scope.WORKLOAD, Scope.NETWORK))
 
 @dataclass(frozen=True)
 class IdentifiedLogs:
-    """The logs of a folder, their metadata and identity file.
-
-    ``confirmed``: a person confirmed the file. ``is_read``: it existed before.
-    """
+    """The logs of a folder, their metadata and identity file."""
 
     folder: Path
     files: tuple[LogFile, ...]

@@ -93,10 +93,7 @@ def parse_name(parts: Sequence[str]) -> NameMetadata | None:
 
 
 def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
-    """Return repetition and printer from names below the configuration's folder.
-
-    The repetition is the number at the end of the first name, unless that is a rank or a node.
-    """
+    """Return repetition and printer from names below the configuration's folder."""
     first, *lower = map(stem, names_by_people(parts) or ("",))
     name = _PRINTER.sub("", first)
     match = _NUMBER.search(name)

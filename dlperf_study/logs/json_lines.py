@@ -38,10 +38,7 @@ def is_tracker_file(name: str) -> bool:
 
 
 def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
-    """Return a log; tables, JSON documents and tracker files as lines.
-
-    ``name``: its path, which tells the kind, and which messages name.
-    """
+    """Return a log; tables, JSON documents and tracker files as lines."""
     if is_event_file(name):
         return Lines(event_rows(name, file))
     if is_wandb_file(name):
@@ -55,10 +52,7 @@ def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
 
 
 def _csv_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield table rows by column name, without missing values.
-
-    A row of another length stays a line that can't be used. Raises LogError for repeated column names.
-    """
+    """Yield table rows by column name, without missing values."""
     names: list[str] = []
     for line in _read_lines(file):
         cells = _cells(line.decode(errors="replace"))
@@ -91,10 +85,7 @@ def _read_lines(file: BufferedIOBase) -> Iterator[bytes]:
 
 
 def _json_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the rows of a document; lines with an object unchanged.
-
-    Raises LogError for a document that is too long for a log.
-    """
+    """Yield the rows of a document; lines with an object unchanged."""
     first = file.readline(LONGEST_LINE)
     if first.strip() == b"{":
         content = first + file.read(_LONGEST_DOCUMENT + 1)
@@ -149,10 +140,7 @@ def parse_json_object(needles: tuple[str, ...], line: bytes) -> Mapping[str, Any
 
 
 def read_json_lines(line: JsonLine, block: Block) -> Matches:
-    """Return the content of the JSON objects of a block.
-
-    A valid line without a number counts as used.
-    """
+    """Return the content of the JSON objects of a block."""
     candidates = lines_with(line.needles, block)
     json_records: list[JsonRecord] = []
     recorded: list[int] = []

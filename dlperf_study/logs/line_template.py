@@ -73,7 +73,10 @@ class TemplateLine(Line):
 
     def matched_beginning(self, text: str) -> str:
         """Return the part of the template that a line matches."""
-        ends = [end for name in _PLACEHOLDER.finditer(self.template) for end in name.span()]
+        ends = []
+        for name in _PLACEHOLDER.finditer(self.template):
+            for end in name.span():
+                ends.append(end)
         for end in reversed(ends):
             beginning = self.template[:end].strip()
             if beginning and re.search(template_line(beginning, dict(self.named)).head, text):

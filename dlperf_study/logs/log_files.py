@@ -94,10 +94,11 @@ def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
         size = file.stat().st_size if file.is_file() else 0
         yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)
         return
-    sizes = {}
+    sizes: dict[str, int] = {}
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
-            sizes = {member.filename: member.compress_size for member in archive.infolist()}
+            for member in archive.infolist():
+                sizes[member.filename] = member.compress_size
     else:
         # A text is a log in spite of its name.
         try:

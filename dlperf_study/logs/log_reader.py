@@ -152,7 +152,10 @@ class _LogReader:
         records = records.select(any_of((~np.isnan(column) for column in records.values.values()), len(records)))
         # What is stated before a later run is not told from what was stated before the first.
         facts = _facts_by_name(self._format, self._first_block) if part < 2 else {}
-        consistent = {name: values[0] for name, values in facts.items() if len(values) == 1}
+        consistent = {}
+        for name, values in facts.items():
+            if len(values) == 1:
+                consistent[name] = values[0]
         log = ParsedLog(self._source, self._format, records, consistent, (), blocks.lines)
         log = log.part(part) if part else log
         return replace(log, diagnostics=tuple(self._diagnostics(log, blocks, facts)))

@@ -23,10 +23,7 @@ UNSTATED = "unstated"
 
 @dataclass(frozen=True)
 class LogRun:
-    """One repetition: the paths of its logs below the folder.
-
-    ``part``: which of the consecutive runs in these logs, from 1; 0: the only one.
-    """
+    """One repetition: the paths of its logs, and which ``part`` of them, from 1."""
 
     repetition: int
     logs: tuple[str, ...]

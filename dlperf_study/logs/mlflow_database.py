@@ -37,11 +37,7 @@ class MlflowDatabaseRun(LogSource):
 
     @contextmanager
     def open(self) -> Iterator[BufferedIOBase]:
-        """Open the rows of all metrics, ordered by time.
-
-        Raises LogError if the database can't be read, the run did not finish, a row is no value of a metric, or no
-        metric is known to be a rate or the time of a step.
-        """
+        """Open the rows of all metrics, ordered by time."""
         rows = _rows(self, "SELECT status, lifecycle_stage FROM runs WHERE run_uuid = ?", self.run_id)
         if len(rows) != 1:
             raise LogError(f"{self}: has {counted(len(rows), 'row')} in the table of runs")

@@ -143,7 +143,10 @@ class OwnFormat(Section):
 
     def _lines(self) -> Iterator[format.Line | format.JsonLine]:
         if self.columns:
-            used = {name: self.metrics[name] for name in self.columns if name in self.metrics}
+            used = {}
+            for name in self.columns:
+                if name in self.metrics:
+                    used[name] = self.metrics[name]
             record = _ColumnsReader(self.columns, used)
             yield format.JsonLine((CSV_ROW, JSON_ROW), record, metrics=tuple(used.values()))
         for template in self.lines:
@@ -153,10 +156,7 @@ class OwnFormat(Section):
 
 
 def read_own_format(data: bytes, file: str) -> format.Format:
-    """Return the format that a file declares; ``file``: for messages.
-
-    Raises StudyFileError, which names every wrong key.
-    """
+    """Return the format that a file declares; ``file``: for messages."""
     keys = {"": tuple(OwnFormat.model_fields), "numbers": tuple(OwnNumber.model_fields)}
     own_format = validate(OwnFormat, parse_mapping(data, file), file, keys)
     problems = [*_structure_problems(own_format), *_number_problems(own_format)]
@@ -189,7 +189,9 @@ def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
 def _overlaps(own_format: OwnFormat) -> Iterator[str]:
     """Yield templates that match each other's lines."""
     templates = own_format.lines
-    lines = [line_template.template_line(template, own_format.metrics, own_format.evaluation) for template in templates]
+    lines = []
+    for template in templates:
+        lines.append(line_template.template_line(template, own_format.metrics, own_format.evaluation))
     for first, second in combinations(range(len(templates)), 2):
         for sample in (line_template.sample_line(templates[first]), line_template.sample_line(templates[second])):
             if _matches(lines[first], sample) and _matches(lines[second], sample):
@@ -231,7 +233,10 @@ class _ColumnsReader:
 
     def __call__(self, row: Mapping[str, Any]) -> format.JsonRecord | None:
         """Return the numbers of a row, or None without any."""
-        columns = {name: key for name, key in self.columns.items() if row.get(key) not in (None, "")}
+        columns = {}
+        for name, key in self.columns.items():
+            if row.get(key) not in (None, ""):
+                columns[name] = key
         values = {}
         for name in filter(self.metrics.__contains__, columns):
             metric = self.metrics[name]

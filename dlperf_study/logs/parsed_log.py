@@ -144,11 +144,10 @@ class ParsedLog:
         return np.sort(np.concatenate([self.records.line[:0], *self._restarts_of_ranks]))
 
     def part(self, number: int) -> "ParsedLog":
-        """Return one of its consecutive runs, from 1; raises LogError.
-
-        With several ranks, a run begins where the first of them starts over.
-        """
-        starts = [min(lines) for lines in zip_longest(*self._restarts_of_ranks, fillvalue=self.lines + 1)]
+        """Return one of its consecutive runs, from 1; raises LogError."""
+        starts = []
+        for lines in zip_longest(*self._restarts_of_ranks, fillvalue=self.lines + 1):
+            starts.append(min(lines))
         if number > len(starts) + 1:
             raise LogError(f"{self.source}: has {counted(len(starts) + 1, 'run')}, and no part {number}")
         first, end = [0, *starts, self.lines + 1][number - 1 : number + 1]
@@ -188,10 +187,7 @@ class ParsedLog:
 
 
 def cumulative_steps(steps: Integers) -> Integers:
-    """Return the steps until each line, with usual distances at restarts.
-
-    If all lines restart, each is the only line of its epoch.
-    """
+    """Return the steps until each line, with usual distances at restarts."""
     distances = np.diff(steps)
     if (distances > 0).all():
         return steps
@@ -236,10 +232,7 @@ def _last_known(positions: Integers) -> tuple[Integers, Mask]:
 
 
 def add_intervals(records: Records) -> Records:
-    """Add the time per step or epoch from times since the start.
-
-    NaN in the first line of a rank, and without progress in steps or time.
-    """
+    """Add the time per step or epoch from times since the start."""
     values = dict(records.values)
     for elapsed, interval in INTERVALS.items():
         if elapsed not in values:

@@ -41,10 +41,7 @@ class ProposedFormat:
 
 
 def proposed_format(source: LogSource) -> ProposedFormat | None:
-    """Return a declaration for the most frequent line with a rate.
-
-    None if a known format reads the line, or no line has a rate.
-    """
+    """Return a declaration for the most frequent line with a rate."""
     try:
         with source.open() as file:
             data = file.read(_START_BYTES)

@@ -29,10 +29,7 @@ ALLOWED_STEPS_APART = 2
 
 @dataclass(frozen=True)
 class JobSize:
-    """The size of the job, which a log may not state.
-
-    ``batch_per_device``: samples of an update / all devices, also if several devices share a model.
-    """
+    """The size of the job, which a log may not state."""
 
     nodes: int
     devices_per_node: int
@@ -137,10 +134,7 @@ def _has_decimals(values: Floats, decimals: int) -> bool:
 def rank_diagnostics(
     logs: Sequence[ParsedLog], metric: PrintedMetric, values: Floats, steps: StepIndex, job: JobSize
 ) -> Iterator[Diagnostic]:
-    """Yield the diagnostics about the numbers of ranks.
-
-    Raises LogError for too many ranks, or too few that do not step together.
-    """
+    """Yield the diagnostics about the numbers of ranks."""
     if metric.scope is not MetricScope.RANK:
         return
     source = str(logs[0].source)
@@ -185,10 +179,7 @@ def ranks_seen(logs: Sequence[ParsedLog]) -> int:
 
 
 def silent_ranks(unreadable: Sequence[str], printing: int, job: JobSize) -> Iterator[str]:
-    """Yield logs without training that are no silent ranks.
-
-    Silent ranks exist if one rank prints, or one per node.
-    """
+    """Yield logs without training that are no silent ranks."""
     if unreadable and printing not in (1, job.nodes):
         reasons = "; ".join(unreadable)
         yield f"{len(unreadable)} of {printing + len(unreadable)} logs of ranks contain no training: {reasons}"
@@ -196,7 +187,9 @@ def silent_ranks(unreadable: Sequence[str], printing: int, job: JobSize) -> Iter
 
 def truncated_ranks(logs: Sequence[ParsedLog]) -> Iterator[str]:
     """Yield the ranks that ended before others."""
-    lines = {str(log.source): int(log.records.has_metric(log.rate_metric).sum()) for log in logs}
+    lines = {}
+    for log in logs:
+        lines[str(log.source)] = int(log.records.has_metric(log.rate_metric).sum())
     longest = max(lines.values())
     for source, count in lines.items():
         if count < longest - ALLOWED_STEPS_APART:

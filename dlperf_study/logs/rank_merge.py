@@ -50,10 +50,7 @@ class JobSeries:
 
 
 def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = "") -> JobSeries:
-    """Return the job's rate at every step, by the best or named metric.
-
-    Raises LogError if the logs are of different formats, have no rate, or too few ranks printed.
-    """
+    """Return the job's rate at every step, by the best or named metric."""
     format_, name = rank_checks.common_format(logs), name or rank_checks.common_rate(logs)
     rank_checks.refuse_several_runs(logs)
     metric = format_.metrics.get(name, PrintedMetric(name, "", MetricScope.JOB))
@@ -80,10 +77,7 @@ def job_series(logs: Sequence[ParsedLog], job: rank_checks.JobSize, name: str = 
 
 
 def _remove_repeated_lines(rows: Records) -> Records:
-    """Drop lines that repeat the line before.
-
-    Two ranks without a name may print the same, but not at the same time.
-    """
+    """Drop lines that repeat the line before."""
     if len(rows) < 2:
         return rows
     is_repeated = (rows.step[1:] >= 0) & (_equals_row_before(rows.time_seconds) | (rows.rank[1:] >= 0))

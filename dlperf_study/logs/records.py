@@ -87,7 +87,9 @@ def merge_records(parts: Sequence[Records]) -> Records:
     if len(parts) == 1:
         merged = parts[0]
     else:
-        columns = {name: _concatenated(list(map(attrgetter(name), parts))) for name in COLUMNS}
+        columns = {}
+        for name in COLUMNS:
+            columns[name] = _concatenated(list(map(attrgetter(name), parts)))
         values: dict[str, Floats] = {}
         for metric in dict.fromkeys(chain.from_iterable(part.values for part in parts)):
             values[metric] = _concatenated([part.values.get(metric, constant(np.nan, len(part))) for part in parts])

@@ -99,10 +99,7 @@ class Scalars:
 
 
 def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[bytes]:
-    """Yield a JSON line after ``marker`` per record with scalars.
-
-    Raises LogError if no tag is known to be a rate or the time of a step.
-    """
+    """Yield a JSON line after ``marker`` per record with scalars."""
     # The metric of each tag, empty if it is not known.
     metrics: dict[str, str] = {}
     for scalars in records:

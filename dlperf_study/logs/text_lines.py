@@ -141,10 +141,7 @@ class _MatchedLines:
 
 
 def _is_usable(pattern: LinePattern, columns: Mapping[str, NumberColumn], size: int) -> Mask:
-    """Return which rows are valid and complete.
-
-    A row is complete if it has a metric, and every metric that most rows have.
-    """
+    """Return which rows are valid and complete."""
     usable = np.ones(size, dtype=bool)
     for name, column in columns.items():
         usable &= column.valid

@@ -54,11 +54,7 @@ class MlflowRun(LogSource):
 
     @contextmanager
     def open(self) -> Iterator[BufferedIOBase]:
-        """Open the rows of all metrics, ordered by time.
-
-        Raises LogError if a file can't be read, the run did not finish, a line is no value of a metric, or no metric is
-        known to be a rate or the time of a step.
-        """
+        """Open the rows of all metrics, ordered by time."""
         meta_file = LogSource(self.path, self.member, str(self).removesuffix(METRICS_FOLDER) + META_FILE)
         try:
             meta = yaml.safe_load(_text(meta_file, MAX_BYTES))
@@ -90,17 +86,20 @@ def _text(source: LogSource, most_bytes: int) -> str:
 
 
 def collect_tracker_runs(files: Sequence[LogFile]) -> list[LogFile]:
-    """Return possible logs; MLflow runs as one, without internal files.
-
-    TensorBoard and Weights & Biases keep a run in one file.
-    """
+    """Return possible logs; MLflow runs as one, without internal files."""
     runs = _mlflow_runs(files)
     databases = [file for file in files if file.name == mlflow_database.DATABASE]
     artifacts = {(*file.parts[:-1], mlflow_database.ARTIFACTS) for file in databases}
     wandb_folders = {file.parts[:-1] for file in files if is_wandb_file(file.name)}
     # An archive may have the last run twice: the link to it was packed as a folder.
-    linked = {file.parts for file in files if is_wandb_file(file.name) and file.parts[-2:-1] == (_WANDB_LINK,)}
-    wandb_runs = {(file.parts[:-2], file.name) for file in files if file.parts[-2:-1] != (_WANDB_LINK,)}
+    linked = set()
+    for file in files:
+        if is_wandb_file(file.name) and file.parts[-2:-1] == (_WANDB_LINK,):
+            linked.add(file.parts)
+    wandb_runs = set()
+    for file in files:
+        if file.parts[-2:-1] != (_WANDB_LINK,):
+            wandb_runs.add((file.parts[:-2], file.name))
     logs = []
     for file in files:
         if file.parts in linked and (file.parts[:-2], file.name) in wandb_runs:

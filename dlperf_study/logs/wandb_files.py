@@ -37,11 +37,7 @@ def is_wandb_file(name: str) -> bool:
 
 
 def history_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield a line per history record; ``name``: for messages.
-
-    Raises DamagedRecordError for a damaged record, or a missing end of the run; LogError if the file is empty or of an
-    unknown version, if the program failed, or as ``scalar_rows`` does.
-    """
+    """Yield a line per history record; ``name``: for messages."""
     return scalar_rows(name, HISTORY_ROW, _history(name, file))
 
 

@@ -21,10 +21,7 @@ BUS_FACTORS: dict[CollectiveKind, tuple[str, Callable[[int], float]]] = {
 
 
 def list_collectives(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> list[CollectiveLine]:
-    """Return the collectives of the rank that moves most bytes, or None.
-
-    Ranks at the ends of a pipeline send half as much as the others.
-    """
+    """Return the collectives of the rank that moves most bytes, or None."""
     of_ranks = []
     for log in run.ranks:
         lines = cast(list[CollectiveLine], log.facts.get("exchanges", []))
@@ -42,10 +39,7 @@ def collective_bytes(run: Run, kind: CollectiveKind | None = None, group: str | 
 
 
 def window_alone(run: Run, kind: CollectiveKind | None = None, group: str | None = None) -> Window | None:
-    """Return the slowest rank's window of standalone collectives, or None.
-
-    Collectives of the only kind or group are all.
-    """
+    """Return the slowest rank's window of standalone collectives, or None."""
     size = collective_bytes(run, kind, group)
     if size is None:
         return None

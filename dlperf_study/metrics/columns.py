@@ -21,10 +21,7 @@ FAMILIES = (
 
 
 def columns_by_name(metrics: Iterable[tuple[str, Iterable[Metric]]]) -> dict[str, Metric]:
-    """Return the columns by name; ``metrics``: by file.
-
-    Raises EvidenceError, with both files, for a repeated name.
-    """
+    """Return the columns by name; ``metrics``: by file."""
     columns: dict[str, Metric] = {}
     files: dict[str, str] = {}
     for file, declared in metrics:
@@ -103,7 +100,10 @@ def _naming(part: PartLocation, metric: Metric) -> Callable[[Any], Any] | None:
 
 def names_of_users() -> tuple[str, ...]:
     """Return the names of users' metrics that runs have."""
-    metrics = [metric for _, declared in _load_user_metrics() for metric in declared]
+    metrics = []
+    for _, declared in _load_user_metrics():
+        for metric in declared:
+            metrics.append(metric)
     return tuple(metric.name for metric in metrics if TableName.RUNS in metric.tables)
 
 

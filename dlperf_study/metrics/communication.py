@@ -104,10 +104,7 @@ def unexplained_waiting_seconds(run: Run) -> float:
 
 
 def bus_bandwidth(run: Run) -> float | None:
-    """Return the bus bandwidth of a gradient all-reduce: bytes / t × 2(n−1)/n.
-
-    None for any other communication and for one device. Formula: nccl-tests, doc/PERFORMANCE.md.
-    """
+    """Return the bus bandwidth of an all-reduce: bytes / t × 2(n−1)/n (nccl-tests)."""
     devices, exchange = run.configuration.world_size, run.slowest(EXCHANGE)
     if computation.exchange_kind(run) != ALL_REDUCE or devices < 2 or exchange is None or exchange.bytes is None:
         return None
@@ -116,10 +113,7 @@ def bus_bandwidth(run: Run) -> float | None:
 
 @metric.once_per_run
 def exchange_cost(run: Run) -> ExchangeCost | None:
-    """Return latency and seconds per byte, fitted to at least three sizes.
-
-    Weighted least squares of the slowest rank's mean times, each with the weight 1 / error².
-    """
+    """Return latency and seconds per byte, by least squares over sizes."""
     is_of_one_kind = run.ranks and computation.exchange_kind(run) != COLLECTIVES
     names = [name for name in run.ranks[0].windows if name.startswith(EXCHANGE)] if is_of_one_kind else []
     windows = [window for name in names if (window := run.slowest(name)) and window.bytes]
@@ -130,10 +124,7 @@ def exchange_cost(run: Run) -> ExchangeCost | None:
 
 
 def link_bandwidth(run: Run) -> float | None:
-    """Return the bus bandwidth without latency, from the fitted cost.
-
-    None without ``bus_bandwidth`` or cost, and if noise makes larger exchanges faster.
-    """
+    """Return the bus bandwidth without latency, from the fitted cost."""
     cost = exchange_cost(run)
     if bus_bandwidth(run) is None or cost is None or cost.seconds_per_byte <= 0:
         return None

@@ -42,10 +42,7 @@ PARTS = ("step_seconds", "broken_down_step_seconds", *NAMES_OF_PARTS)
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of a comparison; ``equal_within``: the equivalence margin, or None.
-
-    ``rounds_missing``: how many more rounds an outcome needs.
-    """
+    """Outcome of a comparison; ``equal_within``: the equivalence margin, or None."""
 
     word: str | None
     equal_within: float | None
@@ -53,10 +50,7 @@ class Verdict:
 
 
 def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) -> Estimate:
-    """Return the logarithm of throughput / baseline or reference throughput.
-
-    Raises BaselineError if no run of the baseline or reference completed.
-    """
+    """Return the logarithm of throughput / baseline or reference throughput."""
     identity, denominator_identity = entry.configuration.identity, str(entry.denominator(role))
     if denominator_identity not in throughputs:
         raise BaselineError(f"no run of its declared {role} {denominator_identity} completed")
@@ -86,7 +80,10 @@ def verdicts(
     if the two are shown to differ by at most ``widest`` (Bonferroni), or *not distinguishable*. *Background load* if
     the ratio is of ``disturbed`` runs, and *too few runs* if the number of comparisons needs more.
     """
-    tested = {name: estimate for name, estimate in log_ratios.items() if name not in disturbed}
+    tested = {}
+    for name, estimate in log_ratios.items():
+        if name not in disturbed:
+            tested[name] = estimate
     differing = dict(zip(tested, significant(list(tested.values())), strict=True))
     comparisons = max(1, sum(estimate.error is not None for estimate in tested.values()))
     fewest = rounds_needed(comparisons)
@@ -108,10 +105,7 @@ def verdicts(
 
 
 def step_samples(runs: pd.DataFrame, rounds: pd.Series | None, looks: int = 1) -> dict[str, dict[str, Sample]]:
-    """Return seconds of completed runs by part, and differences of parts.
-
-    ``rounds``: see ``collect_samples``.
-    """
+    """Return seconds of completed runs by part, and differences of parts."""
     seconds = {part: runs[part] for part in PARTS}
     for part, shorter_part in permutations(NAMES_OF_PARTS, 2):
         seconds[excess(part, shorter_part)] = runs[part] - runs[shorter_part]
@@ -136,10 +130,7 @@ def differences(parts: Mapping[str, Samples], identity: str, reference_identity:
 
 
 def assign_rounds(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
-    """Return the round of each run by index; missing outside rounds.
-
-    None if the runs are independent: those of ingested logs.
-    """
+    """Return the round of each run by index; missing outside rounds."""
     if plan.ingested_from:
         return None
     return runs["round"].astype("Float64").astype("float64")
@@ -181,7 +172,10 @@ def explaining_part(decided: str | None, parts: Mapping[str, Estimate], uneven: 
     direction = 1 if decided == SLOWER else -1
     explaining = [part for part in NAMES_OF_PARTS if _sign(parts[part]) == direction]
     for part in explaining:
-        excesses = [parts[excess(part, shorter_part)] for shorter_part in NAMES_OF_PARTS if shorter_part != part]
+        excesses = []
+        for shorter_part in NAMES_OF_PARTS:
+            if shorter_part != part:
+                excesses.append(parts[excess(part, shorter_part)])
         if all(_sign(difference) == direction for difference in excesses):
             return NAMES_OF_PARTS[part]
     return SEVERAL if len(explaining) > 1 else UNCLEAR
@@ -196,10 +190,7 @@ def _sign(difference: Estimate) -> int:
 
 
 def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Yield an error for another number of parameters than the reference's.
-
-    Rank 0 of a sharded classifier has its own shard only, so nothing is compared.
-    """
+    """Yield an error for another number of parameters than the reference's."""
     is_sharded = (configurations["classifier"] == "sharded") & (configurations["world_size"] > 1)
     parameters = configurations[~is_sharded].set_index("identity")["parameters"].dropna().to_dict()
     compared = configurations[["identity", "reference_identity"]].dropna()

@@ -42,10 +42,7 @@ STRAGGLER = 1.05
 
 @dataclass(frozen=True)
 class RankComputation:
-    """Mean computation per step of a rank, and its standard error.
-
-    ``half_error``: the standard error of the median of the less certain of its halves.
-    """
+    """Mean computation per step of a rank, and its standard error."""
 
     mean: float
     error: float
@@ -96,10 +93,7 @@ def split_halves(series: Floats) -> tuple[Floats, Floats]:
 
 
 def halves_of_computation(run: Run, seconds: Callable[[Window], Floats]) -> list[tuple[Floats, Floats]]:
-    """Return the compute-only steps of each rank in two halves.
-
-    ``seconds``: the series of a window. Empty if a rank did not measure it.
-    """
+    """Return the compute-only steps of each rank in two halves."""
     halves = []
     for log in run.ranks:
         match computation_windows(log, exchange_kind(run)):
@@ -216,10 +210,7 @@ def input_rate(run: Run) -> float | None:
 
 
 def rank_waiting_seconds(run: Run) -> float:
-    """Return how long the fastest rank waits for the slowest.
-
-    0 if ranks don't wait for each other: with one rank, and with an asynchronous server.
-    """
+    """Return how long the fastest rank waits for the slowest."""
     halves = half_computations(run)
     if halves is None or not ranks_wait(run):
         return 0.0
@@ -265,10 +256,7 @@ def unmeasured_computation(run: Run) -> Iterator[Diagnostic]:
 
 
 def broken_down_step_seconds(run: Run) -> float | None:
-    """Return the step time of runs with a breakdown.
-
-    A run that trains alone has one only without communication.
-    """
+    """Return the step time of runs with a breakdown."""
     if not run.configuration.is_broken_down(run.repetition) and computation_seconds(run) is None:
         return None
     return makespan_seconds(run) / slowest_training(run).steps

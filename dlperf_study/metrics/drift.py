@@ -21,10 +21,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True)
 class RoundEffect:
-    """Logarithm of the rates of a round, relative to all rounds.
-
-    ``begun``: when its first run began.
-    """
+    """Logarithm of the rates of a round, relative to all rounds."""
 
     round: int
     configurations: int
@@ -61,10 +58,7 @@ def relative_rates(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
 
 
 def round_effects(completed: pd.DataFrame, rate: str) -> list[RoundEffect]:
-    """Return the effect of each round on complete configurations' ``rate``.
-
-    None with fewer than two rounds.
-    """
+    """Return the effect of each round on complete configurations' ``rate``."""
     in_rounds = _select_round_runs(completed, rate)
     log_rates = _log_rates_of_rounds(completed, rate)
     if log_rates.empty:
@@ -84,10 +78,7 @@ def _select_round_runs(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
 
 
 def _log_rates_of_rounds(completed: pd.DataFrame, rate: str) -> pd.DataFrame:
-    """Return logarithms of rates: complete configurations by rounds.
-
-    Empty with fewer than two rounds.
-    """
+    """Return logarithms of rates: complete configurations by rounds."""
     rates = _select_round_runs(completed, rate).pivot_table(index="identity", columns="round", values=rate)
     log_rates = np.log(rates.astype("float64"))
     log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
@@ -134,10 +125,7 @@ def date_change(before: Estimate, latest: Estimate, earlier: Sequence[Estimate])
 def date_changes(
     before: Mapping[str, Estimate], latest: Mapping[str, Estimate], earlier: Sequence[Mapping[str, Estimate]]
 ) -> dict[str, DateChange]:
-    """Return the change of each rate or ratio by identity.
-
-    ``earlier``: of all earlier sessions.
-    """
+    """Return the change of each rate or ratio by identity."""
     changes = {}
     for identity in before:
         if identity in latest:

@@ -79,7 +79,10 @@ def energy_per_sample(run: Run) -> float | None:
 
 def sampling_seconds(run: Run) -> float | None:
     """Return the mean time that a sample took, over all nodes."""
-    seconds = [sample["sampling_seconds"] for node in run.telemetry for sample in node.samples]
+    seconds = []
+    for node in run.telemetry:
+        for sample in node.samples:
+            seconds.append(sample["sampling_seconds"])
     return fmean(seconds) if seconds else None
 
 

@@ -58,7 +58,10 @@ def _program_commit(run: Run) -> str | None:
 
 def _library_settings(run: Run) -> str:
     variables = run.facts["environment"]["variables"]
-    settings = [f"{name}={value}" for name, value in variables.items() if name not in _LOCALE_VARIABLES]
+    settings = []
+    for name, value in variables.items():
+        if name not in _LOCALE_VARIABLES:
+            settings.append(f"{name}={value}")
     return "; ".join(settings) or "none"
 
 
@@ -78,10 +81,7 @@ def _each_once(versions: Iterable[Any]) -> str | None:
 
 
 def machine_speed(run: Run) -> float | None:
-    """Return iterations/s of the calibration loop; None if incomplete.
-
-    Geometric mean over ranks and over the loops before and after the training window.
-    """
+    """Return iterations/s of the calibration loop; None if incomplete."""
     speeds = []
     for log in run.ranks:
         calibration = log.end.get("calibration")

@@ -116,8 +116,14 @@ def foreign_processes(window: NodeWindow) -> set[int] | None:
     for index, (_, samples) in enumerate(window.group_by_gpu()):
         if not all("process_ids" in sample for sample in samples):
             return None
-        listed = {pid for sample in samples for pid in sample["process_ids"]}
-        of_run = {pid for sample in samples for pid in sample.get("run_process_ids", [])}
+        listed = set()
+        for sample in samples:
+            for pid in sample["process_ids"]:
+                listed.add(pid)
+        of_run = set()
+        for sample in samples:
+            for pid in sample.get("run_process_ids", []):
+                of_run.add(pid)
         were_there = listed & set(before[index].get("process_ids", []))
         if listed - were_there and not of_run:
             return were_there or None
@@ -164,10 +170,7 @@ def foreign_processes_during(run: Run) -> Iterator[Diagnostic]:
 
 
 def limited_clocks(run: Run) -> Iterator[Diagnostic]:
-    """Power or temperature limited the clock of a GPU.
-
-    A power cap alone is normal for many GPUs.
-    """
+    """Power or temperature limited the clock of a GPU."""
     for window in training_windows(run):
         for uuid, samples in window.group_by_gpu():
             limits = clock_limits(samples) or {}

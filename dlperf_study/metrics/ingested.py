@@ -82,7 +82,9 @@ def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int
     The rule of DLPerf's extract_paddle_logs_time.py, for the first and the last step of its window. ``steps``,
     ``times``: as of ``wall_rate``.
     """
-    ends = [np.flatnonzero((steps == step) & np.isfinite(times)) for step in (first_step, last_step)]
+    ends = []
+    for step in (first_step, last_step):
+        ends.append(np.flatnonzero((steps == step) & np.isfinite(times)))
     if not all(lines.size for lines in ends):
         return np.nan
     [seconds] = _between(times[[ends[0][0], ends[1][0]]])

@@ -119,10 +119,7 @@ DEVICE_PAGES = (QUALITY, RESOURCES)
 
 
 class Gap(Protocol):
-    """A configuration with completed runs but without a metric.
-
-    ``row``: of the table of configurations; ``runs``: its completed runs.
-    """
+    """A configuration with completed runs but without a metric."""
 
     row: Any
 

@@ -18,10 +18,7 @@ LEAST_SECONDS = 1.0
 
 
 def busiest_rate(samples: Sequence[NodeSample]) -> float | None:
-    """Return bytes/s of the busiest interface, in both directions.
-
-    Containers count at their own interface and at their host's. None if not counted, or for less than a second.
-    """
+    """Return bytes/s of the busiest interface, in both directions."""
     if len(samples) < 2:
         return None
     first, last = samples[0], samples[-1]

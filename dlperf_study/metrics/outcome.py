@@ -60,11 +60,11 @@ def disturbed_configurations(runs: pd.DataFrame) -> set[str]:
 
 
 def background_cores(run: Run) -> float | None:
-    """Return the most cores that others used on a node, or None.
-
-    During the measured windows, or else, as of a user's program, during the whole run.
-    """
-    used_by_others = [log.end["background_cores"] for log in run.ranks if "background_cores" in log.end]
+    """Return the most cores that others used on a node, or None."""
+    used_by_others = []
+    for log in run.ranks:
+        if "background_cores" in log.end:
+            used_by_others.append(log.end["background_cores"])
     cores = max(used_by_others, default=run.facts["load"]["busy_cores_during"])
     return None if cores is None else round(cores, 6)
 
@@ -76,10 +76,7 @@ def is_disturbed(run: Run) -> bool | None:
 
 
 def failed(run: Run) -> Iterator[Diagnostic]:
-    """A run that did not complete is not counted.
-
-    Out of memory is a result.
-    """
+    """A run that did not complete is not counted."""
     if run.outcome is Outcome.OUT_OF_MEMORY:
         yield Diagnostic("outcome", f"does not fit in memory: {run.reason or 'no reason given'}", Severity.NOTE)
     elif not run.completed:

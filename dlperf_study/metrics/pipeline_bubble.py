@@ -29,10 +29,7 @@ def even_share(stages: int, micro_batches: int, chunks: int = 1) -> float:
 
 @dataclass(frozen=True)
 class Bubble:
-    """Mean over rounds of the bubble share 1 − m × slope / step.
-
-    ``no_interval``: why it has no interval, empty if it has.
-    """
+    """Mean over rounds of the bubble share 1 − m × slope / step."""
 
     share: Estimate
     no_interval: str
@@ -56,10 +53,7 @@ class Line:
 
     @property
     def slopes(self) -> pd.Series:
-        """The seconds of a micro-batch, by round; empty if not positive.
-
-        Least squares with errors in proportion to the step.
-        """
+        """The seconds of a micro-batch, by round; empty if not positive."""
         if self.steps.empty:
             return pd.Series(dtype=float)
         means = self.steps.mean().to_numpy()

@@ -48,10 +48,7 @@ class PrintedWaterfall:
 
 
 def printed_waterfalls(cells: pd.DataFrame) -> list[PrintedWaterfall]:
-    """Return the waterfalls of printed stages and of communication shares.
-
-    ``cells`` has the columns of published numbers. A table needs a row of one worker.
-    """
+    """Return the waterfalls of printed stages and of communication shares."""
     return [*_split_stages(cells), *_split_shares(cells)]
 
 
@@ -69,7 +66,9 @@ def _split_stages(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
 
 def _seconds(task: Any) -> dict[str, Any]:
     """Return the stages of a task that are printed, in seconds."""
-    printed = {name: getattr(task, name) for name in (_TASK, _BATCHES, _EXCHANGE, _COPY, _UPDATE)}
+    printed = {}
+    for name in (_TASK, _BATCHES, _EXCHANGE, _COPY, _UPDATE):
+        printed[name] = getattr(task, name)
     return {name: float(cell) for name, cell in printed.items() if not pd.isna(cell) and cell != "-"}
 
 
@@ -93,19 +92,15 @@ def _causes_of_stages(alone: Mapping[str, Any], task: Mapping[str, Any]) -> tupl
 
 
 def _split_shares(cells: pd.DataFrame) -> Iterator[PrintedWaterfall]:
-    """Yield the waterfalls of tables of communication shares.
-
-    A step has one batch per worker.
-    """
+    """Yield the waterfalls of tables of communication shares."""
     printed = cells[(cells["role"] == "result") & cells["metric"].isin(["throughput", "communication_share"])]
     for (source, table), rows in printed.groupby(["source", "table"], sort=False):
         values = rows.pivot_table(index=["world_size", "row", "batch_per_device"], columns="metric", values="value")
         if "communication_share" not in values or (values := values.dropna()).empty or values.index[0][0] != 1:
             continue
-        steps = [
-            (int(world_size), str(row), world_size * batch / point.throughput, point.communication_share)
-            for (world_size, row, batch), point in zip(values.index, values.itertuples(), strict=True)
-        ]
+        steps = []
+        for (world_size, row, batch), point in zip(values.index, values.itertuples(), strict=True):
+            steps.append((int(world_size), str(row), world_size * batch / point.throughput, point.communication_share))
         (_, _, ideal, _), *larger = steps
         for world_size, row, measured, share in larger:
             exchange = share * measured

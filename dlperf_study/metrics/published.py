@@ -142,11 +142,7 @@ STAGES = (
 
 
 def stage_rows(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per published task with stages.
-
-    It has the facts of its first number, and the printed text of each stage by metric. ``cells`` has the columns of
-    published numbers.
-    """
+    """Return a row per published task with stages."""
     metrics = [stage.metric for stage in STAGES]
     printed = cells[cells["metric"].isin(metrics) & cells["samples_per_task"].notna()]
     rows = []

@@ -55,11 +55,7 @@ class Level:
 
 
 def find_levels(seconds: Floats) -> tuple[Level, ...]:
-    """Return successive levels, which differ by more than TOLERANCE.
-
-    Args:
-        seconds: per sample, of each line that is neither slow nor fast; shape (lines,), at least one
-    """
+    """Return successive levels, which differ by more than TOLERANCE."""
     bounds = np.array([0, *change_points(seconds), seconds.size])
     sums = np.zeros(seconds.size + 1)
     np.cumsum(seconds, out=sums[1:])
@@ -94,7 +90,9 @@ def separate_levels(seconds: Floats, levels: Sequence[Level]) -> tuple[Level, ..
     long = [level for level in levels if level.lines >= fewest]
     if len(long) < 2:
         return ()
-    drifts = [steady_state.steadiness_of_usual(seconds[level.first : level.end]).difference for level in long]
+    drifts = []
+    for level in long:
+        drifts.append(steady_state.steadiness_of_usual(seconds[level.first : level.end]).difference)
     for index, (before, after) in enumerate(pairwise(long)):
         drift = 2 * (drifts[index] + drifts[index + 1])
         if before.is_slower(after, max(steady_state.TOLERANCE, drift)) or after.is_slower(

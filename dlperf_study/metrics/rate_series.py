@@ -62,10 +62,7 @@ class RateWindow:
 
 @dataclass(frozen=True)
 class Stalls:
-    """Slow lines of similar length that are not training.
-
-    ``period_steps`` is None if they are not periodic.
-    """
+    """Slow lines of similar length that are not training."""
 
     lines: Integers
     extra_share: float
@@ -119,12 +116,7 @@ def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int
 
 
 def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
-    """Return the steady part of a series of rates.
-
-    Args:
-        steps: the step of each line, increasing or starting over with every epoch; shape (lines,)
-        rates: per second, above 0; shape (lines,)
-    """
+    """Return the steady part of a series of rates."""
     seconds, positions = 1.0 / rates, cumulative_steps(steps)
     slow, fast, far, excess = _outlying_lines(seconds)
     startup = _startup(seconds, ~(slow | fast))
@@ -249,10 +241,7 @@ def _period(positions: Integers, lines: Integers) -> float | None:
 
 
 def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
-    """Return the lines after stalls, if they differ from the rest.
-
-    ``started``: the lines after the start-up; the others are ignored.
-    """
+    """Return the lines after stalls, if they differ from the rest."""
     after = np.concatenate(([False], slow[:-1])) & ~slow & started
     rest = started & ~(slow | after)
     if after.sum() < MINIMUM_STALLS or rest.sum() < MINIMUM_STEPS:

@@ -59,7 +59,10 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     """
     constant_batch, _ = BATCH_OF_SCALING[scaling]
     parameters = (*FIELD_NAMES, *list_settings(configurations))
-    factors = [name for name in parameters if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT)]
+    factors = []
+    for name in parameters:
+        if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT):
+            factors.append(name)
     factors[factors.index("batch_per_device")] = constant_batch
     # Comparing rows takes a thousand times longer than counting levels, and most columns have one.
     several = [name for name in _ALONG_CURVE if configurations[name].nunique() > 1]
@@ -72,10 +75,7 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
 
 
 def curve_numbers(configurations: pd.DataFrame, factors: Sequence[str]) -> pd.Series:
-    """Return the number of each configuration's curve, by index.
-
-    ``factors``: what separates curves, from ``series_factors``.
-    """
+    """Return the number of each configuration's curve, by index."""
     # To group by the many that have one level would take most of the time.
     separating = varying(configurations, factors)
     if not separating:
@@ -89,7 +89,10 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
     A speedup over such a baseline includes the effect of these parameters. A configuration without a baseline is left
     out.
     """
-    factors = [name for name in series_factors(configurations, scaling) if name not in _ALONG_CURVE]
+    factors = []
+    for name in series_factors(configurations, scaling):
+        if name not in _ALONG_CURVE:
+            factors.append(name)
     factors = varying(configurations, factors)
     rows = configurations.set_index("identity")
     baselines = rows["baseline_identity"][rows["baseline_identity"].isin(rows.index)]
@@ -103,10 +106,7 @@ def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dic
 
 
 def doubtful_speedups(configurations: pd.DataFrame, scaling: str) -> Iterator[Diagnostic]:
-    """Yield an error for each significant speedup above 1.3 × linear.
-
-    Only over baselines with fewer devices that differ in nothing else.
-    """
+    """Yield an error for each significant speedup above 1.3 × linear."""
     differences, rows = differences_from_baseline(configurations, scaling), configurations.set_index("identity")
     for identity, speedup in rows[rows["efficiency"] > MAX_TIMES_LINEAR].iterrows():
         devices, baseline_devices = speedup["world_size"], rows["world_size"][speedup["baseline_identity"]]
@@ -154,10 +154,7 @@ class CurveStep:
 
 
 def unexplained_steps(steps: Sequence[CurveStep]) -> list[bool]:
-    """Return which steps are significantly super-linear or falling.
-
-    Corrected together, at 95 %. A step of points without intervals is never one.
-    """
+    """Return which steps are significantly super-linear or falling."""
     return significant([step.log_ratio for step in steps], [step.null for step in steps])
 
 
@@ -168,11 +165,9 @@ def curve_diagnostics(
     rate: str = "throughput",
     doubtful: Collection[str | None] = (),
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every super-linear or falling step.
-
-    ``rate``: the column of the rate of ``throughputs``. ``doubtful``: the identities of erroneous speedups.
-    """
-    steps = [step for step in _curve_steps(configurations, throughputs, scaling, rate) if step[0] not in doubtful]
+    """Yield a diagnostic for every super-linear or falling step."""
+    curve_steps = _curve_steps(configurations, throughputs, scaling, rate)
+    steps = [(identity, step) for identity, step in curve_steps if identity not in doubtful]
     unexplained = unexplained_steps([step for _, step in steps])
     for (identity, step), is_unexplained in zip(steps, unexplained, strict=True):
         yield from _step_diagnostics(identity, step, is_unexplained, rate)

@@ -122,10 +122,7 @@ class Estimate:
         return logarithm.exponential if logarithm else None
 
     def share_interval(self, confidence: float = CONFIDENCE) -> Interval | None:
-        """Return the interval of a mean of shares, at most 1.
-
-        The rest of the whole is positive. A share that is a difference may be negative.
-        """
+        """Return the interval of a mean of shares, at most 1."""
         rest = replace(self, mean=1 - self.mean).positive_interval(confidence)
         if rest:
             return Interval(1 - rest.high, 1 - rest.low)
@@ -229,10 +226,7 @@ def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
 
 
 def _jackknife_error(first: Sample, second: Sample) -> float:
-    """Return the jackknife standard error of a difference over rounds.
-
-    A run in no round counts as a round.
-    """
+    """Return the jackknife standard error of a difference over rounds."""
     first_rounds, second_rounds = _distinct_rounds(first, 1), _distinct_rounds(second, 2)
     differences = []
     for left_out in np.union1d(first_rounds, second_rounds):
@@ -263,7 +257,9 @@ def significant(estimates: Sequence[Estimate], nulls: Sequence[float] | None = N
     None with fewer rounds than ``rounds_needed``. The family-wise error is at most 5 %.
     """
     of_nulls = [0.0] * len(estimates) if nulls is None else nulls
-    p_values = [estimate.p_value(null) for estimate, null in zip(estimates, of_nulls, strict=True)]
+    p_values = []
+    for estimate, null in zip(estimates, of_nulls, strict=True):
+        p_values.append(estimate.p_value(null))
     rejected = distinguishable(p_values)
     fewest = rounds_needed(max(1, sum(p_value is not None for p_value in p_values)))
     return [is_rejected and each.rounds >= fewest for is_rejected, each in zip(rejected, estimates, strict=True)]
@@ -298,10 +294,7 @@ def t_probability(quantile: float, freedom: float) -> float:
 
 
 def distinguishable(p_values: Sequence[float | None]) -> list[bool]:
-    """Return which hypotheses are rejected together (Holm).
-
-    The family-wise error is at most 5 %. A hypothesis without a p-value is not tested.
-    """
+    """Return which hypotheses are rejected together (Holm)."""
     tested = sorted((p_value, position) for position, p_value in enumerate(p_values) if p_value is not None)
     rejected = [False] * len(p_values)
     for rank, (p_value, position) in enumerate(tested):

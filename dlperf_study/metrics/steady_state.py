@@ -79,12 +79,7 @@ class Steadiness:
 
 
 def steadiness(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness:
-    """Return whether the steps of a window are steady.
-
-    Args:
-        step_seconds: every step in order, above 0; shape (steps,)
-        tolerance: by which share of the mean step the parts of a steady window may differ
-    """
+    """Return whether the steps of a window are steady."""
     if step_seconds.size < MINIMUM_STEPS:
         return Steadiness(Answer.INCONCLUSIVE, np.nan, ENOUGH_STEPS - step_seconds.size)
     return _tested(_replace_single_slow_steps(step_seconds), tolerance)
@@ -189,10 +184,7 @@ def _variance(differences: Floats) -> float:
 
 @dataclass(frozen=True)
 class WindowSteadiness:
-    """Steadiness of a window, and its first steady step.
-
-    See ``settled_at``.
-    """
+    """Steadiness of a window, and its first steady step."""
 
     steadiness: Steadiness
     settled_at_step: int | None

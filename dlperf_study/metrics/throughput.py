@@ -35,10 +35,7 @@ def makespan_seconds(run: Run) -> float:
 
 
 def throughput(run: Run) -> float | None:
-    """Return samples/s of the job: global batch × steps / makespan.
-
-    None if the global batch is unknown.
-    """
+    """Return samples/s of the job: global batch × steps / makespan."""
     if (recorded := _recorded(run, lambda window: window.samples)) is not None:
         return recorded / makespan_seconds(run)
     batch = run.configuration.global_batch
@@ -55,10 +52,7 @@ def _recorded(run: Run, counts: Callable[[Window], Floats | None]) -> float | No
 
 
 def token_throughput(run: Run) -> float | None:
-    """Return tokens/s of the job: tokens per step × steps / makespan.
-
-    None if tokens are unknown.
-    """
+    """Return tokens/s of the job: tokens per step × steps / makespan."""
     if (recorded := _recorded(run, lambda window: window.tokens)) is not None:
         return recorded / makespan_seconds(run)
     program, configuration = run.facts.get("program"), run.configuration
@@ -77,10 +71,7 @@ def device_token_throughput(run: Run) -> float | None:
 
 
 def sum_of_rank_rates(run: Run) -> float | None:
-    """Return the summed samples/s of asynchronous trainers.
-
-    None if ranks wait for each other in each step.
-    """
+    """Return the summed samples/s of asynchronous trainers."""
     if run.ranks[0].facts["exchange"] != PUSH_PULL:
         return None
     batch = run.configuration.batch_per_device
@@ -88,11 +79,11 @@ def sum_of_rank_rates(run: Run) -> float | None:
 
 
 def mean_of_rates(run: Run) -> float | None:
-    """Return the slowest rank's mean per-step samples/s; None if unknown.
-
-    Never below ``throughput``; for comparison with published results.
-    """
-    recorded = [window.samples for window in run.windows(TRAINING) if window.samples is not None]
+    """Return the slowest rank's mean per-step samples/s; None if unknown."""
+    recorded = []
+    for window in run.windows(TRAINING):
+        if window.samples is not None:
+            recorded.append(window.samples)
     batch = np.sum(recorded, axis=0) if recorded else run.configuration.global_batch
     if np.any(batch):
         return float(np.mean(batch / slowest_training(run).step_seconds))

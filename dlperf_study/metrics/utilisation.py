@@ -49,18 +49,12 @@ def device_peak(run: Run) -> tuple[float | None, str | None]:
 
 
 def model_flops_utilisation(run: Run) -> float | None:
-    """Return MFU: throughput × FLOPs per sample / (devices × peak).
-
-    Formula: Chowdhery et al., "PaLM" (2022), appendix B.
-    """
+    """Return MFU: throughput × FLOPs per sample / (devices × peak) (PaLM, 2022)."""
     return _share_of_peak(run, flops_per_sample(run))
 
 
 def hardware_flops_utilisation(run: Run) -> float | None:
-    """Return HFU, with recomputed FLOPs; None without recomputation.
-
-    Formula: Chowdhery et al., "PaLM" (2022), section 4.1.
-    """
+    """Return HFU, with recomputed FLOPs (PaLM, 2022); None without recomputation."""
     return _share_of_peak(run, hardware_flops_per_sample(run))
 
 

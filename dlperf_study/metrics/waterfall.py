@@ -84,9 +84,9 @@ class StepSamples:
             levels.append(_parts_of_step(runs["step_seconds"], {name: measured[name] for name in causes}))
         samples = []
         for parts in levels:
-            by_name = {
-                name: collect_samples(seconds, runs["identity"], rounds, looks) for name, seconds in parts.items()
-            }
+            by_name = {}
+            for name, seconds in parts.items():
+                by_name[name] = collect_samples(seconds, runs["identity"], rounds, looks)
             samples.append(by_name)
         return cls(tuple(samples))
 
@@ -125,20 +125,14 @@ def _parts_of_whole(runs: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _parts_of_step(step: pd.Series, measured: Mapping[str, pd.Series]) -> dict[str, pd.Series]:
-    """Return a step, its measured parts, and the rest.
-
-    Of the runs in which all of these are known.
-    """
+    """Return a step, its measured parts, and the rest."""
     parts = pd.DataFrame({STEP: step, **measured}).astype(float).dropna()
     together = parts[STEP] - parts[list(measured)].sum(axis="columns")
     return {STEP: parts[STEP], TOGETHER: together, **{name: parts[name] for name in measured}}
 
 
 def contradicts(seconds: float, by_throughput: Bounded) -> bool:
-    """Return whether a breakdown contradicts the throughput of all runs.
-
-    The step is outside the interval or more than 10 % away. ``by_throughput``: seconds of a step, with their interval.
-    """
+    """Return whether a breakdown contradicts the throughput of all runs."""
     expected, low, high = by_throughput
     if low is not None and high is not None and not low <= seconds <= high:
         return True

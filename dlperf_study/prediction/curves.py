@@ -95,10 +95,7 @@ class Curve:
         return replace(self, points=tuple(point for point in self.points if point.units <= size))
 
     def seconds(self, point: CurvePoint) -> float:
-        """Return the time per sample and device; under strong scaling per sample.
-
-        It is proportional to the time of a step.
-        """
+        """Return the time per sample and device; under strong scaling per sample."""
         return (point.devices if self.scaling == WEAK else 1) / point.rate
 
     def rate(self, seconds: float, units: int) -> float:

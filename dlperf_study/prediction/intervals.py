@@ -107,10 +107,7 @@ def _untested_kind(curve: Curve) -> str:
 
 @cache
 def scores_by_laboratory(unit: Unit, growth: float, without: str = "") -> Mapping[str, tuple[float, ...]]:
-    """Return the scores for this growth, up to twice it, by laboratory.
-
-    ``without``: a laboratory that is left out.
-    """
+    """Return the scores for this growth, up to twice it, by laboratory."""
     scores: dict[str, list[float]] = {}
     for case in published_cases():
         is_in_group = growth <= case.growth < growth * _GROWTH_OF_GROUP
@@ -147,10 +144,7 @@ def tested_score(curve: Curve, units: int) -> float | str:
 
 
 def interval(curve: Curve, score: float, log_rate: Estimate) -> Interval:
-    """Return the interval of a predicted rate from its score.
-
-    ``log_rate``: the predicted logarithm with the error of measured rates, which is added.
-    """
+    """Return the interval of a predicted rate from its score."""
     measured = (log_rate.error or 0.0) * t_quantile((1 + COVERAGE) / 2, log_rate.freedom)
     half_width = math.hypot(score * relative_width(curve), measured)
     return Interval(log_rate.mean - half_width, log_rate.mean + half_width).exponential

@@ -35,10 +35,7 @@ class Narrowing:
 
 
 def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
-    """Return useful measurements for a predicted size, the best first.
-
-    Empty for a measured size.
-    """
+    """Return useful measurements for a predicted size, the best first."""
     if size.is_measured:
         return []
     curve = prediction.curve
@@ -48,7 +45,10 @@ def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
         if half_width is not None:
             results.append(Narrowing(measurement, half_width))
     now = compute_half_width(curve, size.units)
-    better = [result for result in results if now is None or result.half_width < _NARROWER * now]
+    better = []
+    for result in results:
+        if now is None or result.half_width < _NARROWER * now:
+            better.append(result)
     return sorted(better, key=lambda result: result.half_width)
 
 

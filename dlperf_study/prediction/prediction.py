@@ -63,7 +63,10 @@ def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[i
         series.setdefault(curve.label, []).append(curve)
     results: list[Prediction | Refusal] = []
     for of_series in series.values():
-        fitting = [curve for curve in of_series if unit is None or curve.unit in (unit, Unit.WORKER)]
+        fitting = []
+        for curve in of_series:
+            if unit is None or curve.unit in (unit, Unit.WORKER):
+                fitting.append(curve)
         if fitting:
             results.append(_predict_curve(fitting[0], sizes))
         else:

@@ -87,7 +87,10 @@ def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
 
 def judge_same_program(comparisons: Sequence[Comparison]) -> CheckResult:
     """Return whether few enough pairs of one program are distinguished."""
-    distinguished = [comparison.label for comparison in comparisons if comparison.verdict in (FASTER, SLOWER)]
+    distinguished = []
+    for comparison in comparisons:
+        if comparison.verdict in (FASTER, SLOWER):
+            distinguished.append(comparison.label)
     cases = len(comparisons)
     is_passed = len(distinguished) <= allowed_cases(cases, FALSE_DIFFERENCE)
     return check_result(
@@ -104,7 +107,10 @@ def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
 def judge_slowdowns(comparisons: Sequence[Comparison], slowdowns: Sequence[float]) -> CheckResult:
     """Return whether few slowdowns look like a speedup, with counts."""
     cases = len(comparisons)
-    wrong = [each.label for each in comparisons if each.verdict == FASTER or (each.interval and each.interval[0] > 1)]
+    wrong = []
+    for each in comparisons:
+        if each.verdict == FASTER or (each.interval and each.interval[0] > 1):
+            wrong.append(each.label)
     holding = sum(comparison.holds_truth for comparison in comparisons)
     # By the size of the slowdown, the largest first: ``10 %: 2 of 7, 5 %: 1 of 7``.
     is_slower = [comparison.verdict == SLOWER for comparison in comparisons]
@@ -156,10 +162,7 @@ def distance_score(distances: Floats, freedom: int) -> Floats:
 
 @cache
 def score_limits(pairs: int, rounds: int) -> tuple[float, float]:
-    """Return the scores between which correct intervals are in 97.5 %.
-
-    The two ratios of a pair share the runs of a reference, and all runs have one noise.
-    """
+    """Return the scores between which correct intervals are in 97.5 %."""
     runs = np.random.default_rng(0).standard_normal((SIMULATED_SCORES, pairs, 3, rounds))
     differences = runs[:, :, 1:] - runs[:, :, :1]
     errors = differences.std(axis=-1, ddof=1) / np.sqrt(rounds)
@@ -171,7 +174,10 @@ def score_limits(pairs: int, rounds: int) -> tuple[float, float]:
 
 def common_rounds(datasets: Sequence[Dataset]) -> int:
     """Return the rounds of all pairs; raises EvidenceError if they differ."""
-    rounds = {int(runs) for dataset in datasets for runs in dataset.configurations["runs_completed"]}
+    rounds = set()
+    for dataset in datasets:
+        for runs in dataset.configurations["runs_completed"]:
+            rounds.add(int(runs))
     if len(rounds) != 1:
         raise EvidenceError(f"the pairs have different numbers of rounds: {', '.join(map(str, sorted(rounds)))}")
     return rounds.pop()
@@ -205,10 +211,7 @@ def check_result(name: str, is_passed: bool, seen: str, comparisons: Sequence[Co
 
 
 def _comparison(dataset: Dataset, kind: str, planted_slowdown: float) -> Comparison:
-    """Return the comparison of a slowed replica with its reference.
-
-    Raises EvidenceError without an interval and a verdict.
-    """
+    """Return the comparison of a slowed replica with its reference."""
     rows = dataset.configurations
     row = measured_row(dataset, (rows["replica"] == 1) & (rows["planted_slowdown"] == planted_slowdown))
     study = dataset.plan.study
@@ -225,10 +228,7 @@ def _comparison(dataset: Dataset, kind: str, planted_slowdown: float) -> Compari
 
 
 def _planted_share(row: "pd.Series") -> float:
-    """Return the injected wait as a share of the ranks' own steps.
-
-    Raises EvidenceError if it differs from the requested share.
-    """
+    """Return the injected wait as a share of the ranks' own steps."""
     paths = StudyPaths.of(str(row["study"])).configuration(str(row["identity"]))
     shares = []
     for run in map(read_run, paths.runs()):

@@ -133,10 +133,7 @@ def results_file() -> Path:
 
 
 def read_results() -> list[SelftestResult]:
-    """Return all self-tests of this outputs folder, the oldest first.
-
-    Raises EvidenceError if the file is damaged or of another version of this package.
-    """
+    """Return all self-tests of this outputs folder, the oldest first."""
     file = results_file()
     if not file.exists():
         return []
@@ -165,7 +162,10 @@ def last_not_passed(
     results: Sequence[SelftestResult], machine: Machine, after: SelftestResult | None
 ) -> SelftestResult | None:
     """Return a machine's latest failed result after ``after``, or None."""
-    not_passed = [result for result in results if not result.passed and result.machine == machine]
+    not_passed = []
+    for result in results:
+        if not result.passed and result.machine == machine:
+            not_passed.append(result)
     latest = max(not_passed, key=_end, default=None)
     if latest is None or (after is not None and _end(latest) <= _end(after)):
         return None

@@ -39,10 +39,7 @@ class AuditDiagnostic:
 
     @property
     def diagnosed(self) -> tuple[str, ...]:
-        """The keys of suspect numbers and their summaries, without baselines.
-
-        Empty for a note without an explanation: the note reports what could not be checked.
-        """
+        """The keys of suspect numbers and their summaries, without baselines."""
         if self.severity is Severity.NOTE and not self.explanations:
             return ()
         baselines = {cell.baseline for cell in self.cells}

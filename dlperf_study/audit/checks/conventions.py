@@ -49,7 +49,10 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
         yield AuditDiagnostic(Severity.ERROR, (hardware, model), f"{computation}: {expected}")
     for cells in grouped(results.select(quantities.MFU), lambda cell: cell.table).values():
         readings = [(cell, reading) for cell in cells if (reading := _read_share(results, cell)) is not None]
-        unexplained = [(cell, phrase, reason) for cell, (phrase, reason) in readings if reason]
+        unexplained = []
+        for cell, (phrase, reason) in readings:
+            if reason:
+                unexplained.append((cell, phrase, reason))
         if unexplained:
             shares, phrases, reasons = zip(*unexplained, strict=True)
             computation = f"{rows_phrase(phrases)}. {'; '.join(dict.fromkeys(reasons))}"
@@ -62,7 +65,10 @@ def recomputation(results: Results) -> Iterator[AuditDiagnostic | None]:
 def implied_peaks(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the peak that each row implies with a dense peak."""
     pairs_of_rows = results.pairs(quantities.MFU, quantities.DEVICE_FLOPS)
-    shares = [pair for pair in pairs_of_rows if all(cell.printed.is_positive for cell in pair)]
+    shares = []
+    for pair in pairs_of_rows:
+        if all(cell.printed.is_positive for cell in pair):
+            shares.append(pair)
     devices = grouped(shares, lambda pair: (pair[0].get("source"), pair[0].get("precision"), _kind_of_device(pair[0])))
     for pairs in devices.values():
         middle = median(flops.value / share.value for share, flops in pairs)
@@ -81,7 +87,10 @@ def _compare_peak(share: ResultCell, flops: ResultCell, middle: float | None) ->
     implied = flops.value / share.value
     rounding = float(share.printed.step / share.printed.exact + flops.printed.step / flops.printed.exact) + _NEAR_PEAK
     has_8_bits = EIGHT_BITS in str(share.get("precision")).lower()
-    peaks = [peak for peak in limits.dense_peaks(share) if has_8_bits or peak.number_format != EIGHT_BITS]
+    peaks = []
+    for peak in limits.dense_peaks(share):
+        if has_8_bits or peak.number_format != EIGHT_BITS:
+            peaks.append(peak)
     computation = f"{flops.text} / {share.text} implies a peak of {implied / 1e12:.4g} TFLOP/s"
     if peaks and not any(abs(implied / peak.flops - 1) <= rounding for peak in peaks):
         computation += limits.name_peak(share, implied, rounding)
@@ -97,8 +106,13 @@ def parameters(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare parameter counts of transformers with their layers and hidden sizes."""
     names = ("parameters", quantities.LAYERS, quantities.HIDDEN)
     for cells in grouped(results.cells, lambda cell: cell.table).values():
-        rows = {(*map(cell.get, names), cell.get("tp"), cell.get("pp")): cell for cell in cells}
-        complete = [cell for row, cell in rows.items() if None not in row[: len(names)] and min(row[: len(names)]) > 0]
+        rows = {}
+        for cell in cells:
+            rows[(*map(cell.get, names), cell.get("tp"), cell.get("pp"))] = cell
+        complete = []
+        for row, cell in rows.items():
+            if None not in row[: len(names)] and min(row[: len(names)]) > 0:
+                complete.append(cell)
         if complete:
             yield _compare_parameters(complete)
 
@@ -152,10 +166,7 @@ def _step(row: ResultCell) -> float:
 
 
 def _read_share(results: Results, share: ResultCell) -> tuple[str, str] | None:
-    """Return the implied FLOPs per token as text, and a possible explanation.
-
-    None if the sizes of the network, its peak or its rate are unknown.
-    """
+    """Return the implied FLOPs per token as text, and a possible explanation."""
     peak, rate, length = limits.find_device_peak(share), tokens_of_device(results, share), share.get("sequence_length")
     layers, hidden = share.get(quantities.LAYERS), share.get(quantities.HIDDEN)
     sizes_in_name = _SIZES.search(str(share.get("model")))

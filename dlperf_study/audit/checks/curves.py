@@ -103,7 +103,10 @@ def scopes(results: Results) -> Iterator[AuditDiagnostic | None]:
         if curve[0].cell.metric != quantities.THROUGHPUT or curve[-1].point.devices <= curve[0].point.devices:
             continue
         first = curve[0]
-        later = [rate.cell.value for rate in curve if rate.point.devices > first.point.devices]
+        later = []
+        for rate in curve:
+            if rate.point.devices > first.point.devices:
+                later.append(rate.cell.value)
         # Rates per device: none rises, and none falls by more than a scaling loss.
         hardly_falls = len(later) > 1 and min(later) / first.cell.value >= 1 - FLAT
         if hardly_falls and max(later) / first.cell.value <= 1 + NEAR_SCOPE:

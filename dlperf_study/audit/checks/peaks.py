@@ -172,10 +172,7 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) 
 
 
 def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, Quotient]]:
-    """Return each cell divided by the samples or tokens per device and second.
-
-    They are equal within one source, network and sample size; shares also within one device and precision.
-    """
+    """Return each cell divided by the samples or tokens per device and second."""
     conditions: tuple[str, ...] = ("source", "model", "sequence_length", "image_size")
     if metric == quantities.MFU:
         conditions += ("device_name", "instance", "precision", "device_peak_flops")

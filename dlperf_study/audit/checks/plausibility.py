@@ -141,7 +141,10 @@ def task_sizes(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Does the cloud machine have the GPUs that are stated?", "machines named with their devices")
 def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Compare the device of each cloud machine with the provider's."""
-    named = [cell for cell in results.cells if cell.get("instance") and cell.get("device_name")]
+    named = []
+    for cell in results.cells:
+        if cell.get("instance") and cell.get("device_name"):
+            named.append(cell)
     for cells in grouped(named, lambda cell: tuple(map(cell.get, ("source", "instance", "device_name")))).values():
         machine_name, device = str(cells[0].get("instance")), str(cells[0].get("device_name"))
         machine = machines().get(machine_name)
@@ -167,20 +170,18 @@ def instances(results: Results) -> Iterator[AuditDiagnostic | None]:
 @check("Do other models and devices have other results?", "models and devices with results", compares=False)
 def copied_rows(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find models, devices and steps of a curve with the same numbers."""
-    measured = [
-        cell
-        for cell in results.select(*quantities.RATES, quantities.DEVICE_FLOPS, quantities.STEP)
-        if cell.printed.units >= _ENOUGH_UNITS
-    ]
+    measured = []
+    for cell in results.select(*quantities.RATES, quantities.DEVICE_FLOPS, quantities.STEP):
+        if cell.printed.units >= _ENOUGH_UNITS:
+            measured.append(cell)
     for cells in grouped(measured, lambda cell: cell.get("source")).values():
         subjects = grouped(cells, lambda cell: tuple(map(cell.get, _SUBJECT)))
         if len(subjects) > 1:
             yield from _compare_subjects(list(subjects.values()))
-    of_jobs = [
-        cell
-        for cell in results.select(quantities.THROUGHPUT, quantities.TOKENS)
-        if cell.printed.units >= _MANY_UNITS and cell.world_size
-    ]
+    of_jobs = []
+    for cell in results.select(quantities.THROUGHPUT, quantities.TOKENS):
+        if cell.printed.units >= _MANY_UNITS and cell.world_size:
+            of_jobs.append(cell)
     for cells in grouped(of_jobs, lambda cell: (cell.table, cell.metric)).values():
         if len({cell.world_size for cell in cells}) > 1:
             for same in grouped(cells, lambda cell: cell.printed.exact).values():

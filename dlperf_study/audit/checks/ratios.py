@@ -184,10 +184,7 @@ def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, ba
 
 
 def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCell, share: Fraction) -> bool:
-    """Return whether the quotient of two rates would print like the ratio.
-
-    Floats rule out most; exact fractions take much longer.
-    """
+    """Return whether the quotient of two rates would print like the ratio."""
     if numerator.value <= 0 or denominator.value <= 0:
         return False
     difference = numerator.value / denominator.value * float(share) - ratio.value

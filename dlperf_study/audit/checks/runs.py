@@ -23,10 +23,7 @@ _OTHER_ESTIMATOR = ("number and interval may be of different runs, or of differe
 
 @check("Does every summary follow from its list of runs?", "medians, and counts of runs")
 def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Compare each summary with its listed runs, and their number.
-
-    A printed number is the median of its runs, or their mean if the source declares it.
-    """
+    """Compare each summary with its listed runs, and their number."""
     for summary in results.select(*quantities.RATES, quantities.UNNAMED):
         runs = results.list_runs(summary)
         if not runs:
@@ -91,10 +88,7 @@ def _run_number(run: ResultCell) -> str:
 
 @check("Is a standard deviation that of its runs?", "standard deviations with runs")
 def deviations(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Compare printed standard deviations with the listed runs.
-
-    Sample and population standard deviations are both accepted.
-    """
+    """Compare printed standard deviations with the listed runs."""
     for deviation in results.select(quantities.STANDARD_DEVIATION):
         runs = results.runs.get(str(deviation.get("runs_of")), [])
         if len(runs) < 2:

@@ -95,10 +95,7 @@ def _compare_degrees(cell: ResultCell) -> tuple[str, float] | None:
 
 
 def _samples_of_step(cell: ResultCell) -> tuple[str, float]:
-    """Return micro-batch × accumulation × copies as text and product.
-
-    The product is 0 if a row does not print them.
-    """
+    """Return micro-batch × accumulation × copies as text and product."""
     passes, copies = (
         cell.get(quantities.ACCUMULATION),
         _degree(cell, quantities.COPIES) or (cell.world_size or 0) // copy_devices(cell),

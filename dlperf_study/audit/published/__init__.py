@@ -23,10 +23,7 @@ _SERIES_FACTS = tuple(name for name in FACTS if name not in (*ALONG_SERIES, "sco
 
 
 def load(names: Iterable[str] | None = None) -> pd.DataFrame:
-    """Return the numbers of some or all sources, with the columns of ``TableName.PUBLISHED``.
-
-    Raises PublishedError if a source is unknown, or one of its files is invalid.
-    """
+    """Return the numbers of some or all sources, with the columns of ``TableName.PUBLISHED``."""
     lines: list[Line] = []
     for name in source_names() if names is None else names:
         lines.extend(_source_lines(name))
@@ -43,10 +40,7 @@ def load_source(name: str) -> pd.DataFrame:
 
 
 def printed_table(cells: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Return a table as strings, in printed order; empty without a number.
-
-    ``cells`` are the numbers of one source.
-    """
+    """Return a table as strings, in printed order; empty without a number."""
     cells = cells[cells["table"] == table]
     printed = cells["before"] + cells["printed"] + cells["after"]
     rows, columns = cells["row"], cells["column"]

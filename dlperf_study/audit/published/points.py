@@ -73,7 +73,9 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
         resolution = float(of_cell["resolution"].min())
         runs[str(cell)] = Sample(of_cell["value"].to_numpy(np.float64), resolution=resolution)
     cells_by_key = cells.set_index("cell")[["value", "printed", "world_size"]].to_dict("index")
-    computed = [_computed_columns(point, cells_by_key, runs) for point in points.itertuples()]
+    computed = []
+    for point in points.itertuples():
+        computed.append(_computed_columns(point, cells_by_key, runs))
     keys = [tuple(row.dropna()) for _, row in points[["cell", "ratio_cell"]].iterrows()]
     return points.assign(**pd.DataFrame(computed, columns=_COMPUTED, index=points.index), keys=keys)
 

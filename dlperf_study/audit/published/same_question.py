@@ -97,7 +97,9 @@ def _differs(published: list[Any], ours: list[Any]) -> Mask:
     An unstated published value differs from nothing; an unknown value of ours differs from everything.
     """
     levels = pd.Series(ours, dtype=object)
-    masks = {level: (levels != level).to_numpy(np.bool_) for level in set(published) - {None}}
+    masks = {}
+    for level in set(published) - {None}:
+        masks[level] = (levels != level).to_numpy(np.bool_)
     masks[None] = np.zeros(len(ours), dtype=np.bool_)
     return np.array([masks[level] for level in published], dtype=np.bool_).reshape(len(published), len(ours))
 
@@ -125,10 +127,7 @@ def _our_levels(configurations: pd.DataFrame, name: str) -> list[Any]:
 
 
 def _published_levels(numbers: pd.DataFrame, name: str) -> list[Any]:
-    """Return the value of ours that each number requires, or None.
-
-    A framework without a counterpart keeps the name in its source, which no configuration has.
-    """
+    """Return the value of ours that each number requires, or None."""
     nothing = pd.Series(index=numbers.index, dtype=object)
     printed, translated = (numbers.get(column, nothing).astype(object) for column in (name, f"our_{name}"))
     usual = PARAMETERS[name].default if name in USUAL else None

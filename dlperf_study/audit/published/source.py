@@ -229,10 +229,7 @@ def _match_number(printed: str) -> re.Match[str]:
 
 
 def derive_sizes(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Add devices and global batch, if their factors are known.
-
-    A derived size is named in ``inferred``.
-    """
+    """Add devices and global batch, if their factors are known."""
     sizes = dict(line)
     for product, factors in PRODUCTS.items():
         if product not in sizes and all(name in sizes for name in factors):

@@ -154,7 +154,10 @@ def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
         return Meaning(Use.METRIC, "step_seconds", unit_of_time, "not declared, read as the time of a step")
     if not match:
         return None
-    units = [WORDS.time_units[part] for part in everything.split() if part in WORDS.time_units]
+    units = []
+    for part in everything.split():
+        if part in WORDS.time_units:
+            units.append(WORDS.time_units[part])
     label = " ".join(part for part in WORDS.step_time.sub(" ", everything).split() if part not in WORDS.time_units)
     return _require_training(Meaning(Use.METRIC, "step_seconds", units[0] if units else "", "", label))
 
@@ -178,7 +181,10 @@ def _split_off_device(text: str) -> tuple[str, bool]:
 
 def _require_training(meaning: Meaning) -> Meaning:
     """Return a meaning with its label, or Use.NONE for other than training."""
-    label_parts = [part for part in meaning.label.split() if part not in ("per", "number", "ratio", "factor", "%")]
+    label_parts = []
+    for part in meaning.label.split():
+        if part not in ("per", "number", "ratio", "factor", "%"):
+            label_parts.append(part)
     foreign_words = [part for part in label_parts if part in WORDS.other_things]
     if foreign_words:
         return Meaning(Use.NONE, reason=f"{' '.join(foreign_words)}: it is of something else than measured training")

@@ -99,7 +99,10 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
         readings.append(ColumnReading(grid.name, header, position, meaning, count))
     has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
     readings = [replace(reading, meaning=_declare_batch(reading.meaning, has_devices)) for reading in readings]
-    rates_of_job = [each for each in readings if each.meaning.name in _RATES_OF_DEVICE and each.is_metric]
+    rates_of_job = []
+    for each in readings:
+        if each.meaning.name in _RATES_OF_DEVICE and each.is_metric:
+            rates_of_job.append(each)
     if len(rates_of_job) == 1:
         readings = [_declare_rate_of_device(reading, rates_of_job[0]) for reading in readings]
     readings = [_declare_flops(reading, readings) for reading in readings]
@@ -135,7 +138,10 @@ def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal
     # A column of shares of a peak may leave out the sign of per cent; its numbers tell.
     is_share = meaning.use is Use.METRIC and meaning.name in (quantities.MFU, quantities.HFU)
     if is_share and not meaning.unit and not is_canonical(header):
-        shares = [abs(parse_digits(field, decimal)) for field in fields if written_number(field)]
+        shares = []
+        for field in fields:
+            if written_number(field):
+                shares.append(abs(parse_digits(field, decimal)))
         if shares and median(shares) > _LARGEST_SHARE:
             return replace(meaning, unit="%", scope=f"{_INFERRED_UNIT}: % as its numbers say")
     return meaning

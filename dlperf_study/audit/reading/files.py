@@ -135,7 +135,10 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     try:
         # The lines keep their ends: a field in quotes may hold one.
         reader = csv.reader(text.splitlines(keepends=True), strict=True, skipinitialspace=True, delimiter=separator)
-        lines = [GridRow(reader.line_num, tuple(map(tidy, fields))) for fields in reader if fields]
+        lines = []
+        for fields in reader:
+            if fields:
+                lines.append(GridRow(reader.line_num, tuple(map(tidy, fields))))
     except csv.Error as error:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:

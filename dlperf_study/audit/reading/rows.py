@@ -226,10 +226,7 @@ class RowReader:
         return {name: value}
 
     def _settings_in(self, field: str) -> dict[str, Any]:
-        """Return degrees, batches and tokens in a cell.
-
-        Named settings take precedence over those in a model name.
-        """
+        """Return degrees, batches and tokens in a cell."""
         settings: dict[str, Any] = {match["name"].lower(): match["value"] for match in WORDS.degree.finditer(field)}
         for match in WORDS.setting.finditer(field):
             name = interpret_name(match["name"].strip(), (match["value"],), "").name
@@ -273,10 +270,7 @@ def _plain(digits: str, decimal: str) -> str:
 
 
 def name_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Add to each row its baseline: the only row with that rate.
-
-    The ratios of the baseline row are 1.
-    """
+    """Add to each row its baseline: the only row with that rate."""
     identities: dict[str, set[str]] = {}
     for row in rows:
         if any(_ONE.fullmatch(row.get(name, "")) for name in column_readings.BASELINE_RATIOS):

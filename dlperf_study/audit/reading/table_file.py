@@ -57,10 +57,7 @@ _OF_TABLE = ("identity", "table")
 
 @dataclass(frozen=True)
 class TablesOfFile:
-    """Results of a file, its columns, and tables without results.
-
-    ``refused``: why cells, rows and tables are left out.
-    """
+    """Results of a file, its columns, and what is left out."""
 
     results: Results
     columns: tuple[ColumnReading, ...]
@@ -104,7 +101,9 @@ def _parse_grids(grids: list[Grid], source: str, table_format: TableFormat, erro
     rows: list[Mapping[Any, Any]] = []
     if len(grids) == 1 and result_frames.METRIC in grids[0].header:
         for row in grids[0].rows:
-            named = {name: field or None for name, field in zip(grids[0].header, row.fields, strict=True)}
+            named = {}
+            for name, field in zip(grids[0].header, row.fields, strict=True):
+                named[name] = field or None
             rows.append({**named, LINE: row.line})
     else:
         rows = reader.rows(grids)
@@ -124,10 +123,7 @@ def _require_names(grid: Grid) -> Grid:
 
 
 def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
-    """Return a row with its numbers parsed; without an invalid value.
-
-    Raises TableError for the first invalid condition.
-    """
+    """Return a row with its numbers parsed; without an invalid value."""
     fields = {str(name): str(field) for name, field in row.items() if not pd.isna(field)}
     line = f"line {fields.pop(LINE)}"
     conditions = []
@@ -236,7 +232,10 @@ class WideReader:
         if grid.header[0] == COLUMN_NAME:
             # The conditions of a table that is read across count for the tables after it.
             for grid_row, row in zip(grid.rows, wide, strict=False):
-                conditions = {name: value for name, value in row.items() if name in COLUMNS and name not in _OF_TABLE}
+                conditions = {}
+                for name, value in row.items():
+                    if name in COLUMNS and name not in _OF_TABLE:
+                        conditions[name] = value
                 self._settings.setdefault(grid_row.fields[0], {}).update(conditions)
         return []
 
@@ -259,7 +258,10 @@ class WideReader:
             rows = [settings | fields for fields in reader.rows(row, label)]
             if not rows:
                 return [], []
-            conditions = {name: value for name, value in rows[0].items() if name not in result_frames.METRIC_COLUMNS}
+            conditions = {}
+            for name, value in rows[0].items():
+                if name not in result_frames.METRIC_COLUMNS:
+                    conditions[name] = value
             runs = list(run_cells(row, readings, conditions, metric, self._source, decimal))
             return [fields | named for fields in rows], runs
 

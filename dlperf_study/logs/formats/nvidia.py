@@ -42,7 +42,9 @@ def _dllogger_record(line: Mapping[str, Any]) -> JsonRecord | None:
         return None
     data = line["data"]
     epoch, step = _dllogger_position(line["step"], counts_epochs=any(name.startswith(_OF_EPOCHS) for name in data))
-    values = {_DLLOGGER_NAMES.get(name, name): value for name, value in numeric_values(data).items()}
+    values = {}
+    for name, value in numeric_values(data).items():
+        values[_DLLOGGER_NAMES.get(name, name)] = value
     if step < 0:
         values = {_TOTALS_BY_RATE.get(name, name): value for name, value in values.items()}
     is_validation = data and all(name.startswith(_OF_VALIDATION) for name in data)
