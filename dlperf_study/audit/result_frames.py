@@ -43,17 +43,13 @@ _OUR_TOKENS = {
     "token_throughput_high": f"{quantities.TOKENS}_high",
 }
 #: Columns that say where a number is printed or what it is, and are no conditions of the measurement.
-_NO_CONDITIONS = {
-    *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
-    *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *(*quantities.SIZES, *METRIC_COLUMNS, quantities.PARAMETERS_STEP, quantities.STEP_UNIT),
-    *("measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"),
-}
-#: Conditions among the dataset's columns, besides the parameters of a configuration.
-_OUR_CONDITIONS = (
-    *("source", "table", "library", "library_version", "cpu_model", "exchange", "log_format"),
-    *("flops_per_sample", "device_peak_flops"),
-)
+_NO_CONDITIONS = {*quantities.SIZES, *METRIC_COLUMNS, quantities.PARAMETERS_STEP, quantities.STEP_UNIT, "repetition"}
+_NO_CONDITIONS |= {"cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope"}
+_NO_CONDITIONS |= {"estimator", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series"}
+_NO_CONDITIONS |= {"identity", "measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"}
+#: Conditions among the dataset's columns.
+_OUR_CONDITIONS = {"source", "table", "library", "library_version", "cpu_model", "exchange", "log_format"}
+_OUR_CONDITIONS |= {*quantities.CONFIGURATION, "flops_per_sample", "device_peak_flops"}
 
 
 def read_published_results(names: Iterable[str] | None = None) -> Results:
@@ -158,7 +154,7 @@ def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
         global_batches = {row.get("global_batch") for row in rows}
         return len(global_batches) != 1 or None in global_batches
     if name in COLUMNS:
-        return name in (*quantities.CONFIGURATION, *_OUR_CONDITIONS)
+        return name in _OUR_CONDITIONS
     repeats_devices = all(str(row.get(name)) == f"{row.get('world_size', math.nan):g}" for row in rows)
     return not repeats_devices
 

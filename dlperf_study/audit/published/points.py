@@ -81,10 +81,15 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 _COMPUTED = [
-    *("throughput", "throughput_low", "throughput_high", "is_baseline"),
-    *("baseline_throughput", "baseline_printed"),
-    *(f"{name}{bound}" for name in SCALING_RATIOS for bound in ("", "_low", "_high")),
+    "throughput",
+    "throughput_low",
+    "throughput_high",
+    "is_baseline",
+    "baseline_throughput",
+    "baseline_printed",
 ]
+for _name in SCALING_RATIOS:
+    _COMPUTED += [_name, f"{_name}_low", f"{_name}_high"]
 
 
 def _computed_columns(
@@ -123,18 +128,17 @@ def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:
     results = cells[(cells["role"] == "result") & cells["metric"].isin(_EXCHANGE)].dropna(subset=["value"])
     rows = []
     for _, point in results.groupby(POINT, sort=False):
-        communication = _communication_text(point.set_index("metric"))
-        if communication:
-            rows.append(point.iloc[0].to_dict() | {"communication": communication, "keys": tuple(point["cell"])})
+        printed = (point["printed"] + point["after"]).set_axis(point["metric"])
+        value = point["value"].set_axis(point["metric"])
+        ratio, share, exchange, task = _EXCHANGE
+        if ratio in printed:
+            communication = printed[ratio]
+        elif share in printed:
+            communication = printed[share]
+        elif exchange in value and task in value:
+            quotient = value[exchange] / value[task]
+            communication = f"{quotient:.0%} ({value[exchange]:g} s of {value[task]:g} s)"
+        else:
+            continue
+        rows.append(point.iloc[0].to_dict() | {"communication": communication, "keys": tuple(point["cell"])})
     return pd.DataFrame(rows, columns=[*cells.columns, "communication", "keys"])
-
-
-def _communication_text(point: pd.DataFrame) -> str:
-    """Return the printed communication of one point; empty without a share."""
-    for metric in _EXCHANGE[:2]:
-        if metric in point.index:
-            return str(point.loc[metric, "printed"] + point.loc[metric, "after"])
-    if not set(_EXCHANGE[2:]) <= set(point.index):
-        return ""
-    exchange, task = (point.loc[metric, "value"] for metric in _EXCHANGE[2:])
-    return f"{exchange / task:.0%} ({exchange:g} s of {task:g} s)"

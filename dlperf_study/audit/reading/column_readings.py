@@ -17,12 +17,9 @@ from dlperf_study.core.errors import TableError
 from dlperf_study.metrics.columns import COLUMNS
 
 #: Columns of numbers that checks use, besides metrics and the conditions that tell configurations apart.
-_USED = {
-    *(*quantities.CONFIGURATION, "nodes", "devices_per_node", "global_batch", "batches_per_task", "samples_per_task"),
-    *("flops_per_sample", "device_peak_flops", "threads_per_device", "repetition"),
-    *("runs", "runs_counted", "runs_completed"),
-    *("tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "value"),
-}
+_USED = {*quantities.CONFIGURATION, *quantities.SIZES, "batches_per_task", "samples_per_task", "flops_per_sample"}
+_USED |= {"device_peak_flops", "threads_per_device", "repetition", "runs", "runs_counted", "runs_completed"}
+_USED |= {"tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "value"}
 #: Names with a meaning of their own that are no columns of the dataset.
 _RESERVED = ("baseline_identity", "reference_identity", "tokens_per_sample", "tokens_per_step")
 #: The ratios that are relative to a baseline.
