@@ -23,13 +23,11 @@ from dlperf_study.core.terminal import text_table
 from dlperf_study.core.wording import counted, first_of
 from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 
-#: How many cells of a diagnostic are listed at most.
 MOST_CELLS = 3
 #: What a line says of one diagnostic, of two, and else "all" of them.
 _ALL_OF = {1: "", 2: "both "}
 #: How many of the numbers that have the same diagnostic it shows: those that deviate most.
 MOST_NUMBERS = 3
-#: How many tables with the same column are named at most.
 _MOST_TABLES = 3
 _HEADINGS = ("column", "read as", "unit", "scope", "tables")
 

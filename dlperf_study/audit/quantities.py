@@ -10,11 +10,9 @@ STEP, TASK, EXCHANGE = "step_seconds", "task_process_seconds", "report_gradient_
 MFU, HFU, DEVICE_FLOPS, COMMUNICATION = "mfu", "hfu", "device_flops", "communication_share"
 #: Conditions of a step: the samples of one pass of a copy of the network, and the passes before its weights change.
 MICRO_BATCH, ACCUMULATION = "micro_batch", "accumulation"
-#: Sizes of a transformer.
 LAYERS, HIDDEN, VOCABULARY = "layers", "hidden_size", "vocabulary"
 #: One unit of the last digit that is printed of a number of parameters.
 PARAMETERS_STEP = "parameters_step"
-#: Whether the table prints the unit of the time of a step.
 STEP_UNIT = "step_unit"
 #: Degrees of parallelism: tensors, layers and sequences are split, and each copy of the network has its data.
 SPLITTING, COPIES = ("tp", "pp", "cp"), "dp"
@@ -22,10 +20,8 @@ SPLITTING, COPIES = ("tp", "pp", "cp"), "dp"
 UNNAMED, STANDARD_DEVIATION = "unnamed_result", "standard_deviation"
 #: What only tables of others print, and no study measures.
 EVERYDAY_METRICS = (TOKENS, STEPS, SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE, UNNAMED, STANDARD_DEVIATION)
-#: The rates that ratios may be made from, the first that a table prints; and those of one device.
 RATES_OF_DEVICE = (SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE)
 RATES = (THROUGHPUT, TOKENS, *RATES_OF_DEVICE)
-#: The estimator of our own rates.
 GEOMETRIC_MEAN = "geometric mean"
 #: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.
 CONFIGURATION = (

@@ -22,20 +22,16 @@ from dlperf_study.metrics.columns import COLUMNS, PRODUCTS
 from dlperf_study.metrics.outcome import select_counted
 from dlperf_study.metrics.scaling import curve_numbers, series_factors
 
-#: The columns that a long frame needs.
 VALUE, METRIC = "value", "metric"
 #: Metrics that are conditions where they have a column of their own.
 _COUNTS = ("batch_per_device", "batches_per_task", "samples_per_task")
 #: The columns of a wide frame that hold measurements.
 METRIC_COLUMNS = [name for name in METRICS if name not in _COUNTS]
 METRIC_COLUMNS += ["relative_throughput", *quantities.EVERYDAY_METRICS]
-#: The suffixes of the columns with the bounds of an interval.
 _BOUNDS = ("low", "high")
 _MEASURED = {*METRIC_COLUMNS, *map("{}_low".format, METRIC_COLUMNS), *map("{}_high".format, METRIC_COLUMNS)}
-#: The column of a wide frame with the identity of the configuration that a ratio is relative to.
 _BASELINES = dict.fromkeys(("speedup", "efficiency"), "baseline_identity")
 _BASELINES["relative_throughput"] = "reference_identity"
-#: Our rates, and the columns of the dataset that hold them.
 _OUR_RATES = {quantities.THROUGHPUT: "throughput", quantities.TOKENS: "token_throughput"}
 _OUR_TOKENS = {
     "token_throughput": quantities.TOKENS,
@@ -47,7 +43,6 @@ _NO_CONDITIONS = {*quantities.SIZES, *METRIC_COLUMNS, quantities.PARAMETERS_STEP
 _NO_CONDITIONS |= {"cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope"}
 _NO_CONDITIONS |= {"estimator", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series"}
 _NO_CONDITIONS |= {"identity", "measured_rounds", "runs_in_no_round", "tokens_per_sample", "tokens_per_step"}
-#: Conditions among the dataset's columns.
 _OUR_CONDITIONS = {"source", "table", "library", "library_version", "cpu_model", "exchange", "log_format"}
 _OUR_CONDITIONS |= {*quantities.CONFIGURATION, "flops_per_sample", "device_peak_flops"}
 

@@ -12,7 +12,6 @@ from dlperf_study.audit import quantities
 from dlperf_study.audit.result_cell import Rate, ResultCell, curve_step, estimate_rate
 from dlperf_study.metrics.scaling import unexplained_steps
 
-#: The rates of a job, which make curves.
 _CURVES = (quantities.THROUGHPUT, quantities.TOKENS)
 
 Item = TypeVar("Item")

@@ -62,5 +62,4 @@ class Vocabulary(BaseModel):
 
 
 WORDS = Vocabulary.model_validate(read_mapping(Path(__file__).with_suffix(".yaml")))
-#: Each other word, with its synonym.
 SYNONYMS = {other: word for word, others in WORDS.synonyms.items() for other in others}

@@ -15,7 +15,6 @@ import numpy as np
 from dlperf_study.core.errors import LogError
 from dlperf_study.logs.scalar_rows import LONGEST_RECORD, DamagedRecordError, Scalars, fields, scalar_rows, shortest
 
-#: What is before the scalars of an event.
 EVENT_ROW = "TensorBoard row: "
 _FILE_NAME = ".tfevents."
 _HEADER_BYTES, _CHECKSUM_BYTES = 12, 4

@@ -205,31 +205,25 @@ class Format:
         return intervals | declared
 
 
-# Metrics that many programs print.
-
 JOB_RATE = PrintedMetric("throughput", "samples/s", MetricScope.JOB)
 RANK_RATE = PrintedMetric("throughput", "samples/s", MetricScope.RANK)
 RANK_STEP = PrintedMetric("step_seconds", "s", MetricScope.RANK)
-#: Seconds per ``count`` steps.
 RANK_INTERVAL = PrintedMetric("step_seconds", "s", MetricScope.RANK, per="count")
 #: Seconds that the whole job takes for a step, printed by one of its processes; or steps per second.
 JOB_STEP = PrintedMetric("step_seconds", "s", MetricScope.JOB)
 JOB_STEPS_RATE = PrintedMetric("step_seconds", "s", MetricScope.JOB, inverse=True)
 DEVICE_TOKENS = PrintedMetric("throughput", "tokens/s", MetricScope.DEVICE)
-#: Tokens per second next to samples per second.
 JOB_TOKENS = PrintedMetric("token_throughput", "tokens/s", MetricScope.JOB)
 #: Seconds since the training began, from which those of a step, or of an epoch, are computed.
 ELAPSED = PrintedMetric("elapsed_seconds", "s", MetricScope.JOB)
 ELAPSED_OF_EPOCHS = PrintedMetric("elapsed_epoch_seconds", "s", MetricScope.JOB)
 EPOCH_SECONDS = PrintedMetric("epoch_seconds", "s", MetricScope.JOB)
-#: The same of lines whose step is the number of samples so far.
 ELAPSED_OF_SAMPLES = PrintedMetric("elapsed_sample_seconds", "s", MetricScope.JOB)
 SAMPLE_SECONDS = PrintedMetric("sample_seconds", "s", MetricScope.JOB)
 #: What is computed from the time since the start, by the name of the metric.
 INTERVALS = {ELAPSED.name: JOB_STEP, ELAPSED_OF_EPOCHS.name: EPOCH_SECONDS, ELAPSED_OF_SAMPLES.name: SAMPLE_SECONDS}
 RANK_READER = PrintedMetric("reader_seconds", "s", MetricScope.RANK)
 LOSS = PrintedMetric("loss", "", MetricScope.RANK)
-#: What the program itself sums up at its end, or at the end of an epoch.
 JOB_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.JOB)
 RANK_TOTAL = PrintedMetric("overall_throughput", "samples/s", MetricScope.RANK)
 #: Rates of one name that count images, sequences or tokens: no line says which.
@@ -238,8 +232,6 @@ UNITLESS_TOTAL = PrintedMetric("overall_train_throughput", "", MetricScope.JOB)
 #: The Unix time at which a line was printed, if the line contains it after its prefix.
 UNIX_TIME = PrintedMetric("time_seconds", "s", MetricScope.JOB)
 
-
-# How programs write numbers and their units, as regular expressions.
 
 #: Where a line begins, after what launchers put before it: ``0: ``, ``[rank0]:``, ``[1,3]<stdout>:``, ``(x, pid=1)``.
 LINE_START = r"^(?:\s*+(?:\[[^\]]*\](?:<\w+>)?:?|\d++: |\([^)]*\)))*+\s*+"

@@ -18,7 +18,6 @@ _START_BYTES = (1 << 12, 1 << 16)
 _SAMPLE_DISTANCE, _SAMPLE_BYTES = 1 << 16, 1 << 9
 #: How many lines of a kind are searched for one that is similar, and how many of its characters are shown.
 _SEARCHED_LINES, _SHOWN_CHARACTERS = 3, 200
-#: How many formats a message suggests.
 _MOST_FORMATS = 3
 
 

@@ -20,11 +20,8 @@ from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameter import Scope
 
-#: What DLPerf compares with, and so what is proposed.
 _BASELINE, _SCALING = {"nodes": 1, "devices_per_node": 1}, "weak"
-#: How many logs are searched for lines that repeat.
 _MOST_SEARCHED = 5
-#: A configuration as its file has it.
 _EXAMPLE: Mapping[str, str | int] = {
     "framework": "my_program",
     "model": "my_network",

@@ -20,11 +20,9 @@ from dlperf_study.logs.records import POSITION_COLUMNS, Matches, Records, make_r
 from dlperf_study.logs.text_lines import lines_with
 from dlperf_study.logs.wandb_files import history_rows, is_wandb_file
 
-#: What is before the JSON object of a row.
 JSON_ROW, CSV_ROW = "JSON row: ", "CSV row: "
 #: The entry of a document that has one row per line of the log.
 _ROWS = "log_history"
-#: A longer document is no log.
 _LONGEST_DOCUMENT = 1 << 25
 #: What reading raises for an object of the wrong form.
 UNREADABLE = (ValueError, KeyError, TypeError, RecursionError, OverflowError)

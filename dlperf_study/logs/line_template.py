@@ -12,7 +12,6 @@ from itertools import pairwise
 from dlperf_study.logs.format import THOUSANDS, Line, PrintedMetric
 from dlperf_study.logs.records import POSITION_COLUMNS
 
-#: The name of any text.
 _ANY_TEXT = "*"
 _PLACEHOLDER = re.compile(r"\{(\w+|\*)\}")
 _IN_BRACES = re.compile(r"\{([^{}]*)\}")

@@ -17,7 +17,6 @@ from dlperf_study.study.parameter import Scalar
 _SET_BY_INGESTION = ("study", "quick", "repeats")
 #: What must be declared of every configuration: without it no rate is a job's, and no two can be compared.
 REQUIRED = tuple(name for name, entry in PARAMETERS.items() if entry.always_known and name not in _SET_BY_INGESTION)
-#: The value of a string in a configuration if nothing declares it.
 UNSTATED = "unstated"
 
 

@@ -16,9 +16,7 @@ from dlperf_study.logs.blocks import Lines, LogSource, read_whole
 from dlperf_study.logs.log_files import LogFile
 from dlperf_study.logs.scalar_rows import Scalars, scalar_rows
 
-#: What is before the scalars of a line.
 METRIC_ROW = "MLflow row: "
-#: The name that MLflow gives to its database, and to the folder next to it for what runs produced.
 DATABASE, ARTIFACTS = "mlflow.db", "mlruns"
 #: A larger one does not fit into the memory of a small machine, twice.
 _LARGEST = 1 << 30

@@ -23,21 +23,17 @@ from dlperf_study.logs.tracker_files import MlflowRun
 from dlperf_study.study.strict_yaml import MAX_BYTES, parse_mapping
 from dlperf_study.study.validation import Section, validate
 
-#: The name of the file, which is in the folder of the logs or above.
 FORMAT_FILE = "log_format.yaml"
 #: Units of rates, and of times with their size in seconds.
 _RATES = ("samples/s", "tokens/s")
 _TIMES = {"s/step": 1.0, "ms/step": 1e-3, "us/step": 1e-6}
 _STEPS_RATE = "steps/s"
-#: Units of the time that has passed since the training began.
 _CLOCKS = {"s since start": 1.0, "ms since start": 1e-3}
-#: Names whose meaning needs no declaration.
 _KNOWN_METRICS = {"loss": format.LOSS, "unix_time": format.UNIX_TIME}
 _KNOWN = (*POSITION_COLUMNS, *_KNOWN_METRICS)
 #: Names that users give to such a file and that are not read.
 _MISNAMED = ("log_format.yml", "log-format.yaml", "log-format.yml", "logformat.yaml", "log_format.json")
 Unit = Literal["samples/s", "tokens/s", "steps/s", "s/step", "ms/step", "us/step", "s since start", "ms since start"]
-#: What programs and people write instead: an image is a sample, and all ranks are the job.
 _OTHER_UNITS = dict.fromkeys(("img/s", "imgs/s", "images/s", "images/sec", "img/sec", "examples/s"), "samples/s")
 _OTHER_SCOPES = {"all": "job"}
 

@@ -20,9 +20,7 @@ from dlperf_study.logs.records import Records
 
 #: Longer integers count no steps and no devices.
 _LONGEST_INTEGER = 15
-#: A comma between thousands.
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-#: How programs write that something is on or off, in lower case.
 _SWITCHES = {
     **dict.fromkeys(("true", "1", "yes", "on"), True),
     **dict.fromkeys(("false", "0", "no", "off", "none"), False),

@@ -25,7 +25,6 @@ _UNITS = {
 }
 #: Names of rates whose unit is printed nowhere.
 _RATE_NAMES = ("speed", "throughput", "ips", "samples_per_sec", "images_per_sec", "samples_per_second")
-#: What a rate is called that no word is before.
 _NAMELESS = "rate"
 _STEP_NAMES = ("step", "iter", "iteration", "batch", "global_step")
 

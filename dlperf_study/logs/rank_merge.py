@@ -124,7 +124,6 @@ def _merge_ranks(
     if metric.scope is not MetricScope.RANK:
         rule = format_.merge
         if steps.counts.max() == 1 and rule is not Merge.AS_NAMED:
-            # What a format says of several copies is not said of one.
             rule = Merge.ONE
         elif rule in (Merge.SUM, Merge.SLOWEST):
             # Most of these programs print the number of the whole job next to those of ranks.

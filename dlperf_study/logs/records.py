@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, concatenated, constant, elements, is_constant
 
-#: The columns for the position in the training, and for the rank that printed a line.
 POSITION_COLUMNS = ("epoch", "step", "rank")
 #: By how much a column grows at a time: little, because the system must provide all of it.
 _GROWTH = 1.1
@@ -63,7 +62,6 @@ class Records:
         return has_metric
 
 
-#: Every column except the values.
 COLUMNS = tuple(field.name for field in fields(Records) if field.name != "values")
 
 

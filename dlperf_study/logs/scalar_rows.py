@@ -27,7 +27,6 @@ DEVICE_TOKEN_RATE = PrintedMetric("device_token_throughput", "tokens/s", MetricS
 #: What a log must have one of, the best first.
 RATES = (JOB_RATE, JOB_STEP, JOB_TOKENS, DEVICE_TOKEN_RATE, UNITLESS_RATE)
 RATE_NAMES = tuple(metric.name for metric in RATES)
-#: By the end of a tag: the metric, and the factor that makes its unit.
 _MEANINGS = (
     (re.compile("(?:samples|images|imgs|examples|sequences)_per_s(?:ec|econd)?"), JOB_RATE.name, 1.0),
     (re.compile("tokens_per_s(?:ec|econd)?"), JOB_TOKENS.name, 1.0),
@@ -100,7 +99,6 @@ class Scalars:
 
 def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[bytes]:
     """Yield a JSON line after ``marker`` per record with scalars."""
-    # The metric of each tag, empty if it is not known.
     metrics: dict[str, str] = {}
     for scalars in records:
         for tag in scalars.values:

@@ -20,7 +20,6 @@ LARGEST_INTEGER = 2.0**53
 LONGEST_RECORD = 1 << 12
 #: If a larger share of lines has a needle, it is quicker to group all lines by layout than to find those first.
 _MANY_CANDIDATES = 0.25
-#: How many bytes of a block tell that share.
 _SAMPLE_BYTES = 1 << 15
 #: Where the prefix of a line must end; no launcher and logger together need more.
 _LONGEST_PREFIX = 96

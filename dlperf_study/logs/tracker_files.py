@@ -26,18 +26,15 @@ from dlperf_study.logs.scalar_rows import Scalars, scalar_rows
 from dlperf_study.logs.wandb_files import is_wandb_file
 from dlperf_study.study.strict_yaml import MAX_BYTES
 
-#: The name of the file that states what MLflow knows of a run, and of the folder of its metrics.
 META_FILE, METRICS_FOLDER = "meta.yaml", "metrics"
 #: A metric has 30 bytes a step.
 _LONGEST_METRIC = 1 << 26
 _STATUS = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
 #: The names on a path, from the given folder down.
 Names = tuple[str, ...]
-#: The names by which MLflow knows runs and experiments.
 _MLFLOW_RUN, _MLFLOW_EXPERIMENT = re.compile("[0-9a-f]{32}"), re.compile(r"\d+")
 #: What MLflow keeps in the folder of an experiment, or of a run, that is no run.
 _MLFLOW_NO_RUNS = ("models", "datasets", "inputs", "outputs", "tags", "traces")
-#: The names by which MLflow knows models.
 _MLFLOW_MODEL = re.compile("m-[0-9a-f]{32}")
 #: The names that Weights & Biases gives to a link to the last run, and to the folder of a run.
 _WANDB_LINK = "latest-run"

@@ -14,13 +14,10 @@ from typing import Any
 from dlperf_study.core.errors import LogError
 from dlperf_study.logs.scalar_rows import LONGEST_RECORD, DamagedRecordError, Scalars, fields, scalar_rows
 
-#: What is before the scalars of a record.
 HISTORY_ROW = "Weights & Biases row: "
 _SUFFIX = ".wandb"
-#: What the file begins with: its signature, and the version of this format.
 _HEADER = b":W&B\xe1\xbe\x00"
 _BLOCK_BYTES = 32768
-#: Before each piece: its checksum, its length and its kind.
 _PIECE = struct.Struct("<IHB")
 _WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 #: Fields of a Record; of its history: an item, of which the name is one word or several, and its value as JSON.

@@ -72,7 +72,6 @@ def _no_such(gap: Gap) -> str:
     return "no step has such collectives, or they were not measured alone"
 
 
-#: The name, the label and the definition of a metric.
 _Texts = tuple[str, str, str]
 
 
@@ -142,9 +141,7 @@ _GROUPS = {
 _OF_KINDS = tuple(metric for kind in COLLECTIVE_KINDS for metric in _define_metrics(kind))
 _OF_GROUPS = tuple(metric for group, meaning in _GROUPS.items() for metric in _define_group_metrics(group, meaning))
 METRICS = (*_OF_KINDS, *_OF_GROUPS)
-#: The seconds of the collectives of a step alone, by kind and by group, with what pages call these.
 SECONDS_OF_KINDS = {f"{kind}_alone_seconds": kind.replace("_", "-") for kind in COLLECTIVE_KINDS}
 SECONDS_OF_GROUPS = {f"{group}_exchange_seconds": f"over {group}" for group in _GROUPS}
-#: The columns of the table of collectives, as far as a study has them: by kind, and by group.
 COLLECTIVE_COLUMNS = tuple(metric.name for metric in _OF_KINDS if metric.name not in SECONDS_OF_KINDS)
 GROUP_COLUMNS = tuple(metric.name for metric in _OF_GROUPS)

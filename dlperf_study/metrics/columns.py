@@ -12,7 +12,6 @@ from dlperf_study.metrics.metric import DATASET_TABLES, QUALITY, RC, Dtype, Metr
 
 __all__ = ["COLUMNS", "DATASET_TABLES", "PRODUCTS", "Dtype", "Metric", "Source", "Summary", "TableName", "list_columns"]
 
-#: The families, which are modules of this folder, in the order of their columns.
 FAMILIES = ["published", "parameters", "outcome", "throughput", "scaling", "comparison", "step_times", "steady_state"]
 FAMILIES += ["computation", "communication", "collectives", "pipeline_bubble", "exchange_reports", "utilisation"]
 FAMILIES += ["tuning", "process_resources", "energy", "gpu_state", "network", "ingested", "environment"]
@@ -49,7 +48,6 @@ class _Columns(Mapping[str, Metric]):
         return len(_all_columns())
 
 
-#: Every column by name, in the order of the tables; those of intervals are metrics too.
 COLUMNS: Mapping[str, Metric] = _Columns()
 #: Columns that are the product of two others, in the order in which they can be computed.
 PRODUCTS = {"world_size": ("nodes", "devices_per_node"), "global_batch": ("batch_per_device", "world_size")}

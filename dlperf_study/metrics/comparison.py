@@ -25,9 +25,7 @@ from dlperf_study.study.study import COMPARISON as COMPARISON_PAGE
 
 #: A value of the completed runs of each configuration in which it is known, by identity.
 Samples = Mapping[str, Sample]
-#: The throughputs of the completed runs, in samples/s.
 Throughputs = Samples
-#: The column of the ratio to a baseline or reference.
 RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
 FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not distinguishable"
 TOO_FEW_RUNS, BACKGROUND_LOAD = "too few runs", "background load"

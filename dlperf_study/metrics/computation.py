@@ -296,7 +296,6 @@ def computation_obstacle(gap: Gap) -> str:
 
 
 NO_COMPUTATION = "computation without exchange was not measured"
-#: Why a configuration has no parts of a step.
 NO_PARTS = (trained_alone, divided_model, not_measured_by_program, computation_obstacle)
 METRICS = (
     Metric(

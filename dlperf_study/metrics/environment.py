@@ -11,7 +11,6 @@ from dlperf_study.records.run import Run
 
 #: Environment variables of the locale: they do not change a library.
 _LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")
-#: How a version of an installed package begins where a checkout has a commit.
 VERSION_PREFIX = "v"
 
 

@@ -114,7 +114,6 @@ def _usual_rate(distances: Integers, seconds: Floats) -> float:
         return median(np.add.reduceat(distances, starts) / piece_seconds)
 
 
-#: Why a number of DLPerf's window is missing.
 NO_EXTRACTOR = "DLPerf has no extractor for such logs, or one with a rule of its own"
 NO_TIMES_OF_WINDOW = "the lines of its first and last step have no times, or too coarse ones"
 NO_LINE = "no line of the log with samples/s is in DLPerf's window"

@@ -33,7 +33,6 @@ class TableName(StrEnum):
     PUBLISHED = "published"
 
 
-#: The tables that ``collect`` writes for a study.
 DATASET_TABLES = (TableName.RUNS, TableName.STEPS, TableName.CONFIGURATIONS, TableName.DIAGNOSTICS)
 
 
@@ -87,7 +86,6 @@ class Summary(Enum):
     LARGEST = auto()
 
 
-#: The summaries that are estimates of a mean.
 MEANS = (Summary.MEAN, Summary.POSITIVE_MEAN, Summary.SHARE)
 WITH_INTERVAL = (Summary.GEOMETRIC, *MEANS)
 
@@ -110,11 +108,9 @@ class Shown(Enum):
 STUDY = "study"
 #: Pages on which diagnostics are shown, besides those of the study's questions.
 QUALITY, SCALING, COMMUNICATION, RESOURCES, AUDIT = "quality", "scaling", "communication", "resources", "audit"
-#: Where there are speedups.
 RATIO_PAGES = (SCALING, AUDIT, PUBLISHED)
 #: What is wrong with a run and makes its throughput uncertain is shown on the page on quality, and where rates are.
 RATE_PAGES = (QUALITY, *RATIO_PAGES, COMPARISON)
-#: What disturbed or slowed the devices of a run.
 DEVICE_PAGES = (QUALITY, RESOURCES)
 
 

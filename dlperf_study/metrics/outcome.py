@@ -15,7 +15,6 @@ from dlperf_study.study.job import ROUNDS, Outcome
 
 #: A run is disturbed if others used more cores on average: on an idle machine it is at most 0.02.
 BACKGROUND_CORES = 0.1
-#: What to do about a run that shares no round.
 REMEDY = (
     "drift of the machine does not cancel in its ratios. One more repeat adds a round that all configurations share"
 )

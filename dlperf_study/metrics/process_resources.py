@@ -163,7 +163,6 @@ _HELD = tuple(
     )
     for kind, (label, meaning) in _KINDS_HELD.items()
 )
-#: The columns of what is held.
 HELD_COLUMNS = tuple(metric.name for metric in _HELD)
 
 METRICS = (

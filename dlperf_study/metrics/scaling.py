@@ -25,7 +25,6 @@ LARGEST_EXCESS_WITHOUT_INTERVAL = 0.03
 _ALONG_CURVE = ("servers", "nodes", "devices_per_node")
 #: Parameters that do not change what is measured.
 _WITHOUT_EFFECT = ("repeats", *OF_WHOLE_PROGRAM)
-#: Possible explanations of a curve that rises faster than its devices, and of one that falls.
 ABOVE_LINEAR = (
     "a smaller share per device fits a cache",
     "more servers or more input workers came along",

@@ -29,7 +29,6 @@ CAUSES = {
 }
 #: A breakdown whose step differs from the throughput by more than this share is not shown.
 MAX_DEPARTURE = 0.10
-#: The causes of a step of which all parts were measured.
 _OF_WHOLE = ("computation", "imbalance", JITTER, "exchange", INPUT, "drain")
 #: The causes that are left out where neither step has them.
 _IF_ANY = (JITTER, BUBBLE)

@@ -22,7 +22,6 @@ from dlperf_study.metrics.statistics import Estimate
 
 WEAK, STRONG = "weak", "strong"
 _BETWEEN_LEVELS = " · "
-#: The columns of a point, in the tables of a study and of published numbers.
 _OF_POINT = ("nodes", "devices_per_node", "world_size", "servers", "device")
 
 

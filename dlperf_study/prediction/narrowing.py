@@ -15,7 +15,6 @@ from dlperf_study.prediction.intervals import interval, tested_score
 from dlperf_study.prediction.node_ring import predicted_log_rate
 from dlperf_study.prediction.prediction import PredictedSize, Prediction
 
-#: How many more runs of a size count as one measurement.
 MORE_RUNS = 3
 #: What would leave more than this share of an interval is not worth a measurement.
 _NARROWER = 0.95

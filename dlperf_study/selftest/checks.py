@@ -19,7 +19,6 @@ from dlperf_study.metrics.statistics import CONFIDENCE, t_quantile
 from dlperf_study.records.run import read_run
 from dlperf_study.selftest.result import CheckResult, Comparison, Status
 
-#: The names of the checks, in the order of their page.
 SAME, SLOWDOWNS, INTERVALS, STEPS = "same program", "slowdowns", "intervals", "steps"
 LINK, STRAGGLER = "link", "straggler"
 #: A count of wrong cases fails a correct instrument at most so often.
@@ -32,7 +31,6 @@ FALSE_DIFFERENCE, WRONG_SIGN = 1 - CONFIDENCE, (1 - CONFIDENCE) / 2
 WAIT_TOLERANCE, STEP_TOLERANCE, LINK_TOLERANCE = 0.01, 0.01, 0.10
 #: How often the distances of correct intervals are outside the limits of their score: half of it on each side.
 OUTSIDE_BY_CHANCE = 0.025
-#: How many self-tests the limits are simulated from.
 SIMULATED_SCORES = 8_000
 
 
@@ -52,7 +50,6 @@ def allowed_stragglers(runs: int) -> int:
     return runs // 3
 
 
-#: What each check requires.
 REQUIREMENTS = {
     SAME: (
         "One configuration under two names is called faster or slower than itself in at most "

@@ -14,7 +14,6 @@ from dlperf_study.records.run import read_run
 from dlperf_study.selftest import checks
 from dlperf_study.selftest.result import CheckResult, Comparison
 
-#: The time of an exchange of all gradients and its interval, in the table of configurations.
 _EXCHANGE = ("exchange_seconds", "exchange_seconds_low", "exchange_seconds_high")
 
 

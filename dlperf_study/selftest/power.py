@@ -20,7 +20,6 @@ FOUND = 0.8
 #: The errors that are tried: of all ratios, as a share of them, and of the width of all intervals, as a factor.
 ERRORS = (0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
 NARROW, WIDE = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1), (1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 5.0, 10.0)
-#: How many self-tests are simulated for the share that fails, and for each error that is tried.
 SIMULATED, SIMULATED_FOR_ERROR = 1000, 200
 
 

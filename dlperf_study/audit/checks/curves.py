@@ -70,7 +70,6 @@ def falling(results: Results) -> Iterator[AuditDiagnostic | None]:
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, FALLING)
 
 
-#: What the rates of curves are called in sentences.
 _RATE_NAMES = {
     quantities.THROUGHPUT: "rate",
     quantities.TOKENS: "rate in tokens/s",

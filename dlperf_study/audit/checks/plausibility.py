@@ -14,7 +14,6 @@ from dlperf_study.core.wording import counted
 from dlperf_study.metrics.columns import PRODUCTS
 from dlperf_study.metrics.utilisation import WINOGRAD, severity_above_peak
 
-#: Metrics that can't be negative, and are not 0 where something was trained.
 _POSITIVE = (
     *quantities.RATES,
     quantities.STEPS,

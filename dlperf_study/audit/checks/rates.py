@@ -9,7 +9,6 @@ from dlperf_study.audit.result_cell import ResultCell, integer_quotient, quotien
 from dlperf_study.audit.results import Results
 from dlperf_study.core.errors import Severity
 
-#: Two rates, and the column that is their quotient.
 _QUOTIENTS = (
     (quantities.TOKENS, quantities.THROUGHPUT, "tokens_per_sample"),
     (quantities.TOKENS_OF_DEVICE, quantities.SAMPLES_OF_DEVICE, "tokens_per_sample"),
@@ -17,7 +16,6 @@ _QUOTIENTS = (
     (quantities.THROUGHPUT, quantities.STEPS, "global_batch"),
 )
 _LENGTH = "sequence_length"
-#: What a rate counts.
 _ITEMS = {
     quantities.THROUGHPUT: "samples",
     quantities.SAMPLES_OF_DEVICE: "samples of a device",

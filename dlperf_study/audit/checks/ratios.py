@@ -12,7 +12,6 @@ from dlperf_study.audit.result_cell import ROUNDINGS, TRUNCATED, ResultCell, lis
 from dlperf_study.audit.results import Results, device_share, recomputed
 from dlperf_study.core.errors import Severity
 
-#: How many quotients that would print like the ratio are named at most.
 MOST_ALTERNATIVES = 3
 #: No efficiency is higher than this: one that is, is in per cent.
 HIGHEST_EFFICIENCY = 2
@@ -196,7 +195,6 @@ def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCe
 @check("Are all ratios of a table rounded in one way?", "columns of ratios")
 def roundings(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Find columns whose ratios need several kinds of rounding."""
-    # The possible roundings of each ratio of a column.
     columns: dict[tuple[object, ...], dict[ResultCell, tuple[str, ...]]] = {}
     for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
         rate, baseline = results.at_same_point(ratio, quantities.THROUGHPUT), results.find_baseline(ratio)

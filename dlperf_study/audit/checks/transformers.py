@@ -10,7 +10,6 @@ from dlperf_study.audit.results import Results, grouped
 from dlperf_study.core.errors import Severity
 from dlperf_study.core.wording import counted
 
-#: How many deviating rows a diagnostic shows.
 _MOST_ROWS = 3
 #: ``4M tokens`` may be 2^22.
 _NEAR_MILLIONS = 0.1
@@ -114,7 +113,6 @@ def _compare_accumulation(cell: ResultCell) -> tuple[str, float] | None:
     passes = cell.get(quantities.ACCUMULATION)
     if math.ceil(batch * passes / product) == passes:
         return "", 1
-    # The micro-batch may be of all devices.
     return f"{formula} = {product:g}, but global_batch is {batch:g}", 1
 
 

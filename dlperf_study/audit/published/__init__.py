@@ -56,7 +56,6 @@ def _source_lines(name: str) -> list[Line]:
     runs = Counter(line.get("runs_of") for line in lines)
     with_keys: list[Line] = []
     for field, series, source_line in zip(fields, _series(lines), lines, strict=True):
-        # Several numbers of one field are numbered from 1.
         counts[field] += 1
         key = field if sizes[field] == 1 else f"{field}#{counts[field]}"
         line = {"before": "", "after": "", **source_line}

@@ -13,7 +13,6 @@ from dlperf_study.metrics.comparison import compare_with_itself
 from dlperf_study.metrics.scaling import scaling_columns
 from dlperf_study.metrics.statistics import Estimate, Sample, interval_columns
 
-#: The columns that identify a published result of one metric.
 POINT = ["series", "world_size"]
 SCALING_RATIOS = ("speedup", "efficiency")
 #: How sources print communication: a ratio, a share, or the two times of a share.

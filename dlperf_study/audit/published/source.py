@@ -64,11 +64,9 @@ FACTS = (
     "estimator",
     *(c.name for c in list_columns(TableName.PUBLISHED) if c not in (*CELL, *NUMBER) and c.name != "repetition"),
 )
-#: Columns that every line needs; any fact may follow.
 NEEDED = ("table", "row", "column", "metric", "printed")
 OPTIONAL = ("before", "after", "printed_unit", "repetition", "baseline", "runs_of")
 _CHOICES = {"metric": tuple(METRICS), "estimator": ESTIMATORS, "scope": SCOPES, "role": ROLES}
-#: What is printed where there is no number.
 NO_NUMBER = "-"
 #: How many of a printed unit are one unit of the metric; any other printed unit is that of the metric.
 UNIT_FACTORS = {"%": 100, "ms": 1000, "TFLOP/s": 1e-12}

@@ -22,7 +22,6 @@ MARKDOWN, EXCEL, LATEX = (".md", ".markdown"), (".xlsx",), (".tex", ".ltx")
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 #: Far above what anybody publishes.
 MOST_BYTES = 64_000_000
-#: What a file begins with that gzip has compressed.
 _GZIP = b"\x1f\x8b"
 _SEPARATOR = re.compile(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?")
 _DASHES = re.compile(r":?-{3,}:?")

@@ -26,13 +26,11 @@ _NUMBER = re.compile(
     re.DOTALL,
 )
 _ENDS = re.compile(r"[.,]$")
-#: A product or a quotient before its result, a second number in brackets, and a unit in brackets.
 _FORMULA, _SECOND = re.compile(r"^[\d.,\s*×x/+()]+=\s*(?=[~≈\d])"), re.compile(r"(?<=\w)\s*\([~≈]?[\d.,]+\s?[%x×]?\)$")
 _UNIT_IN_BRACKETS = re.compile(r"(?<=\d)\s*\(([A-Za-z/%µ]+)\)$")
 #: The longest unit after a number; what is longer is a text that begins with a number.
 _LONGEST_UNIT = 24
 _UNIT = re.compile(r"[%x×µA-Za-z][%A-Za-z/ ._·-]*")
-#: How many errors are reported at most.
 MOST_ERRORS = 10
 Item = TypeVar("Item")
 Value = TypeVar("Value")

@@ -30,7 +30,6 @@ _SETTINGS = (
 )
 #: The column with the line number of a row; the header is line 1.
 LINE = "line of the file"
-#: The condition that tells the columns of one metric apart.
 VARIANT = "variant"
 #: Conditions that are no columns of the dataset and hold numbers.
 NUMBER_CONDITIONS = (
@@ -52,9 +51,7 @@ _SCALES = {"k": "k", "K": "k", "M": "M"}
 _REFERENCE, _BASELINE = "reference_identity", "baseline_identity"
 #: The key of a row for the rate of its baseline, until the row with that rate is known.
 _BASELINE_RATE = "rate of the baseline"
-#: The condition of rows below a row that has a label alone.
 _SECTION = "section"
-#: A ratio of 1 as tables print it.
 _ONE = re.compile(r"1(?:\.0*)?(?: ?[x×])?|100(?:\.0*)?%")
 
 

@@ -37,9 +37,7 @@ from dlperf_study.study.strict_yaml import display_path
 
 #: The sizes of numbers of results: quotients and products of such numbers are numbers too.
 SMALLEST, LARGEST = 1e-30, 1e30
-#: How many characters of a field a message shows.
 LONGEST_FIELD = 40
-#: Counts of which there is at least one.
 _AT_LEAST_ONE = ("world_size", "nodes", "devices_per_node")
 _RESOLUTION = "resolution"
 #: Columns of numbers that the registry of columns does not define.
@@ -47,7 +45,6 @@ _NUMBER_COLUMNS = ("low", "high", _RESOLUTION, *NUMBER_CONDITIONS)
 _METRICS = tuple(dict.fromkeys((*METRICS, *result_frames.METRIC_COLUMNS)))
 #: Ratios of two rates, and the signs that may follow them.
 _RATIOS, _TIMES_SIGNS = (quantities.SPEEDUP, quantities.RELATIVE), "x×"
-#: A number and its unit.
 _WITH_UNIT = re.compile(rf"(?P<digits>\S+) ?(?P<unit>{'|'.join(map(re.escape, numbers.FACTORS))})")
 #: A table is read across if so many of its rows are named as columns of numbers are.
 _ENOUGH_NAMES = 2

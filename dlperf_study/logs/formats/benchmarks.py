@@ -25,7 +25,6 @@ from dlperf_study.logs.json_lines import numeric_values, string_values
 
 _MEAN_SINCE_WARMUP = PrintedMetric("running_throughput", "samples/s", MetricScope.JOB, cumulative=True)
 
-#: TensorFlow's tf_cnn_benchmarks.
 TF_CNN_BENCHMARKS = Format(
     name="tf_cnn_benchmarks",
     title="tf_cnn_benchmarks",
@@ -65,7 +64,6 @@ TF_CNN_BENCHMARKS = Format(
 
 _DEVICE_MEAN = PrintedMetric("mean_throughput_per_device", "samples/s", MetricScope.RANK)
 
-#: Horovod's synthetic benchmarks for PyTorch and TensorFlow.
 HOROVOD_SYNTHETIC = Format(
     name="horovod_synthetic",
     title="Horovod synthetic benchmark",
@@ -97,12 +95,10 @@ HOROVOD_SYNTHETIC = Format(
     synthetic_data_only=True,
 )
 
-#: Keys of facts about the whole run.
 _MLPERF_FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples")
 #: Keys of values that measure nothing; every rank may have its own seed.
 _NO_NUMBERS = (*_MLPERF_FACTS, "seed")
 _MLPERF_NAMES = {"imgs_sec": JOB_RATE.name, "throughput": UNITLESS_RATE.name, "train_loss": LOSS.name}
-#: How many samples there were until a line.
 _SAMPLES = "samples_count"
 
 
@@ -138,7 +134,6 @@ _MLPERF_LINE = JsonLine(
     lambda line: string_values({line["key"]: line.get("value")}) if line["key"] in _MLPERF_FACTS else {},
     (JOB_RATE, UNITLESS_RATE, ELAPSED_OF_SAMPLES, LOSS),
 )
-#: MLPerf's log: JSON lines of points in time and of intervals.
 MLLOG = Format(
     name="mllog",
     title="MLPerf",

@@ -17,7 +17,6 @@ from dlperf_study.logs.format import (
     number,
 )
 
-#: MXNet's Speedometer callback.
 MXNET_SPEEDOMETER = Format(
     name="mxnet_speedometer",
     title="MXNet Speedometer",
@@ -44,7 +43,6 @@ MXNET_SPEEDOMETER = Format(
 _GLUON_TOKENS = PrintedMetric("throughput", "tokens/s", MetricScope.RANK, factor=1000.0)
 _LEARNING_RATE = PrintedMetric("learning_rate", "", MetricScope.RANK)
 
-#: BERT pretraining of MXNet's gluon-nlp.
 GLUONNLP_BERT = Format(
     name="gluonnlp_bert",
     title="MXNet gluon-nlp BERT",
@@ -78,7 +76,6 @@ GLUONNLP_BERT = Format(
 
 _DEVICE_RATE = PrintedMetric("throughput_per_device", "samples/s", MetricScope.RANK)
 
-#: InsightFace's PartialFC under MXNet and Horovod.
 INSIGHTFACE_PARTIAL_FC = Format(
     name="insightface_partial_fc",
     title="InsightFace PartialFC",
@@ -99,7 +96,6 @@ INSIGHTFACE_PARTIAL_FC = Format(
 
 _MINDSPORE_EPOCH = PrintedMetric("epoch_seconds", "s", MetricScope.RANK, factor=1e-3)
 
-#: MindSpore's TimeMonitor and LossMonitor.
 MINDSPORE = Format(
     name="mindspore",
     title="MindSpore",
@@ -143,7 +139,6 @@ def _resnet50_head(window: str) -> str:
     return rf"{window}: epoch {integer('epoch')}, iter {integer('step')},"
 
 
-#: OneFlow-Benchmark's ResNet50.
 ONEFLOW_RESNET50 = Format(
     name="oneflow_resnet50",
     title="OneFlow ResNet50",
@@ -160,7 +155,6 @@ ONEFLOW_RESNET50 = Format(
     dlperf_steps=(20, 120),
 )
 
-#: OneFlow-Benchmark's BERT pretraining.
 ONEFLOW_BERT = Format(
     name="oneflow_bert",
     title="OneFlow BERT",
@@ -174,7 +168,6 @@ ONEFLOW_BERT = Format(
     dlperf_steps=(20, 120),
 )
 
-#: OneFlow's InsightFace.
 ONEFLOW_INSIGHTFACE = Format(
     name="oneflow_insightface",
     title="OneFlow InsightFace",

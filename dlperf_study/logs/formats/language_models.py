@@ -34,7 +34,6 @@ _MEGATRON_HEAD = (
 )
 _MEGATRON_NEEDLES = ("elapsed time per iteration (ms): ",)
 
-#: Megatron-LM, and programs that print its line of an iteration.
 MEGATRON_LM = Format(
     name="megatron_lm",
     title="Megatron-LM",
@@ -143,7 +142,6 @@ FAIRSEQ = Format(
     title="fairseq",
     program="facebookresearch/fairseq, logging/progress_bar.py",
     lines=(
-        # The second is hydra's.
         JsonLine(("| train_inner | ", "[train_inner][INFO] - "), _fairseq_record, metrics=(JOB_RATE, LOSS)),
         Line(
             ("wps=",),
@@ -186,7 +184,6 @@ NANOGPT = Format(
 _TRAIN_TIME = Field(ELAPSED.in_milliseconds, "train_time")
 _MODDED_POSITION = rf"\bstep:{integer('step')}/\d+ "
 
-#: modded-nanogpt, and parameter-golf.
 MODDED_NANOGPT = Format(
     name="modded_nanogpt",
     title="modded-nanogpt",
@@ -209,7 +206,6 @@ MODDED_NANOGPT = Format(
 
 _LLM_C_TOKENS = PrintedMetric("smoothed_throughput", "tokens/s", MetricScope.JOB, has_thousands=True)
 
-#: llm.c: its console, and its main.log, which has no time.
 LLM_C = Format(
     name="llm_c",
     title="llm.c",

@@ -72,7 +72,6 @@ _DLLOGGER_LINE = JsonLine(
     lambda line: string_values(line["data"]) if line["type"] == "LOG" and line["step"] == "PARAMETER" else {},
     (JOB_RATE, JOB_TOTAL, UNITLESS_RATE, UNITLESS_TOTAL, LOSS),
 )
-#: NVIDIA dllogger's JSON lines: names are those of the program, and so are units and scopes.
 DLLOGGER = Format(
     name="dllogger",
     title="NVIDIA dllogger",
@@ -114,7 +113,6 @@ _SUMMARY = (
 )
 _NEEDLES = ("imgs_per_sec", " throughput_train", " total_ips", "train.total_ips", "train.ips")
 
-#: NVIDIA's DeepLearningExamples, as dllogger prints them for readers: four programs, one line.
 NVIDIA_DLL = Format(
     name="nvidia_dll",
     title="NVIDIA DeepLearningExamples",

@@ -35,7 +35,6 @@ TRAIN_BATCH = (
 
 _PASS_SECONDS = PrintedMetric("pass_seconds", "s", MetricScope.RANK)
 
-#: VGG16 on PaddlePaddle v2, the program before Fluid.
 PADDLE_VGG16_V2 = Format(
     name="paddle_vgg16_v2",
     title="PaddlePaddle v2 VGG16",
@@ -56,7 +55,6 @@ PADDLE_VGG16_V2 = Format(
     synchronous=False,
 )
 
-#: VGG16 on PaddlePaddle Fluid 0.11 to 0.12, with parameter servers.
 PADDLE_VGG16_FLUID = Format(
     name="paddle_vgg16_fluid",
     title="PaddlePaddle Fluid VGG16",
@@ -89,7 +87,6 @@ PADDLE_VGG16_FLUID = Format(
     synchronous=False,
 )
 
-#: The benchmark script of PaddlePaddle Fluid 0.12 to 1.0.
 PADDLE_FLUID_BENCHMARK = Format(
     name="paddle_fluid_benchmark",
     title="PaddlePaddle fluid_benchmark",
@@ -167,7 +164,6 @@ _BERT_SPEED = PrintedMetric("steps_per_second", "steps/s", MetricScope.JOB)
 _BERT_POSITION = rf"epoch: {integer('epoch')}, step: {integer('step')},"
 _BERT_NUMBERS = (Field(LOSS, " loss"), Field(_BERT_SPEED, "speed"))
 
-#: PaddlePaddle 1.x BERT and ERNIE pretraining.
 PADDLE_BERT = Format(
     name="paddle_bert",
     title="PaddlePaddle 1.x BERT",
@@ -199,7 +195,6 @@ _CLAS_NUMBERS = (Field(LOSS, " loss"), *COSTS)
 #: The names its logger has had; PLSC prints the same line under a different name, and means the whole job.
 _CLAS_LOGGER = r"\b(?:ppcls|root)\b INFO: "
 
-#: PaddleClas, from its first static programs to 2.x.
 PADDLECLAS = Format(
     name="paddleclas",
     title="PaddleClas",
@@ -275,7 +270,6 @@ PADDLEOCR = Format(
     ),
 )
 
-#: PaddleDetection, and PaddleX with it.
 PADDLEDETECTION = Format(
     name="paddledetection",
     title="PaddleDetection",
@@ -303,7 +297,6 @@ PADDLEDETECTION = Format(
 
 _INTERVAL_SAMPLES = PrintedMetric("interval_samples_per_second", "samples/s", MetricScope.JOB)
 
-#: PaddleNLP: its Trainer, and its older example scripts.
 PADDLENLP = Format(
     name="paddlenlp",
     title="PaddleNLP",

@@ -15,7 +15,6 @@ from dlperf_study.logs.format import (
 )
 from dlperf_study.logs.formats.paddle import TRAIN_BATCH
 
-#: PLSC 0.1 to 1.x (2020): ArcFace with a sharded classifier.
 PLSC_2020 = Format(
     name="plsc_2020",
     title="PLSC 2020",
@@ -39,7 +38,6 @@ PLSC_2020 = Format(
     dlperf_slices_lines=True,
 )
 
-#: PLSC 2.0 to 2.3 (2021 to 2022): ArcFace with a sharded classifier.
 PLSC_2_2 = Format(
     name="plsc_2_2",
     title="PLSC 2.2",
@@ -77,7 +75,6 @@ _PLSC_2_4_NUMBERS = (Field(LOSS, " loss"), Field(RANK_STEP, "batch_cost"), Field
 #: Before or after the time of the step, depending on the version.
 _READER = rf"(?=(?:.*?\breader_cost: {number('reader_seconds')})?+)"
 
-#: PLSC 2.4 (2023): face recognition and vision transformers.
 PLSC_2_4 = Format(
     name="plsc_2_4",
     title="PLSC 2.4",

@@ -20,7 +20,6 @@ _IMAGENET_NUMBERS = (Field(RANK_STEP, "Time"), Field(RANK_READER, "Data"), Field
 #: In lines of other programs the time of the data comes first, and Time means that one.
 _TIME_FIRST = r"(?!(?:(?!\bTime\b).)*?\bData\b)"
 
-#: The ImageNet example of PyTorch.
 PYTORCH_IMAGENET = Format(
     name="pytorch_imagenet",
     title="PyTorch ImageNet example",
@@ -56,7 +55,6 @@ _TORCHVISION_EPOCH = PrintedMetric("epoch_step_seconds", "s", MetricScope.RANK)
 _WINDOW = 20
 _TORCHVISION_POSITION = rf"\s+\[\s*{integer('step')}/\d+\]\s+eta: "
 
-#: The reference scripts of torchvision, and programs with its MetricLogger.
 TORCHVISION_REFERENCES = Format(
     name="torchvision_references",
     title="torchvision references",
@@ -88,7 +86,6 @@ _TIMM_EPOCH = PrintedMetric("epoch_throughput", "samples/s", MetricScope.JOB, cu
 _TIMM_UPDATE = PrintedMetric("last_update_throughput", "samples/s", MetricScope.JOB)
 _TIMM_RATES = rf"{number('last_update_throughput')}/s\s+\(\s*[\d.]+s,\s*{number('epoch_throughput')}/s\)"
 
-#: timm's training script.
 TIMM = Format(
     name="timm",
     title="timm",

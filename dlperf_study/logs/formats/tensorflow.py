@@ -26,7 +26,6 @@ def _keras_bar(unit: str, factor: float) -> Line:
     return Line((f"{unit}/step", f"{unit}/batch"), head, (Field(LOSS, " loss"),), (step,))
 
 
-#: The progress bar of Keras' fit.
 KERAS_FIT = Format(
     name="keras_fit",
     title="Keras",
@@ -49,7 +48,6 @@ KERAS_FIT = Format(
     carries_epochs=True,
 )
 
-#: The TimeHistory callback of TensorFlow 2's official models.
 TF2_TIMEHISTORY = Format(
     name="tf2_timehistory",
     title="TensorFlow 2 official models",
@@ -76,7 +74,6 @@ TF2_TIMEHISTORY = Format(
     dlperf_steps=(101, 601),
 )
 
-#: Tensorpack: one throughput an epoch.
 TENSORPACK = Format(
     name="tensorpack",
     title="Tensorpack",

@@ -43,7 +43,6 @@ def _record(row: Mapping[str, Any]) -> JsonRecord | None:
     return None
 
 
-#: Event files of TensorBoard, whichever program wrote them.
 TENSORBOARD = _scalar_format(
     "tensorboard",
     "TensorBoard",
@@ -52,7 +51,6 @@ TENSORBOARD = _scalar_format(
     "a program that still writes, or was killed, may leave a record that is cut",
 )
 
-#: Runs that Weights & Biases kept offline, whichever program recorded them.
 WANDB = _scalar_format(
     "wandb",
     "Weights & Biases",
@@ -61,7 +59,6 @@ WANDB = _scalar_format(
     "where every rank calls wandb.init, each has a run of its own, which its name does not tell",
 )
 
-#: Runs in the database or the file store of MLflow, whichever program recorded them.
 MLFLOW = _scalar_format(
     "mlflow",
     "MLflow",

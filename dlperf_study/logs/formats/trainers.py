@@ -40,7 +40,6 @@ def _lightning_record(row: Mapping[str, Any]) -> JsonRecord | None:
     return None
 
 
-#: PyTorch Lightning: its progress bar, and the metrics.csv of its CSVLogger.
 LIGHTNING = Format(
     name="lightning",
     title="PyTorch Lightning",
@@ -79,7 +78,6 @@ def _huggingface_record(row: Mapping[str, Any]) -> JsonRecord | None:
     return JsonRecord({LOSS.name: float(row["loss"])}, step=int(row["step"]))
 
 
-#: The Trainer of Hugging Face, and programs that use it, as axolotl: the console, and trainer_state.json.
 HUGGINGFACE_TRAINER = Format(
     name="huggingface_trainer",
     title="Hugging Face Trainer",
@@ -110,7 +108,6 @@ HUGGINGFACE_TRAINER = Format(
     no_rate_reason="the Trainer writes one only when the training ends (train_samples_per_second)",
 )
 
-#: MosaicML Composer: a block of lines for each batch.
 COMPOSER = Format(
     name="composer",
     title="Composer",
@@ -144,7 +141,6 @@ COMPOSER = Format(
 _DEEPSPEED_ITERATION = PrintedMetric("iteration_throughput", "samples/s", MetricScope.JOB)
 _DEEPSPEED_MEAN = PrintedMetric("running_throughput", "samples/s", MetricScope.JOB, cumulative=True)
 
-#: DeepSpeed's timer of throughput.
 DEEPSPEED = Format(
     name="deepspeed",
     title="DeepSpeed",

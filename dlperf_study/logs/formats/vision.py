@@ -36,7 +36,6 @@ def _detectron2_record(row: Mapping[str, Any]) -> JsonRecord | None:
     return JsonRecord(values, step=int(row["iteration"]))
 
 
-#: Detectron2: its console, and its metrics.json.
 DETECTRON2 = Format(
     name="detectron2",
     title="Detectron2",
@@ -69,7 +68,6 @@ def _mmengine_record(row: Mapping[str, Any]) -> JsonRecord | None:
 
 _MMENGINE_NUMBERS = (Field(JOB_STEP, " time", r":\s*"), Field(RANK_READER, "data_time"), Field(LOSS, " loss", r":\s*"))
 
-#: MMEngine and the OpenMMLab programs that use it, and MMCV before it.
 MMENGINE = Format(
     name="mmengine",
     title="MMEngine",
@@ -118,7 +116,6 @@ def _ultralytics_record(row: Mapping[str, Any]) -> JsonRecord | None:
     return JsonRecord(values, step=int(row["epoch"]))
 
 
-#: Ultralytics YOLO: its progress bar, and results.csv.
 ULTRALYTICS = Format(
     name="ultralytics",
     title="Ultralytics",
