@@ -156,7 +156,9 @@ def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 def _cell(position: int, row: dict[str, Any], conditions: list[str]) -> ResultCell:
     value = float(row[VALUE])
-    percent = "%" if str(row.get("after", "")).lstrip().startswith("%") else ""
+    percent = ""
+    if str(row.get("after", "")).lstrip().startswith("%"):
+        percent = "%"
     # Without a series, all conditions together tell one scaling curve from the others.
     series = row.get("series", ", ".join(f"{name} {row[name]}" for name in conditions if name in row))
     return ResultCell(

@@ -57,7 +57,9 @@ class PrintedMetric:
     def printed(self) -> str:
         """Unit and scope of the printed number."""
         unit = "steps/s" if self.inverse else self.unit or "a rate of no stated unit"
-        since = "each epoch began" if self.restarts_each_epoch else "the start"
+        since = "the start"
+        if self.restarts_each_epoch:
+            since = "each epoch began"
         return f"{unit} of {_SCOPES[self.scope]}{f', a mean since {since}' * self.cumulative}"
 
     @property

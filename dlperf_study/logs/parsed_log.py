@@ -161,7 +161,9 @@ class ParsedLog:
         if not ((rows.epoch[1:] < rows.epoch[:-1]) | (is_same_epoch & (rows.step[1:] < rows.step[:-1]))).any():
             return []
         # Where one rank prints, nothing mixes.
-        allowed = 0 if self.format.merge is Merge.ONE else _ALLOWED_DISORDER
+        allowed = _ALLOWED_DISORDER
+        if self.format.merge is Merge.ONE:
+            allowed = 0
         restarts = []
         for rank in np.unique(rows.rank):
             rows_of_rank = rows.select(rows.rank == rank)

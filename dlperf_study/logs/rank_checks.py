@@ -154,7 +154,9 @@ def _represented_ranks(source: str, format_: Format, steps: StepIndex, job: JobS
     size, fewest, most = job.world_size, steps.counts.min(), steps.counts.max()
     if most > size:
         step = steps.step[np.argmax(steps.counts)]
-        where = f"step {step}" if step >= 0 else "a line that names no step"
+        where = "a line that names no step"
+        if step >= 0:
+            where = f"step {step}"
         raise LogError(f"{source}: {where} appears {most} times, in a job of {counted(size, 'rank')}")
     if fewest == size:
         return
@@ -208,4 +210,6 @@ def truncated_ranks(logs: Sequence[ParsedLog]) -> Iterator[str]:
 
 def _usual_count(counts: Integers) -> int:
     """Return how often most steps appear."""
-    return int(np.bincount(counts).argmax()) if counts.size else 1
+    if counts.size:
+        return int(np.bincount(counts).argmax())
+    return 1

@@ -46,7 +46,9 @@ class Records:
         """Return these rows; a copy only where some are left out."""
         if rows.dtype == np.bool_ and rows.all():
             return self
-        indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        indices = rows
+        if rows.dtype == np.bool_:
+            indices = np.flatnonzero(rows)
         columns = {name: elements(getattr(self, name), indices) for name in COLUMNS}
         return Records(**columns, values={name: elements(column, indices) for name, column in self.values.items()})
 

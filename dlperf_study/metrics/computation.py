@@ -280,14 +280,18 @@ def divided_model(gap: Gap) -> str:
     if (gap.runs["pipeline_parallel"].fillna(1) > 1).all():
         return "its layers are divided: no step can be done without sending activations"
     is_sharded = (gap.runs["zero_stage"].fillna(0) >= SHARDED_PARAMETERS).all()
-    return "its parameters are divided: no step can be done without gathering them" if is_sharded else ""
+    if is_sharded:
+        return "its parameters are divided: no step can be done without gathering them"
+    return ""
 
 
 def run_trained_alone(row: Any) -> str:
     """Return why a run has no breakdown; empty if it was planned."""
     first = row.breakdown_from
     is_alone = pd.notna(first) and row.repetition < first
-    return f"this run trained alone: measured from run {first} on" if is_alone else ""
+    if is_alone:
+        return f"this run trained alone: measured from run {first} on"
+    return ""
 
 
 def computation_obstacle(gap: Gap) -> str:

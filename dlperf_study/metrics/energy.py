@@ -74,7 +74,9 @@ def energy_per_sample(run: Run) -> float | None:
     """Return the joules of a sample: power / throughput."""
     watts = mean_power(run)
     samples = throughput(run)
-    return watts / samples if watts is not None and samples else None
+    if watts is not None and samples:
+        return watts / samples
+    return None
 
 
 def sampling_seconds(run: Run) -> float | None:

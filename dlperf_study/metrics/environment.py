@@ -52,7 +52,9 @@ def _program_commit(run: Run) -> str | None:
     commit = _read_program("commit")(run)
     if not commit:
         return None
-    return f"{commit[:12]}, with changes" if run.facts["program"]["dirty"] else str(commit[:12])
+    if run.facts["program"]["dirty"]:
+        return f"{commit[:12]}, with changes"
+    return str(commit[:12])
 
 
 def _library_settings(run: Run) -> str:

@@ -22,7 +22,9 @@ def no_overlap(gap: Gap) -> str:
 
 def no_jitter(gap: Gap) -> str:
     """Return why jitter is missing despite a breakdown."""
-    return RANKS_WAIT if gap.row.classifier == "sharded" else ""
+    if gap.row.classifier == "sharded":
+        return RANKS_WAIT
+    return ""
 
 
 def is_small(gap: Gap) -> str:

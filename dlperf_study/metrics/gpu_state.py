@@ -33,7 +33,9 @@ MOSTLY_BUSY, LOW_CLOCK = 0.5, 0.8
 @once_per_run
 def sampled_windows(run: Run) -> tuple[NodeWindow, ...]:
     """Return the training window of each node; none without all samples."""
-    return training_windows(run) if fewest_samples(run) else ()
+    if fewest_samples(run):
+        return training_windows(run)
+    return ()
 
 
 @once_per_run

@@ -95,7 +95,9 @@ def rate_between(steps: Integers, times: Floats, first_step: int, last_step: int
 
 def _resolution(seconds: Floats) -> float:
     """Return the resolution of times in seconds: 1 without fractions."""
-    return 1.0 if (np.round(seconds) == seconds).all() else 0.001
+    if (np.round(seconds) == seconds).all():
+        return 1.0
+    return 0.001
 
 
 def _between(times: Floats) -> Floats:

@@ -71,7 +71,9 @@ def background_cores(run: Run) -> float | None:
 def is_disturbed(run: Run) -> bool | None:
     """Return whether a run had background load; None if unknown."""
     cores = background_cores(run)
-    return None if cores is None else cores > BACKGROUND_CORES
+    if cores is None:
+        return None
+    return cores > BACKGROUND_CORES
 
 
 def failed(run: Run) -> Iterator[Diagnostic]:

@@ -59,7 +59,9 @@ class Line:
         means = self.steps.mean().to_numpy()
         design = np.column_stack([np.ones_like(means), self.counts]) / means[:, None]
         slopes = self.steps / means @ np.linalg.pinv(design)[1]
-        return slopes if slopes.mean() > 0 else slopes.iloc[:0]
+        if slopes.mean() > 0:
+            return slopes
+        return slopes.iloc[:0]
 
     def shares(self, identity: str) -> Floats:
         """Return the bubble share of a configuration, by round."""

@@ -237,7 +237,9 @@ def _period(positions: Integers, lines: Integers) -> float | None:
     periods = np.maximum(1, np.round(distances / median(distances)))
     period = float(distances.sum() / periods.sum())
     is_regular = (np.abs(distances - periods * period) <= spacing).all()
-    return period if period > spacing and is_regular else None
+    if period > spacing and is_regular:
+        return period
+    return None
 
 
 def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:

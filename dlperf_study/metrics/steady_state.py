@@ -213,7 +213,9 @@ def unsteady(window: WindowSteadiness) -> Iterator[Diagnostic]:
 
 def _answer(window: WindowSteadiness) -> str | None:
     answer = window.steadiness.answer
-    return None if answer is Answer.INCONCLUSIVE else str(answer)
+    if answer is Answer.INCONCLUSIVE:
+        return None
+    return str(answer)
 
 
 METRICS = (

@@ -67,7 +67,9 @@ def token_throughput(run: Run) -> float | None:
 def device_token_throughput(run: Run) -> float | None:
     """Return tokens/s per device; None if tokens are unknown."""
     tokens = token_throughput(run)
-    return tokens / run.configuration.world_size if tokens else None
+    if tokens:
+        return tokens / run.configuration.world_size
+    return None
 
 
 def sum_of_rank_rates(run: Run) -> float | None:

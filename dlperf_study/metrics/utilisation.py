@@ -44,7 +44,9 @@ def device_peak(run: Run) -> tuple[float | None, str | None]:
         peak = known_peak(facts["device_name"], number_format)
     if peak is None:
         return None, None
-    units = run.configuration.threads_per_device if peak.per_thread else 1
+    units = 1
+    if peak.per_thread:
+        units = run.configuration.threads_per_device
     return peak.flops * units, peak.source
 
 
@@ -107,7 +109,9 @@ def severity_above_peak(share: float, is_convolutional: bool) -> Severity | None
     if share <= 1:
         return None
     is_possible = is_convolutional and share <= WINOGRAD_FACTOR
-    return Severity.WARNING if is_possible else Severity.ERROR
+    if is_possible:
+        return Severity.WARNING
+    return Severity.ERROR
 
 
 def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:

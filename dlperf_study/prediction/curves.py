@@ -167,7 +167,9 @@ def curves_of_sources(names: Iterable[str] | None) -> Iterator[Curve]:
         series.setdefault(row.series, []).append(row)
     for name, rows in series.items():
         source, _, label = name.partition("/")
-        scaling = STRONG if all(row.scaling == STRONG for row in rows) else WEAK
+        scaling = WEAK
+        if all(row.scaling == STRONG for row in rows):
+            scaling = STRONG
         sized = [(row, _Size.from_row(row, Estimate(math.log(row.value)))) for row in rows]
         laboratory = read_source(source).laboratory
         yield from _curves(Curve(label, source, Unit.NODE, (), scaling=scaling, laboratory=laboratory), sized)

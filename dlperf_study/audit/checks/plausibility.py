@@ -218,5 +218,7 @@ def _repetition(cells: Sequence[ResultCell]) -> AuditDiagnostic:
 
 
 def _named(cell: ResultCell) -> tuple[object, ...]:
-    devices = counted(cell.world_size, "device") if cell.world_size else ""
+    devices = ""
+    if cell.world_size:
+        devices = counted(cell.world_size, "device")
     return *map(cell.get, _SUBJECT[:-1]), devices

@@ -32,7 +32,9 @@ def ratios(results: Results) -> Iterator[AuditDiagnostic | None]:
     steps = _steps_of_rounded_rates(results)
     for ratio in results.select(quantities.SPEEDUP, quantities.EFFICIENCY, quantities.RELATIVE):
         baseline = results.find_baseline(ratio)
-        rate = results.at_same_point(ratio, baseline.metric) if baseline else None
+        rate = None
+        if baseline:
+            rate = results.at_same_point(ratio, baseline.metric)
         if baseline is None:
             yield _missing_baseline(results, ratio)
         elif not baseline.printed.is_positive:

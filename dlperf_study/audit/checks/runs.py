@@ -42,7 +42,9 @@ def run_lists(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 
 def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
-    name = summary.estimator if summary.estimator in ESTIMATORS else "median"
+    name = "median"
+    if summary.estimator in ESTIMATORS:
+        name = summary.estimator
     estimator = ESTIMATORS[name]
     expected = Fraction(estimator(_rates(runs)))
     if summary.printed.roundings_from(expected):
@@ -83,7 +85,9 @@ def _rates(runs: list[ResultCell]) -> list[Fraction]:
 def _run_number(run: ResultCell) -> str:
     """Return the number of a run; its key if unnumbered."""
     repetition = run.get("repetition")
-    return run.key if repetition is None else f"{repetition:.0f}"
+    if repetition is None:
+        return run.key
+    return f"{repetition:.0f}"
 
 
 @check("Is a standard deviation that of its runs?", "standard deviations with runs")

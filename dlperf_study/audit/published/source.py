@@ -174,7 +174,9 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
     line = derive_sizes(line | {"unit": METRICS[line["metric"]].unit})
     printed, unit = fields["printed"], fields.get("printed_unit", "")
     try:
-        factor = _tokens_factor(line) if unit == TOKENS_PER_DEVICE else 1.0
+        factor = 1.0
+        if unit == TOKENS_PER_DEVICE:
+            factor = _tokens_factor(line)
         line |= {"value": parse_value(printed, unit) / factor, "resolution": parse_resolution(printed, unit) / factor}
     except PublishedError as error:
         raise PublishedError(f"{location}: {error}") from None

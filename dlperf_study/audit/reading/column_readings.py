@@ -195,7 +195,9 @@ def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
     meanings = {column_names.split_words(unit) or unit for unit in units}
     if len(meanings) > 1 and len(units) < sum(units.values()):
         raise TableError(f"column {header} has numbers in {' and in '.join(units)}; write one unit in a column")
-    return next(iter(units), "") if len(meanings) == 1 else ""
+    if len(meanings) == 1:
+        return next(iter(units), "")
+    return ""
 
 
 def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:

@@ -198,7 +198,9 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:
             is_code = not is_code
         if match := _HEADING.fullmatch(line):
             heading = plain_text(match[1])
-        following = lines[position + 1].strip() if position + 1 < len(lines) else ""
+        following = ""
+        if position + 1 < len(lines):
+            following = lines[position + 1].strip()
         is_table = _SEPARATOR.fullmatch(following) or _is_labelled_separator(following)
         if is_code or "|" not in line or not is_table:
             position += 1
