@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dlperf_study.logs.format import THOUSANDS, Line, PrintedMetric
+from dlperf_study.logs.format import Line
+from dlperf_study.logs.printed import THOUSANDS, PrintedMetric
 from dlperf_study.logs.records import POSITION_COLUMNS
 
 _ANY_TEXT = "*"

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from dlperf_study.core.errors import MetadataError, StudyFileError
 from dlperf_study.core.wording import closest
-from dlperf_study.logs import format, line_template
+from dlperf_study.logs import format, line_template, printed
 from dlperf_study.logs.blocks import LogSource, read_whole
 from dlperf_study.logs.formats import names
 from dlperf_study.logs.json_lines import CSV_ROW, JSON_ROW, is_tracker_file
@@ -29,7 +29,7 @@ _RATES = ("samples/s", "tokens/s")
 _TIMES = {"s/step": 1.0, "ms/step": 1e-3, "us/step": 1e-6}
 _STEPS_RATE = "steps/s"
 _CLOCKS = {"s since start": 1.0, "ms since start": 1e-3}
-_KNOWN_METRICS = {"loss": format.LOSS, "unix_time": format.UNIX_TIME}
+_KNOWN_METRICS = {"loss": printed.LOSS, "unix_time": printed.UNIX_TIME}
 _KNOWN = (*POSITION_COLUMNS, *_KNOWN_METRICS)
 #: Names that users give to such a file and that are not read.
 _MISNAMED = ("log_format.yml", "log-format.yaml", "log-format.yml", "logformat.yaml", "log_format.json")
@@ -69,15 +69,15 @@ class OwnNumber(Section):
             raise ValueError(f"only the time of a step is of several steps: its unit is {', '.join(_TIMES)}")
         return self
 
-    def metric(self, name: str) -> format.PrintedMetric:
+    def metric(self, name: str) -> printed.PrintedMetric:
         """Return it as a metric, with ``name`` in the metric's name."""
         if self.unit in _CLOCKS:
-            return replace(format.ELAPSED, factor=_CLOCKS[self.unit], has_thousands=self.thousands)
+            return replace(printed.ELAPSED, factor=_CLOCKS[self.unit], has_thousands=self.thousands)
         kind = "throughput" if self.unit in _RATES else "step_seconds"
-        return format.PrintedMetric(
+        return printed.PrintedMetric(
             name=f"{name}_{kind}" if name else kind,
             unit=self.unit if self.unit in _RATES else "s",
-            scope=format.MetricScope(self.of),
+            scope=printed.MetricScope(self.of),
             factor=_TIMES.get(self.unit, 1.0) / self.steps,
             cumulative=self.mean_since is not None,
             restarts_each_epoch=self.mean_since == "epoch",
@@ -102,12 +102,12 @@ class OwnFormat(Section):
         return list(dict.fromkeys(chain(self.columns, *map(line_template.placeholders, self.lines))))
 
     @cached_property
-    def metrics(self) -> dict[str, format.PrintedMetric]:
+    def metrics(self) -> dict[str, printed.PrintedMetric]:
         """The metrics by number; the first of a kind has its name."""
         metrics = dict(_KNOWN_METRICS)
         # A clock gives the time of a step.
         has_clock = any(declaration.unit in _CLOCKS for declaration in self.numbers.values())
-        taken_names = {format.INTERVALS[format.ELAPSED.name].name} if has_clock else set()
+        taken_names = {printed.INTERVALS[printed.ELAPSED.name].name} if has_clock else set()
         for name, declaration in self.numbers.items():
             metric = declaration.metric("")
             metrics[name] = declaration.metric(name) if metric.name in taken_names else metric
@@ -117,9 +117,9 @@ class OwnFormat(Section):
     def as_format(self, source: str) -> format.Format:
         """Return it as a format; ``source``: the file."""
         metrics = [self.metrics[name] for name in self.numbers]
-        rates = [format.INTERVALS.get(metric.name, metric).name for metric in metrics]
+        rates = [printed.INTERVALS.get(metric.name, metric).name for metric in metrics]
         # Ranks merge by the first number, as formats of programs declare it.
-        if metrics[0].scope is not format.MetricScope.RANK:
+        if metrics[0].scope is not printed.MetricScope.RANK:
             merge = format.Merge.COPIES
         elif self.ranks_step_together and metrics[0].name == "step_seconds":
             merge = format.Merge.SLOWEST
@@ -225,7 +225,7 @@ class _ColumnsReader:
     """Reads a row; ``columns`` by name, ``metrics`` without positions."""
 
     columns: Mapping[str, str]
-    metrics: Mapping[str, format.PrintedMetric]
+    metrics: Mapping[str, printed.PrintedMetric]
 
     def __call__(self, row: Mapping[str, Any]) -> format.JsonRecord | None:
         """Return the numbers of a row, or None without any."""
@@ -240,16 +240,16 @@ class _ColumnsReader:
             if metric.inverse and number == 0:
                 raise ValueError("0 steps/s")
             values[metric.name] = 1 / number if metric.inverse else number * metric.factor
-        time_seconds = values.pop(format.UNIX_TIME.name, float("nan"))
+        time_seconds = values.pop(printed.UNIX_TIME.name, float("nan"))
         epoch, step, rank = (int(float(row[columns[name]])) if name in columns else -1 for name in POSITION_COLUMNS)
         if values:
             return format.JsonRecord(values, epoch, step, rank, time_seconds)
         return None
 
 
-def _number(value: Any, metric: format.PrintedMetric) -> float:
+def _number(value: Any, metric: printed.PrintedMetric) -> float:
     """Return the number in a cell, with commas if declared."""
-    has_commas = metric.has_thousands and isinstance(value, str) and re.fullmatch(f"[-+]?{format.THOUSANDS}", value)
+    has_commas = metric.has_thousands and isinstance(value, str) and re.fullmatch(f"[-+]?{printed.THOUSANDS}", value)
     return float(value.replace(",", "") if has_commas else value)
 
 

@@ -15,7 +15,8 @@ from dlperf_study.core.arrays import Floats, Integers, Mask, constant, elements,
 from dlperf_study.core.errors import Diagnostic, LogError
 from dlperf_study.core.wording import counted
 from dlperf_study.logs.blocks import LogSource
-from dlperf_study.logs.format import INTERVALS, Format, Merge
+from dlperf_study.logs.format import Format, Merge
+from dlperf_study.logs.printed import INTERVALS
 from dlperf_study.logs.records import Records
 
 #: Longer integers count no steps and no devices.

@@ -12,8 +12,9 @@ from dlperf_study.core.arrays import Floats, Integers
 from dlperf_study.core.errors import Diagnostic, LogError
 from dlperf_study.core.wording import counted
 from dlperf_study.logs.blocks import LogSource
-from dlperf_study.logs.format import Format, MetricScope, PrintedMetric
+from dlperf_study.logs.format import Format
 from dlperf_study.logs.parsed_log import ParsedLog, StepIndex
+from dlperf_study.logs.printed import MetricScope, PrintedMetric
 
 #: By how much copies of the job's rate may differ, because each rank has its own clock.
 _ALLOWED_SPREAD = 0.1

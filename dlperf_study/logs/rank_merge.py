@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from dlperf_study.core.arrays import Floats, Integers, Mask, constant
 from dlperf_study.core.errors import Diagnostic
 from dlperf_study.logs import rank_checks
-from dlperf_study.logs.format import EPOCH_SECONDS, SAMPLE_SECONDS, Format, Merge, MetricScope, PrintedMetric
+from dlperf_study.logs.format import Format, Merge
 from dlperf_study.logs.parsed_log import ParsedLog, StepIndex, index_steps
+from dlperf_study.logs.printed import EPOCH_SECONDS, SAMPLE_SECONDS, MetricScope, PrintedMetric
 from dlperf_study.logs.records import Records, merge_records
 
 #: Times whose inverse is a rate, and its unit; that of other times counts samples, by the batch.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.errors import LogError
-from dlperf_study.logs.format import JOB_RATE, JOB_STEP, JOB_TOKENS, LOSS, UNITLESS_RATE, MetricScope, PrintedMetric
+from dlperf_study.logs.printed import JOB_RATE, JOB_STEP, JOB_TOKENS, LOSS, UNITLESS_RATE, MetricScope, PrintedMetric
 
 #: Wire types; the struct format of those of fixed size.
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5

@@ -10,8 +10,9 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, Mask, any_of, concatenated, constant
 from dlperf_study.logs.blocks import Block
-from dlperf_study.logs.format import Line, PrintedMetric
+from dlperf_study.logs.format import Line
 from dlperf_study.logs.layouts import LineLayout, NumberColumn, read_numbers, weighted_digits
+from dlperf_study.logs.printed import PrintedMetric
 from dlperf_study.logs.records import POSITION_COLUMNS, Matches, Records, make_records
 
 #: Larger integers are no steps: a float can't hold all of them.

@@ -138,10 +138,9 @@ class RowReader:
         rates_of_baselines: dict[str, str] = {}
         for reading in self._baselines_of_rows:
             of_rate = [part for part in reading.meaning.label.split() if part not in WORDS.baseline]
-            rates_of_baselines[" ".join(of_rate)] = self._metric_field(reading, row.fields[reading.position])
-        if rates_of_baselines:
-            # A baseline under the name of no variant is that of all.
-            conditions[_BASELINE_RATE] = [*rates_of_baselines.values()][-1]
+            # The last baseline is that of variants without one.
+            conditions[_BASELINE_RATE] = self._metric_field(reading, row.fields[reading.position])
+            rates_of_baselines[" ".join(of_rate)] = conditions[_BASELINE_RATE]
         metrics: dict[str, dict[str, str]] = {}
         for reading in self._metrics:
             field, name, variant = row.fields[reading.position], reading.meaning.name, ""
@@ -160,12 +159,10 @@ class RowReader:
             return
         label = str(conditions["identity"])
         for variant, results in metrics.items():
-            named = {"identity": label}
-            if variant:
-                named = {VARIANT: variant, "identity": _join(label, variant)}
+            named = {VARIANT: variant, "identity": f"{label}, {variant}"} if variant else {}
             if self._comparing is not None and quantities.RELATIVE in results:
                 slower = next(other for other in self._rate_labels if other != variant)
-                named[_REFERENCE] = _join(label, slower)
+                named[_REFERENCE] = f"{label}, {slower}" if slower else label
             if variant in rates_of_baselines:
                 named[_BASELINE_RATE] = rates_of_baselines[variant]
             yield conditions | named | results
@@ -252,10 +249,6 @@ class RowReader:
             return f"{digits} {_SCALES[written.scale]}"
         unit = "%" if written.unit == "%" else reading.meaning.unit
         return f"{digits} {unit}".replace(" %", "%") if unit in FACTORS else digits
-
-
-def _join(label: str, variant: str) -> str:
-    return f"{label}, {variant}" if variant else label
 
 
 def _plain(digits: str, decimal: str) -> str:

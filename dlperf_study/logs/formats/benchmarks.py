@@ -3,25 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import (
-    ELAPSED_OF_SAMPLES,
-    JOB_RATE,
-    JOB_TOTAL,
-    LOSS,
-    RANK_RATE,
-    UNITLESS_RATE,
-    Fact,
-    Format,
-    JsonLine,
-    JsonRecord,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Format, JsonLine, JsonRecord, Line, Merge
 from dlperf_study.logs.json_lines import numeric_values, string_values
+from dlperf_study.logs.printed import MetricScope, PrintedMetric, integer, number
 
 _MEAN_SINCE_WARMUP = PrintedMetric("running_throughput", "samples/s", MetricScope.JOB, cumulative=True)
 
@@ -34,14 +19,16 @@ TF_CNN_BENCHMARKS = Format(
             ("images/sec: ",),
             rf"{integer('step')}\s+images/sec: {number('running_throughput')} \+/- \S+ "
             rf"\(jitter = \S+\)(?:\s+{number('loss')})?",
-            captured=(_MEAN_SINCE_WARMUP, LOSS),
+            captured=(_MEAN_SINCE_WARMUP, printed.LOSS),
         ),
-        Line(("total images/sec: ",), rf"total images/sec: {number('overall_throughput')}", captured=(JOB_TOTAL,)),
+        Line(
+            ("total images/sec: ",), rf"total images/sec: {number('overall_throughput')}", captured=(printed.JOB_TOTAL,)
+        ),
     ),
     rates=("overall_throughput", "running_throughput"),
     merge=Merge.COPIES,
     steps="steps since the warm-up, from 1",
-    closing_metric=JOB_TOTAL.name,
+    closing_metric=printed.JOB_TOTAL.name,
     traps=(
         "the rate of a line is the mean since the warm-up, not that of the last steps",
         "under Horovod every rank prints the total of the whole job",
@@ -72,20 +59,20 @@ HOROVOD_SYNTHETIC = Format(
         Line(
             ("Iter #",),
             rf"Iter #{integer('step')}: {number('throughput')} (?i:img|images)/sec per \w+",
-            captured=(RANK_RATE,),
+            captured=(printed.RANK_RATE,),
         ),
         Line(("Img/sec per ",), rf"Img/sec per \w+: {number('mean_throughput_per_device')}", captured=(_DEVICE_MEAN,)),
         Line(
             ("Total img/sec on ",),
             rf"Total img/sec on \d+ \w+(?:\(s\))?: {number('overall_throughput')}",
-            captured=(JOB_TOTAL,),
+            captured=(printed.JOB_TOTAL,),
         ),
     ),
     rates=("throughput", "overall_throughput"),
     merge=Merge.SUM,
     steps="measurements of some batches each, from 0",
     counts_updates=False,
-    closing_metric=JOB_TOTAL.name,
+    closing_metric=printed.JOB_TOTAL.name,
     traps=("a rate is that of rank 0; the total is the number of devices × rank 0's mean, not a sum over the ranks",),
     facts=(
         Fact("model", r"Model: (\S+)"),
@@ -98,7 +85,11 @@ HOROVOD_SYNTHETIC = Format(
 _MLPERF_FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples")
 #: Keys of values that measure nothing; every rank may have its own seed.
 _NO_NUMBERS = (*_MLPERF_FACTS, "seed")
-_MLPERF_NAMES = {"imgs_sec": JOB_RATE.name, "throughput": UNITLESS_RATE.name, "train_loss": LOSS.name}
+_MLPERF_NAMES = {
+    "imgs_sec": printed.JOB_RATE.name,
+    "throughput": printed.UNITLESS_RATE.name,
+    "train_loss": printed.LOSS.name,
+}
 _SAMPLES = "samples_count"
 
 
@@ -117,7 +108,7 @@ def _mlperf_record(line: Mapping[str, Any]) -> JsonRecord | None:
     metadata = line.get("metadata") or {}
     samples = _first_position(metadata, _SAMPLES)
     if samples >= 0:
-        values[ELAPSED_OF_SAMPLES.name] = seconds
+        values[printed.ELAPSED_OF_SAMPLES.name] = seconds
     epoch = _first_position(metadata, "epoch_num") if samples < 0 else -1
     step = _first_position(metadata, _SAMPLES, "step", "step_num")
     return JsonRecord(values, epoch, step, time_seconds=seconds, training=not key.startswith("eval"))
@@ -132,7 +123,7 @@ _MLPERF_LINE = JsonLine(
     (":::MLLOG ",),
     _mlperf_record,
     lambda line: string_values({line["key"]: line.get("value")}) if line["key"] in _MLPERF_FACTS else {},
-    (JOB_RATE, UNITLESS_RATE, ELAPSED_OF_SAMPLES, LOSS),
+    (printed.JOB_RATE, printed.UNITLESS_RATE, printed.ELAPSED_OF_SAMPLES, printed.LOSS),
 )
 MLLOG = Format(
     name="mllog",

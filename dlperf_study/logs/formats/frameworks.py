@@ -1,21 +1,8 @@
 """Formats of MXNet, MindSpore and OneFlow."""
 
-from dlperf_study.logs.format import (
-    JOB_RATE,
-    LOSS,
-    RANK_RATE,
-    RANK_STEP,
-    UNIX_TIME,
-    Fact,
-    Field,
-    Format,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge
+from dlperf_study.logs.printed import MetricScope, PrintedMetric, integer, number
 
 MXNET_SPEEDOMETER = Format(
     name="mxnet_speedometer",
@@ -25,7 +12,7 @@ MXNET_SPEEDOMETER = Format(
         Line(
             ("Speed: ",),
             rf"(?:Node\[{integer('rank')}\]\s+)?(?:Epoch|Iter)\s?\[{integer('epoch')}\]\s+Batch\s?\[(?:\d+-)?{integer('step')}\]",
-            (Field(RANK_RATE, "Speed"),),
+            (Field(printed.RANK_RATE, "Speed"),),
         ),
     ),
     rates=("throughput",),
@@ -52,10 +39,10 @@ GLUONNLP_BERT = Format(
             ("K tks/s",),
             rf"\[step {integer('step')}\]",
             (
-                Field(LOSS, "mlm_loss"),
+                Field(printed.LOSS, "mlm_loss"),
                 Field(_GLUON_TOKENS, "throughput"),
                 Field(_LEARNING_RATE, "lr"),
-                Field(RANK_STEP.in_milliseconds, "latency"),
+                Field(printed.RANK_STEP.in_milliseconds, "latency"),
             ),
         ),
     ),
@@ -84,7 +71,7 @@ INSIGHTFACE_PARTIAL_FC = Format(
         Line(
             (" Rank:",),
             rf"(?:rank-id:{integer('rank')}:.*?)?Iter:\s*{integer('step')}\b",
-            (Field(_DEVICE_RATE, "Rank"), Field(JOB_RATE, "Total"), Field(LOSS, "[loss]")),
+            (Field(_DEVICE_RATE, "Rank"), Field(printed.JOB_RATE, "Total"), Field(printed.LOSS, "[loss]")),
         ),
     ),
     rates=("throughput",),
@@ -104,12 +91,12 @@ MINDSPORE = Format(
         Line(
             ("loss is",),
             rf"epoch:\s*{integer('epoch')}\s+step:\s*{integer('step')},\s*loss is\s+\[?{number('loss')}",
-            captured=(LOSS,),
+            captured=(printed.LOSS,),
         ),
         Line(
             ("per step time",),
             rf"(?i:epoch time):?\s*{number('epoch_seconds')}(?: ms)?,\s*(?=per step time)",
-            (Field(RANK_STEP.in_milliseconds, "per step time"),),
+            (Field(printed.RANK_STEP.in_milliseconds, "per step time"),),
             (_MINDSPORE_EPOCH,),
         ),
     ),
@@ -129,7 +116,7 @@ _ONEFLOW_SETTINGS = (
 
 def _oneflow_numbers(loss: str, rate: str) -> tuple[Field, ...]:
     """Return loss, rate and Unix time of a line."""
-    return Field(LOSS, loss), Field(JOB_RATE, rate), Field(UNIX_TIME, " ", "")
+    return Field(printed.LOSS, loss), Field(printed.JOB_RATE, rate), Field(printed.UNIX_TIME, " ", "")
 
 
 _RESNET50_NUMBERS = _oneflow_numbers("loss", "samples/s")
@@ -174,7 +161,9 @@ ONEFLOW_INSIGHTFACE = Format(
     program="Oneflow-Inc/oneflow_face, insightface_train.py",
     lines=(
         Line(
-            ("train: iter",), rf"train: iter {integer('step')},", (Field(LOSS, "loss"), Field(JOB_RATE, "throughput"))
+            ("train: iter",),
+            rf"train: iter {integer('step')},",
+            (Field(printed.LOSS, "loss"), Field(printed.JOB_RATE, "throughput")),
         ),
     ),
     rates=("throughput",),

@@ -3,33 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import (
-    JOB_RATE,
-    JOB_TOTAL,
-    LOSS,
-    RANK_INTERVAL,
-    UNITLESS_RATE,
-    UNITLESS_TOTAL,
-    Fact,
-    Field,
-    Format,
-    JsonLine,
-    JsonRecord,
-    Line,
-    Merge,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, JsonLine, JsonRecord, Line, Merge
 from dlperf_study.logs.json_lines import numeric_values, string_values
+from dlperf_study.logs.printed import integer, number
 
 #: Names of the whole job's rate in samples and of the loss, with our column for each.
 _DLLOGGER_NAMES = {
-    **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), JOB_RATE.name),
-    **dict.fromkeys(("throughput_train", "training_sequences_per_second"), JOB_RATE.name),
-    "throughput": UNITLESS_RATE.name,
-    **dict.fromkeys(("train.loss", "total_loss", "step_loss"), LOSS.name),
+    **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), printed.JOB_RATE.name),
+    **dict.fromkeys(("throughput_train", "training_sequences_per_second"), printed.JOB_RATE.name),
+    "throughput": printed.UNITLESS_RATE.name,
+    **dict.fromkeys(("train.loss", "total_loss", "step_loss"), printed.LOSS.name),
 }
-_TOTALS_BY_RATE = {JOB_RATE.name: JOB_TOTAL.name, UNITLESS_RATE.name: UNITLESS_TOTAL.name}
+_TOTALS_BY_RATE = {
+    printed.JOB_RATE.name: printed.JOB_TOTAL.name,
+    printed.UNITLESS_RATE.name: printed.UNITLESS_TOTAL.name,
+}
 #: Programs with numbers of these names count a single step in epochs, others in iterations.
 _OF_EPOCHS = ("train.", "val.")
 #: How the names of numbers of validation begin.
@@ -70,7 +59,7 @@ _DLLOGGER_LINE = JsonLine(
     ("DLLL ",),
     _dllogger_record,
     lambda line: string_values(line["data"]) if line["type"] == "LOG" and line["step"] == "PARAMETER" else {},
-    (JOB_RATE, JOB_TOTAL, UNITLESS_RATE, UNITLESS_TOTAL, LOSS),
+    (printed.JOB_RATE, printed.JOB_TOTAL, printed.UNITLESS_RATE, printed.UNITLESS_TOTAL, printed.LOSS),
 )
 DLLOGGER = Format(
     name="dllogger",
@@ -90,13 +79,13 @@ DLLOGGER = Format(
 
 _SPACED = r"\s*:\s*"
 _NUMBERS = (
-    Field(LOSS, "train.loss", _SPACED),
-    Field(JOB_RATE, "imgs_per_sec", _SPACED),
-    Field(JOB_RATE, "throughput_train", _SPACED),
-    Field(JOB_RATE, " train.total_ips", _SPACED),
-    Field(JOB_RATE, " train.ips", _SPACED),
-    Field(JOB_RATE, " total_ips", _SPACED),
-    Field(LOSS, "total_loss", _SPACED),
+    Field(printed.LOSS, "train.loss", _SPACED),
+    Field(printed.JOB_RATE, "imgs_per_sec", _SPACED),
+    Field(printed.JOB_RATE, "throughput_train", _SPACED),
+    Field(printed.JOB_RATE, " train.total_ips", _SPACED),
+    Field(printed.JOB_RATE, " train.ips", _SPACED),
+    Field(printed.JOB_RATE, " total_ips", _SPACED),
+    Field(printed.LOSS, "total_loss", _SPACED),
 )
 #: The first letter is missing in some copies.
 _STAMP = r"LL \d{4}-\d\d-\d\d \S+ - "
@@ -105,11 +94,11 @@ _TUPLE = rf"\((?:{integer('epoch')}, )?{integer('step')},?\)"
 #: The mean of an epoch, and that of the run; some programs put nothing before the latter.
 _EPOCH = rf"Epoch: {integer('epoch')}\s++(?!Iteration)"
 _RUN = r"(?:Summary:|\(\))?\s"
-_VALIDATION = (Field(JOB_RATE, " val.total_ips", _SPACED), Field(JOB_RATE, " val.ips", _SPACED))
+_VALIDATION = (Field(printed.JOB_RATE, " val.total_ips", _SPACED), Field(printed.JOB_RATE, " val.ips", _SPACED))
 _SUMMARY = (
-    Field(JOB_TOTAL, " train.total_ips", _SPACED),
-    Field(JOB_TOTAL, " train.ips", _SPACED),
-    Field(JOB_TOTAL, "throughput_train", _SPACED),
+    Field(printed.JOB_TOTAL, " train.total_ips", _SPACED),
+    Field(printed.JOB_TOTAL, " train.ips", _SPACED),
+    Field(printed.JOB_TOTAL, "throughput_train", _SPACED),
 )
 _NEEDLES = ("imgs_per_sec", " throughput_train", " total_ips", "train.total_ips", "train.ips")
 
@@ -152,8 +141,8 @@ HUGECTR = Format(
             ("iters): ",),
             rf"(?:\[R(?:AN)?K{integer('rank')}\].*?)?Iter: {integer('step')} "
             rf"Time\({integer('count')} iters\): {number('step_seconds')}s\b",
-            (Field(LOSS, "Loss"),),
-            (RANK_INTERVAL,),
+            (Field(printed.LOSS, "Loss"),),
+            (printed.RANK_INTERVAL,),
         ),
     ),
     rates=("step_seconds",),

@@ -2,20 +2,9 @@
 
 from itertools import starmap
 
-from dlperf_study.logs.format import (
-    JOB_RATE,
-    LINE_START,
-    LOSS,
-    Fact,
-    Field,
-    Format,
-    Line,
-    Merge,
-    MetricScope,
-    PrintedMetric,
-    integer,
-    number,
-)
+from dlperf_study.logs import printed
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge
+from dlperf_study.logs.printed import LINE_START, MetricScope, PrintedMetric, integer, number
 
 
 def _keras_bar(unit: str, factor: float) -> Line:
@@ -23,7 +12,7 @@ def _keras_bar(unit: str, factor: float) -> Line:
     bar = r"(?:\[[=>.]+\]|[━╸╺ ]+|-)"
     head = rf"\b{integer('step')}/\d+ {bar}.*?\s{number('step_seconds')}{unit}/(?:step|batch)"
     step = PrintedMetric("step_seconds", "s", MetricScope.JOB, factor, cumulative=True, restarts_each_epoch=True)
-    return Line((f"{unit}/step", f"{unit}/batch"), head, (Field(LOSS, " loss"),), (step,))
+    return Line((f"{unit}/step", f"{unit}/batch"), head, (Field(printed.LOSS, " loss"),), (step,))
 
 
 KERAS_FIT = Format(
@@ -57,12 +46,12 @@ TF2_TIMEHISTORY = Format(
             ("TimeHistory: ",),
             rf"TimeHistory: \S+ seconds, {number('throughput')} examples/second "
             rf"between steps \d+ and {integer('step')}(?!\S)",
-            captured=(JOB_RATE,),
+            captured=(printed.JOB_RATE,),
         ),
         Line(
             ("BenchmarkMetric: ",),
             rf"BenchmarkMetric: \{{.*?'(?:global step|num_batches)': ?{integer('step')}",
-            (Field(JOB_RATE, "'examples_per_second'"),),
+            (Field(printed.JOB_RATE, "'examples_per_second'"),),
         ),
     ),
     rates=("throughput",),
@@ -80,7 +69,7 @@ TENSORPACK = Format(
     program="tensorpack/tensorpack, callbacks/summary.py (ThroughputTracker) and callbacks/base.py",
     lines=(
         Line(("(global_step ",), rf"Epoch {integer('epoch')} \(global_step {integer('step')}\) finished"),
-        Line(("Throughput (samples/sec)",), "Throughput", (Field(JOB_RATE, "(samples/sec)"),)),
+        Line(("Throughput (samples/sec)",), "Throughput", (Field(printed.JOB_RATE, "(samples/sec)"),)),
     ),
     rates=("throughput",),
     merge=Merge.ONE,

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dlperf_study.logs import printed
 from dlperf_study.logs.event_files import EVENT_ROW
-from dlperf_study.logs.format import LOSS, Format, JsonLine, JsonRecord, Merge
+from dlperf_study.logs.format import Format, JsonLine, JsonRecord, Merge
 from dlperf_study.logs.mlflow_database import METRIC_ROW
 from dlperf_study.logs.scalar_rows import RATE_NAMES, RATES, tag_meaning
 from dlperf_study.logs.wandb_files import HISTORY_ROW
@@ -22,7 +23,7 @@ def _scalar_format(name: str, title: str, program: str, marker: str, *traps: str
         name=name,
         title=title,
         program=program,
-        lines=(JsonLine((marker,), _record, metrics=(*RATES, LOSS)),),
+        lines=(JsonLine((marker,), _record, metrics=(*RATES, printed.LOSS)),),
         rates=RATE_NAMES,
         merge=Merge.ONE,
         steps="what the program gives as its step",
