@@ -27,6 +27,7 @@ _SEVERAL_MEANINGS = (
     "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"
 )
 _UNIT_MISSING = "neither its name nor its cells say the unit"
+_READ_AS_OF_DEVICE = "not declared, read as of one device"
 #: The levels of our column ``device``; in a column of a person it is a name, or a number of devices.
 _DEVICES = {"cpu", "gpu", ""}
 #: Results that are of training whatever is above their table.
@@ -66,12 +67,9 @@ class ColumnReading:
     @property
     def prints_step_unit(self) -> bool:
         """Whether it is a step time with a printed unit."""
-        is_inferred = self.meaning.scope.startswith(_INFERRED_UNIT)
-        return (
-            self.meaning.name == quantities.STEP
-            and bool(self.meaning.unit)
-            and not (is_inferred or is_canonical(self.header))
-        )
+        if self.meaning.name != quantities.STEP or not self.meaning.unit or is_canonical(self.header):
+            return False
+        return not self.meaning.scope.startswith(_INFERRED_UNIT)
 
     @property
     def unused_numbers(self) -> str:
@@ -79,7 +77,9 @@ class ColumnReading:
         is_used = self.is_metric or self.meaning.use is Use.BASELINE
         if not self.numbers or is_used or self.meaning.name == "parallel":
             return ""
-        return self.meaning.reason or ("" if self.meaning.use is Use.CONDITION else "no check knows what it is")
+        if self.meaning.reason or self.meaning.use is Use.CONDITION:
+            return self.meaning.reason
+        return "no check knows what it is"
 
 
 def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[ColumnReading]:
@@ -93,26 +93,42 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
         count = sum(map(bool, map(written_number, fields)))
         meaning = _meaning_or_reason(header, fields, count, decimal)
         readings.append(ColumnReading(grid.name, header, position, meaning, count))
-    has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
-    readings = [replace(reading, meaning=_declare_batch(reading.meaning, has_devices)) for reading in readings]
-    rates_of_job = []
-    for each in readings:
-        if each.meaning.name in _RATES_OF_DEVICE and each.is_metric:
-            rates_of_job.append(each)
+    rates_of_job = [each for each in readings if each.meaning.name in _RATES_OF_DEVICE and each.is_metric]
     if len(rates_of_job) == 1:
         readings = [_declare_rate_of_device(reading, rates_of_job[0]) for reading in readings]
-    readings = [_declare_flops(reading, readings) for reading in readings]
-    if any(reading.meaning.name in BASELINE_RATIOS for reading in readings if reading.is_metric):
-        readings = [_as_baseline(reading) for reading in readings]
-    if not any(reading.meaning.use is Use.RUN for reading in readings):
-        readings = [_drop_deviation(reading) for reading in readings]
+    readings = _declare_by_neighbours(readings, has_devices)
     is_of_training = any(reading.meaning.name in _OF_TRAINING for reading in readings if reading.is_metric)
-    if not is_of_training and WORDS.evaluation & {
-        *column_names.split_words(f"{grid.heading} {grid.header[0]}").split()
-    }:
-        not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
-        readings = [replace(each, meaning=not_training) if each.is_metric else each for each in readings]
+    title = {*column_names.split_words(f"{grid.heading} {grid.header[0]}").split()}
+    if WORDS.evaluation & title and not is_of_training:
+        for index, reading in enumerate(readings):
+            if reading.is_metric:
+                not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
+                readings[index] = replace(reading, meaning=not_training)
     return _each_once(readings)
+
+
+def _declare_by_neighbours(readings: Sequence[ColumnReading], has_devices: bool) -> list[ColumnReading]:
+    """Decide ambiguous batches, FLOP/s, baselines and deviations by the other columns."""
+    names = {reading.meaning.name for reading in readings}
+    metrics = {reading.meaning.name for reading in readings if reading.is_metric}
+    has_devices = has_devices or bool(names & {"world_size", "nodes"})
+    has_runs = any(reading.meaning.use is Use.RUN for reading in readings)
+    rates = metrics & {*quantities.RATES}
+    declared = []
+    for reading in readings:
+        meaning = reading.meaning
+        if meaning.name == "batch" and has_devices:
+            meaning = Meaning(Use.NONE, reason=_SEVERAL_MEANINGS)
+        elif meaning.name == "batch":
+            meaning = replace(meaning, name="global_batch", scope=NO_DEVICES)
+        elif meaning.reason == column_names.FLOPS_SCOPE and rates and rates <= {*quantities.RATES_OF_DEVICE}:
+            meaning = Meaning(Use.METRIC, quantities.DEVICE_FLOPS, meaning.unit, _READ_AS_OF_DEVICE)
+        elif meaning.name in rates and metrics & {*BASELINE_RATIOS} and WORDS.baseline & {*meaning.label.split()}:
+            meaning = replace(meaning, use=Use.BASELINE)
+        elif meaning.use is Use.SUMMARY and meaning.name == column_names.DEVIATION and not has_runs:
+            meaning = Meaning(Use.NONE, reason="its runs are not in the table")
+        declared.append(replace(reading, meaning=meaning))
+    return declared
 
 
 def is_canonical(name: str) -> bool:
@@ -144,12 +160,14 @@ def _meaning_or_reason(header: str, fields: Sequence[str], numbers: int, decimal
 
 
 def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
-    is_of_tokens = (
-        header == quantities.THROUGHPUT and "tokens" in column_names.split_words(_unit_of_cells(header, fields)).split()
-    )
-    if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES) and not is_of_tokens:
-        if header in METRIC_COLUMNS:
-            return Meaning(Use.METRIC, header, COLUMNS[header].unit if header in COLUMNS else "")
+    is_ours = is_canonical(header)
+    if header == "device":
+        is_ours = {*fields} <= _DEVICES
+    if header == quantities.THROUGHPUT:
+        is_ours = "tokens" not in column_names.split_words(_unit_of_cells(header, fields)).split()
+    if is_ours and header in METRIC_COLUMNS:
+        return Meaning(Use.METRIC, header, COLUMNS[header].unit if header in COLUMNS else "")
+    if is_ours:
         value, _, end = header.rpartition("_")
         # The ends of an interval are compared with the value that they are of.
         is_used = header in _USED or (end in ("low", "high") and value in METRIC_COLUMNS)
@@ -160,9 +178,8 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     is_interval = WORDS.interval.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
     if is_interval or WORDS.about_results.fullmatch(name):
         return Meaning(Use.NONE)
-    meaning = column_names.interpret_name(
-        header, fields, column_names.unit_in_name(header) or _unit_of_cells(header, fields)
-    )
+    unit = column_names.unit_in_name(header) or _unit_of_cells(header, fields)
+    meaning = column_names.interpret_name(header, fields, unit)
     if meaning.name == "step_seconds" and not meaning.unit:
         return replace(meaning, unit="", reason=_UNIT_MISSING)
     if meaning.use is not Use.NONE or meaning.reason:
@@ -170,7 +187,7 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     if WORDS.model_flops.fullmatch(name) and numbers:
         largest = max(parse_digits(field, decimal) for field in fields)
         unit = "FLOP/s" if largest > _LARGEST_TERAFLOPS else "TFLOP/s"
-        return Meaning(Use.METRIC, quantities.DEVICE_FLOPS, unit, "not declared, read as of one device")
+        return Meaning(Use.METRIC, quantities.DEVICE_FLOPS, unit, _READ_AS_OF_DEVICE)
     if {*name.split()} & WORDS.other_results:
         return Meaning(Use.NONE, reason="no check knows what it is" if numbers else "")
     written = [field for field in fields if not is_no_number(field)]
@@ -181,32 +198,13 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     return Meaning(Use.CONDITION, header, reason=OWN_NUMBERS)
 
 
-def _as_baseline(reading: ColumnReading) -> ColumnReading:
-    """Mark a column of the baseline's rate as baseline."""
-    is_baseline = reading.meaning.name in quantities.RATES and bool({*reading.meaning.label.split()} & WORDS.baseline)
-    if is_baseline:
-        return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE))
-    return reading
-
-
 def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
     """Return the unit after the numbers; raises TableError if there are several."""
     units = Counter(written.unit for written in map(written_number, fields) if written and written.unit)
     meanings = {column_names.split_words(unit) or unit for unit in units}
     if len(meanings) > 1 and len(units) < sum(units.values()):
         raise TableError(f"column {header} has numbers in {' and in '.join(units)}; write one unit in a column")
-    if len(meanings) == 1:
-        return next(iter(units), "")
-    return ""
-
-
-def _declare_batch(meaning: Meaning, has_devices: bool) -> Meaning:
-    """Decide whether a batch is per device or global."""
-    if meaning.name != "batch":
-        return meaning
-    if has_devices:
-        return Meaning(Use.NONE, reason=_SEVERAL_MEANINGS)
-    return replace(meaning, name="global_batch", scope=NO_DEVICES)
+    return next(iter(units)) if len(meanings) == 1 else ""
 
 
 def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> ColumnReading:
@@ -215,24 +213,6 @@ def _declare_rate_of_device(reading: ColumnReading, rate: ColumnReading) -> Colu
         return reading
     unit = f"{rate.meaning.unit.partition(',')[0]}, as in {rate.header}"
     return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rate.meaning.name], unit, "one device"))
-
-
-def _declare_flops(reading: ColumnReading, readings: Sequence[ColumnReading]) -> ColumnReading:
-    """Read unscoped FLOP/s as per device if all rates are."""
-    if reading.meaning.reason != column_names.FLOPS_SCOPE:
-        return reading
-    rates = {each.meaning.name for each in readings if each.is_metric} & {*quantities.RATES}
-    if not rates or rates - {*quantities.RATES_OF_DEVICE}:
-        return reading
-    meaning = Meaning(Use.METRIC, quantities.DEVICE_FLOPS, reading.meaning.unit, "not declared, read as of one device")
-    return replace(reading, meaning=meaning)
-
-
-def _drop_deviation(reading: ColumnReading) -> ColumnReading:
-    """Drop a standard deviation from a table without runs."""
-    if reading.meaning.use is not Use.SUMMARY or reading.meaning.name != column_names.DEVIATION:
-        return reading
-    return replace(reading, meaning=Meaning(Use.NONE, reason="its runs are not in the table"))
 
 
 def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
@@ -255,10 +235,12 @@ def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
 def infer_time_units(grid: Grid, readings: Sequence[ColumnReading], decimal: str) -> list[ColumnReading]:
     """Infer the unit of each step time from rates; else drop the column."""
     positions = {reading.meaning.name: reading.position for reading in readings}
-    return [
-        _infer_time_unit(grid, positions, reading, decimal) if reading.meaning.reason == _UNIT_MISSING else reading
-        for reading in readings
-    ]
+    inferred = []
+    for reading in readings:
+        if reading.meaning.reason == _UNIT_MISSING:
+            reading = _infer_time_unit(grid, positions, reading, decimal)
+        inferred.append(reading)
+    return inferred
 
 
 def _infer_time_unit(grid: Grid, positions: Mapping[str, int], time: ColumnReading, decimal: str) -> ColumnReading:
