@@ -8,9 +8,8 @@ from dlperf_study.dataset.dataset import Dataset, kept_with_dataset
 from dlperf_study.findings import number
 from dlperf_study.findings.number import Number
 from dlperf_study.metrics.statistics import bounded
-from dlperf_study.prediction.back_test import largest_left_out
 from dlperf_study.prediction.curves import Curve, curves_of_study
-from dlperf_study.prediction.intervals import COVERAGE, reason_against_ring
+from dlperf_study.prediction.intervals import COVERAGE, largest_left_out, reason_against_ring
 from dlperf_study.prediction.prediction import predict, refused_curves, select_predictions
 
 MAX_LINES = 3

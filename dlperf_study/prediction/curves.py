@@ -93,13 +93,23 @@ class Curve:
         """Return the curve without what is larger than ``size`` units."""
         return replace(self, points=tuple(point for point in self.points if point.units <= size))
 
+    def replace_point(self, point: CurvePoint, other: CurvePoint) -> "Curve":
+        """Return the curve with another point in place of one, if it has that."""
+        points = list(self.points)
+        if point in points:
+            points[points.index(point)] = other
+        return replace(self, points=tuple(points))
+
     def seconds(self, point: CurvePoint) -> float:
         """Return the time per sample and device; under strong scaling per sample."""
-        return (point.devices if self.scaling == WEAK else 1) / point.rate
+        return self._work(point.devices) / point.rate
 
     def rate(self, seconds: float, units: int) -> float:
         """Return the rate for a time of ``seconds`` on so many units."""
-        return (units * self.devices_per_unit if self.scaling == WEAK else 1) / seconds
+        return self._work(units * self.devices_per_unit) / seconds
+
+    def _work(self, devices: int) -> int:
+        return devices if self.scaling == WEAK else 1
 
 
 @dataclass(frozen=True)
@@ -140,7 +150,10 @@ def curves_of_study(dataset: Dataset) -> list[Curve]:
             levels.append(value if isinstance(value, str) else f"{column_named(name).label} {level(value)}")
         label = _BETWEEN_LEVELS.join(levels)
         about = Curve(label, dataset.plan.study, Unit.NODE, (), scaling=dataset.plan.scaling, rate_unit=unit)
-        curves += _curves(about, [(row, _Size.from_row(row, _log_rate(dataset, row))) for row in series])
+        sizes = []
+        for row in series:
+            sizes.append(_Size.from_row(row, _log_rate(dataset, row)))
+        curves += _curves(about, series, sizes)
     return curves
 
 
@@ -170,17 +183,20 @@ def curves_of_sources(names: Iterable[str] | None) -> Iterator[Curve]:
         scaling = WEAK
         if all(row.scaling == STRONG for row in rows):
             scaling = STRONG
-        sized = [(row, _Size.from_row(row, Estimate(math.log(row.value)))) for row in rows]
+        sizes = []
+        for row in rows:
+            sizes.append(_Size.from_row(row, Estimate(math.log(row.value))))
         laboratory = read_source(source).laboratory
-        yield from _curves(Curve(label, source, Unit.NODE, (), scaling=scaling, laboratory=laboratory), sized)
+        yield from _curves(Curve(label, source, Unit.NODE, (), scaling=scaling, laboratory=laboratory), rows, sizes)
 
 
-def _curves(about: Curve, sized: Sequence[tuple[Any, _Size]]) -> Iterator[Curve]:
+def _curves(about: Curve, rows: Sequence[Any], sizes: Sequence[_Size]) -> Iterator[Curve]:
     """Yield the curves of rows that differ only in devices."""
-    kinds = {row.device for row, _ in sized if not pd.isna(row.device)}
-    servers = any(not pd.isna(row.servers) and row.servers > 0 for row, _ in sized)
-    about = replace(about, has_servers=servers, on_gpus=None if len(kinds) != 1 else kinds == {"gpu"})
-    sizes = [size for _, size in sized]
+    kinds = pd.Series([row.device for row in rows], dtype=object).dropna().unique()
+    servers = pd.Series([row.servers for row in rows], dtype=object).dropna()
+    about = replace(about, has_servers=bool((servers > 0).any()))
+    if len(kinds) == 1:
+        about = replace(about, on_gpus=kinds[0] == "gpu")
     over_nodes = [size.over_nodes for size in _select_full_nodes(sizes)]
     in_one_node = [size for size in sizes if size.nodes == 1]
     if any(size.nodes != 1 for size in over_nodes):

@@ -80,6 +80,12 @@ def list_cases(curves: Iterable[Curve]) -> Iterator[Case]:
                 yield Case(curve.until(before.units), target)
 
 
+def largest_left_out(curves: Iterable[Curve]) -> list[Case]:
+    """Return each curve without its largest size, and that size."""
+    # Two sizes to predict from, and the largest.
+    return [Case(curve.until(curve.points[-2].units), curve.last) for curve in curves if len(curve.points) >= 3]
+
+
 @cache
 def published_cases() -> tuple[Case, ...]:
     """Return the published cases that the ring of nodes predicts."""

@@ -38,17 +38,13 @@ def narrowings(prediction: Prediction, size: PredictedSize) -> list[Narrowing]:
     if size.is_measured:
         return []
     curve = prediction.curve
-    results = []
-    for measurement, with_it in _further(curve, size.units):
-        half_width = compute_half_width(with_it, size.units)
-        if half_width is not None:
-            results.append(Narrowing(measurement, half_width))
     now = compute_half_width(curve, size.units)
-    better = []
-    for result in results:
-        if now is None or result.half_width < _NARROWER * now:
-            better.append(result)
-    return sorted(better, key=lambda result: result.half_width)
+    results = []
+    for measurement, further_curve in _further(curve, size.units):
+        half_width = compute_half_width(further_curve, size.units)
+        if half_width is not None and (now is None or half_width < _NARROWER * now):
+            results.append(Narrowing(measurement, half_width))
+    return sorted(results, key=lambda result: result.half_width)
 
 
 def compute_half_width(curve: Curve, units: int) -> float | None:
@@ -63,18 +59,17 @@ def compute_half_width(curve: Curve, units: int) -> float | None:
 def _further(curve: Curve, units: int) -> Iterator[tuple[str, Curve]]:
     """Yield each further measurement, with the resulting curve."""
     last = curve.last.units
-    nearest = min(_REACH * last, (last + units) // 2) if units <= _REACH * last else _REACH * last
-    for further in sorted({nearest} - {last, units}):
-        if last < further < units:
-            predicted = predicted_log_rate(curve, further)
-            estimate = Estimate(predicted.mean, curve.last.log_rate.error, curve.last.log_rate.freedom)
-            point = CurvePoint(further, further * curve.devices_per_unit, estimate)
-            yield counted(further, curve.unit), replace(curve, points=(*curve.points, point))
+    further = (last + units) // 2 if units <= _REACH * last else _REACH * last
+    if last < further < units:
+        predicted = predicted_log_rate(curve, further)
+        estimate = Estimate(predicted.mean, curve.last.log_rate.error, curve.last.log_rate.freedom)
+        point = CurvePoint(further, further * curve.devices_per_unit, estimate)
+        yield counted(further, curve.unit), replace(curve, points=(*curve.points, point))
     for point in dict.fromkeys((curve.points[0], curve.last)):
         estimate = point.log_rate
         if estimate.error is not None and estimate.freedom < MANY:
             runs = estimate.freedom + 1
             error = estimate.error * math.sqrt(runs / (runs + MORE_RUNS))
-            with_runs = replace(point, log_rate=Estimate(estimate.mean, error, estimate.freedom + MORE_RUNS))
-            points = tuple(with_runs if each == point else each for each in curve.points)
-            yield f"{MORE_RUNS} more runs on {counted(point.units, curve.unit)}", replace(curve, points=points)
+            more = replace(point, log_rate=Estimate(estimate.mean, error, estimate.freedom + MORE_RUNS))
+            measurement = f"{MORE_RUNS} more runs on {counted(point.units, curve.unit)}"
+            yield measurement, curve.replace_point(point, more)

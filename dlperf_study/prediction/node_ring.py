@@ -51,9 +51,8 @@ def predicted_log_rate(curve: Curve, units: int, relative_to: CurvePoint | None 
         if point.log_rate.error is None:
             return Estimate(mean)
         faster = replace(point, log_rate=Estimate(point.log_rate.mean + _SMALL))
-        points = tuple(faster if each == point else each for each in curve.points)
-        faster_reference = [faster if each == point else each for each in reference]
-        slope = (_log_ratio(replace(curve, points=points), units, faster_reference) - mean) / _SMALL
+        faster_reference = [faster] if point in reference else reference
+        slope = (_log_ratio(curve.replace_point(point, faster), units, faster_reference) - mean) / _SMALL
         variance += (slope * point.log_rate.error) ** 2
         freedom = min(freedom, point.log_rate.freedom)
     return Estimate(mean, math.sqrt(variance), freedom)

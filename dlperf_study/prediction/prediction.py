@@ -75,8 +75,10 @@ def predict(curves: Sequence[Curve], unit: Unit | None = None, sizes: Sequence[i
 
 
 def _predict_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
+    reason = reason_against_ring(curve)
     # A second size is asked for only where it would help.
-    reason = reason_against_ring(curve) or (_one_size(curve) if len(curve.points) < 2 else "")
+    if not reason and len(curve.points) < 2:
+        reason = _one_size(curve)
     if reason and sizes and {*sizes} <= {point.units for point in curve.points}:
         reason = f"measured, so nothing is to be predicted: {', '.join(map(str, sorted(set(sizes))))}"
     if reason:
@@ -91,10 +93,10 @@ def _predict_curve(curve: Curve, sizes: Sequence[int]) -> Prediction | Refusal:
 
 def _size(curve: Curve, reference: CurvePoint, units: int) -> PredictedSize:
     """Return a measured or predicted size."""
-    measured = {point.units: point for point in curve.points}.get(units)
-    if measured is not None:
-        efficiency = _efficiency(measured.rate, measured.devices, reference)
-        return PredictedSize(units, measured.devices, measured.rate, efficiency, reason=MEASURED, is_measured=True)
+    for measured in curve.points:
+        if measured.units == units:
+            efficiency = _efficiency(measured.rate, measured.devices, reference)
+            return PredictedSize(units, measured.devices, measured.rate, efficiency, reason=MEASURED, is_measured=True)
     devices, rate = units * curve.devices_per_unit, predicted_rate(curve, units)
     efficiency = _efficiency(rate, devices, reference)
     score = tested_score(curve, units)

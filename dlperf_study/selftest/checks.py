@@ -79,20 +79,15 @@ REQUIREMENTS = {
 
 def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
     """Check that a configuration rarely differs from itself."""
-    return judge_same_program([_comparison(dataset, SAME, 0.0) for dataset in datasets])
+    return judge_same_program(list(map(_comparison, datasets, repeat(SAME), repeat(0.0))))
 
 
 def judge_same_program(comparisons: Sequence[Comparison]) -> CheckResult:
     """Return whether few enough pairs of one program are distinguished."""
-    distinguished = []
-    for comparison in comparisons:
-        if comparison.verdict in (FASTER, SLOWER):
-            distinguished.append(comparison.label)
-    cases = len(comparisons)
-    is_passed = len(distinguished) <= allowed_cases(cases, FALSE_DIFFERENCE)
-    return check_result(
-        SAME, is_passed, f"{len(distinguished)} of {cases} distinguished{_listed(distinguished)}", comparisons
-    )
+    distinguished = [comparison.label for comparison in comparisons if comparison.verdict in (FASTER, SLOWER)]
+    is_passed = len(distinguished) <= allowed_cases(len(comparisons), FALSE_DIFFERENCE)
+    seen = f"{len(distinguished)} of {len(comparisons)} distinguished{_listed(distinguished)}"
+    return check_result(SAME, is_passed, seen, comparisons)
 
 
 def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
@@ -126,7 +121,8 @@ def check_intervals(datasets: Sequence[Dataset]) -> CheckResult:
     """Check that intervals are as wide as the errors of ratios."""
     comparisons = []
     for dataset in datasets:
-        comparisons += [_comparison(dataset, INTERVALS, slowdown) for slowdown in (0.0, slowdown_of_pair(dataset))]
+        comparisons.append(_comparison(dataset, INTERVALS, 0.0))
+        comparisons.append(_comparison(dataset, INTERVALS, slowdown_of_pair(dataset)))
     result = judge_intervals(comparisons, common_rounds(datasets))
     # The checks before it show these ratios.
     return replace(result, comparisons=())
@@ -171,10 +167,9 @@ def score_limits(pairs: int, rounds: int) -> tuple[float, float]:
 
 def common_rounds(datasets: Sequence[Dataset]) -> int:
     """Return the rounds of all pairs; raises EvidenceError if they differ."""
-    rounds = set()
+    rounds: set[int] = set()
     for dataset in datasets:
-        for runs in dataset.configurations["runs_completed"]:
-            rounds.add(int(runs))
+        rounds |= {*map(int, dataset.configurations["runs_completed"])}
     if len(rounds) != 1:
         raise EvidenceError(f"the pairs have different numbers of rounds: {', '.join(map(str, sorted(rounds)))}")
     return rounds.pop()
