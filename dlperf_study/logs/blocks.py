@@ -176,7 +176,8 @@ class Blocks:
                 rest = b""
             rest += chunk[end:]
             skipping = len(rest) > LONGEST_LINE
-            rest = b"" if skipping else rest
+            if skipping:
+                rest = b""
         if skipping:
             self._skip_line()
         elif rest:
@@ -196,7 +197,7 @@ class Blocks:
             chunk = held + (decoder.decode(content).encode() if decoder else content)
             held = b"\r" if chunk.endswith(b"\r") else b""
             chunk = chunk[: len(chunk) - len(held)]
-            yield chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in chunk else chunk
+            yield chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             content = self._read_chunk()
         if held:
             yield b"\n"

@@ -93,9 +93,10 @@ def write_identity_file(path: Path, study: StudyMetadata, confirmed: bool) -> No
                 extras[name] = value
         runs = []
         for run in metadata.runs:
-            runs.append(
-                {"repetition": run.repetition, "logs": list(run.logs), **({"part": run.part} if run.part else {})}
-            )
+            stored: dict[str, Any] = {"repetition": run.repetition, "logs": list(run.logs)}
+            if run.part:
+                stored["part"] = run.part
+            runs.append(stored)
         configurations.append({**metadata.parameters, **extras, "runs": runs})
     content = {
         "confirmed": confirmed,

@@ -111,8 +111,10 @@ def _scalars(summary: bytes) -> dict[str, float]:
     """Return the scalars of a summary by tag."""
     scalars = {}
     for _, content in fields(summary):
+        if not isinstance(content, bytes):
+            continue
         tag, scalar = "", None
-        for field, value in fields(content) if isinstance(content, bytes) else ():
+        for field, value in fields(content):
             if field == _TAG and isinstance(value, bytes):
                 tag = value.decode(errors="replace")
             elif field == _SIMPLE_VALUE and isinstance(value, float):

@@ -23,31 +23,33 @@ _MOST_FORMATS = 3
 
 def read_block(format_: Format, block: Block) -> list[Matches]:
     """Return the content of a block for each kind of line."""
-    needles = set()
+    needles: set[str] = set()
     for line in format_.lines:
         if isinstance(line, Line):
-            for needle in line.needles:
-                needles.add(needle)
+            needles.update(line.needles)
     layouts = group_by_layout(block, candidate_lines(needles, block)) if needles else []
     matches = []
     for line in format_.lines:
-        matches.append(read_json_lines(line, block) if isinstance(line, JsonLine) else read_lines(line, block, layouts))
+        if isinstance(line, JsonLine):
+            matches.append(read_json_lines(line, block))
+        else:
+            matches.append(read_lines(line, block, layouts))
     return matches
 
 
 def detect_formats(block: Block) -> list[Format]:
     """Return the formats with a training line in a block."""
     for size in _START_BYTES:
-        formats = _formats_in(_first_lines(block, size)) if size < len(block.data) else []
-        if formats:
+        if size < len(block.data) and (formats := _formats_in(_first_lines(block, size))):
             return formats
     return _formats_in(block)
 
 
 def other_formats_at_start(block: Block, known: Format) -> list[Format]:
     """Return other formats in the first lines of a block."""
-    size = _START_BYTES[-1]
-    return _formats_in(_first_lines(block, size) if size < len(block.data) else block, known)
+    if len(block.data) > _START_BYTES[-1]:
+        block = _first_lines(block, _START_BYTES[-1])
+    return _formats_in(block, known)
 
 
 def other_formats_later(block: Block, known: Format) -> list[Format]:

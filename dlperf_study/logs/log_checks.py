@@ -147,21 +147,22 @@ def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:
     parameters, ranks = metadata.parameters, metadata.job_size.world_size
     nodes, devices_per_node = int(parameters["nodes"]), int(parameters["devices_per_node"])
     batch, world_size = int(parameters["batch_per_device"]), metadata.devices
-    # Devices that share a model also share its samples: a log may then state any part of the batch.
-    batches = {
-        "batch_per_device": [batch],
-        # Programs mean the batch of one device, of one node or of the job.
-        "batch_size": list(dict.fromkeys([batch, batch * devices_per_node, batch * world_size])),
-    }
-    return {
+    sizes = {
         "nodes": [nodes],
         "devices_per_node": [devices_per_node],
         "world_size": list(dict.fromkeys([world_size, ranks])),
         "global_batch": [metadata.global_batch],
-        **{name: [int(parameters[name])] for name in _OPTIONAL_SIZES if name in parameters},
-        "trainers": list(dict.fromkeys([nodes, world_size, ranks])),
-        **(batches if batch else {}),
     }
+    for name in _OPTIONAL_SIZES:
+        if name in parameters:
+            sizes[name] = [int(parameters[name])]
+    sizes["trainers"] = list(dict.fromkeys([nodes, world_size, ranks]))
+    # Devices that share a model also share its samples: a log may then state any part of the batch.
+    if batch:
+        sizes["batch_per_device"] = [batch]
+        # Programs mean the batch of one device, of one node or of the job.
+        sizes["batch_size"] = list(dict.fromkeys([batch, batch * devices_per_node, batch * world_size]))
+    return sizes
 
 
 def _contradictory_parameters(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
@@ -192,12 +193,20 @@ def _data_sources(log: ParsedLog) -> Iterator[tuple[str, frozenset[str]]]:
     if log.format.synthetic_data_only:
         yield f"{log.format.title} has synthetic data only", frozenset({SYNTHETIC})
     if dali := log.facts.get("use_dali"):
-        is_off = log.switch("use_dali") is False
-        yield f"states use_dali {dali}", frozenset({SYNTHETIC, READ} if is_off else {DALI})
+        kinds = {DALI}
+        if log.switch("use_dali") is False:
+            kinds = {SYNTHETIC, READ}
+        yield f"states use_dali {dali}", frozenset(kinds)
     if backend := log.facts.get("data_backend"):
-        # NVIDIA's names; the one of synthetic data is spelt ``syntetic``.
-        name = backend.lower()
-        kind = DALI if name.startswith("dali") else SYNTHETIC if name.startswith("syn") else READ
+        kind = READ
+        if backend.lower().startswith("dali"):
+            kind = DALI
+        elif backend.lower().startswith("syn"):
+            # NVIDIA spells it ``syntetic``.
+            kind = SYNTHETIC
         yield f"states data_backend {backend}", frozenset({kind})
     if dataset := log.facts.get("dataset"):
-        yield f"states dataset {dataset}", frozenset({SYNTHETIC} if "(synthetic)" in dataset else {DALI, READ})
+        kinds = {DALI, READ}
+        if "(synthetic)" in dataset:
+            kinds = {SYNTHETIC}
+        yield f"states dataset {dataset}", frozenset(kinds)

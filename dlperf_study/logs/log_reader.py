@@ -125,11 +125,13 @@ class _LogReader:
 
     def _detect_format(self, block: Block) -> None:
         """Detect the format; raises LogError for a second format."""
-        formats = format_detection.detect_formats(block) if self._format is None else [self._format]
-        if not formats:
-            return
-        format_ = format_detection.only_format(formats, str(self._source))
-        second_formats = format_detection.other_formats_at_start(block, format_) if self._format is None else []
+        format_, second_formats = self._format, list[Format]()
+        if format_ is None:
+            formats = format_detection.detect_formats(block)
+            if not formats:
+                return
+            format_ = format_detection.only_format(formats, str(self._source))
+            second_formats = format_detection.other_formats_at_start(block, format_)
         second_formats = second_formats or format_detection.other_formats_later(block, format_)
         self._format = format_detection.only_format([format_, *second_formats], str(self._source))
 
@@ -157,7 +159,8 @@ class _LogReader:
             if len(values) == 1:
                 consistent[name] = values[0]
         log = ParsedLog(self._source, self._format, records, consistent, (), blocks.lines)
-        log = log.part(part) if part else log
+        if part:
+            log = log.part(part)
         return replace(log, diagnostics=tuple(self._diagnostics(log, blocks, facts)))
 
     def _expected(self) -> str:
@@ -168,7 +171,7 @@ class _LogReader:
         if self._first_block:
             similar = format_detection.similar_line(self._first_block)
         if self._format:
-            return f"the format {self._format.name}" + (f"; {similar}" if similar else "")
+            return "; ".join(filter(None, (f"the format {self._format.name}", similar)))
         formats = format_detection.suggest_formats(self._first_block) if self._first_block else []
         shared = "no word is that of a format"
         if formats:

@@ -83,10 +83,12 @@ def _propose_template(line: str) -> tuple[str, dict[str, str]]:
         parts += [before.replace("'", "''"), f"{{{name}}}" if is_read else "{*}"]
         if is_read:
             names.add(name)
-            units |= {name: unit} if unit else {}
+            if unit:
+                units[name] = unit
         end = match.end()
-    rest = re.match(r"[\s)\]]*[\w/%]*", line[end:])
-    return "".join([*parts, rest[0].rstrip() if rest else ""]), units
+    if rest := re.match(r"[\s)\]]*[\w/%]*", line[end:]):
+        parts.append(rest[0].rstrip())
+    return "".join(parts), units
 
 
 def _find_unit(name: str, after: str) -> str:

@@ -103,8 +103,7 @@ def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[
     for scalars in records:
         for tag in scalars.values:
             if tag not in metrics:
-                metric_and_factor = tag_meaning(tag)
-                metrics[tag] = metric_and_factor[0] if metric_and_factor else ""
+                metrics[tag], _ = tag_meaning(tag) or ("", 1.0)
         if scalars.values:
             yield f"{marker}{json.dumps(asdict(scalars))}\n".encode()
     tags: dict[str, str] = {}

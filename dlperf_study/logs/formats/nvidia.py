@@ -47,12 +47,15 @@ def _dllogger_position(step: Any, counts_epochs: bool) -> tuple[int, int]:
     """Return epoch and step: nothing, a number, ``[epoch, step]``, or named numbers."""
     if isinstance(step, Mapping):
         return int(step.get("epoch", -1)), int(step.get("step", step.get("iteration", -1)))
-    parts = step if isinstance(step, list | tuple) else [] if step == "" else [step]
-    if len(parts) == 1 and isinstance(step, list) and counts_epochs:
-        return int(parts[0]), -1
-    if len(parts) < 2:
-        return -1, int(parts[0]) if parts else -1
-    return int(parts[0]), int(parts[1])
+    if not isinstance(step, list | tuple):
+        return -1, -1 if step == "" else int(step)
+    if len(step) >= 2:
+        return int(step[0]), int(step[1])
+    if not step:
+        return -1, -1
+    if counts_epochs and isinstance(step, list):
+        return int(step[0]), -1
+    return -1, int(step[0])
 
 
 _DLLOGGER_LINE = JsonLine(

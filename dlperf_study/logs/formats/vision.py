@@ -102,9 +102,9 @@ _LOSS_COLUMNS = ("train/box_loss", "train/loss", "train/cls_loss")
 def _ultralytics_record(row: Mapping[str, Any]) -> JsonRecord | None:
     """Return the numbers of an epoch."""
     losses = [float(row[name]) for name in _LOSS_COLUMNS if name in row]
-    values = {printed.LOSS.name: losses[0]} if losses else {}
     if not losses:
         raise ValueError("no column of a loss")
+    values = {printed.LOSS.name: losses[0]}
     if "time" in row:
         values[printed.ELAPSED_OF_EPOCHS.name] = float(row["time"])
     return JsonRecord(values, step=int(row["epoch"]))
