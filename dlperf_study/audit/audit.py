@@ -140,8 +140,10 @@ def verdict(check_results: Sequence[AuditResult], source: str) -> str:
         # The row of ``table.csv/row 3/speedup`` is ``row 3``.
         row, _, metric = diagnostic.cells[0].key.removeprefix(f"{source}/").rpartition("/")
         rows[row or metric] = None
-    counts[0] += f", {_ALL_OF.get(len(most_severe), 'all ')}about " if len(rows) == 1 else " about "
-    counts[0] += first_of(list(rows), MOST_CELLS)
+    about = " about"
+    if len(rows) == 1:
+        about = f", {_ALL_OF.get(len(most_severe), 'all ')}about"
+    counts[0] += f"{about} {first_of(list(rows), MOST_CELLS)}"
     return f"{source}: {'; '.join(counts)}"
 
 

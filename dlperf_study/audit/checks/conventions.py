@@ -134,8 +134,10 @@ def _compare_parameters(rows: Sequence[ResultCell]) -> AuditDiagnostic | None:
         sizes = f"{row.get(quantities.LAYERS):g} layers of {row.get(quantities.HIDDEN):g}"
         extent = f"{float(smallest):.4g} to {float(largest):.4g}"
         phrases.append(f"{sizes} have {extent}, printed {row.get('parameters'):.4g}")
-    computation = f"{rows_phrase(phrases)}{f': {reason}' if reason else ''}"
-    return AuditDiagnostic(Severity.ERROR if reason else Severity.WARNING, tuple(rows), computation, _OTHER_NETWORK)
+    computation, severity = rows_phrase(phrases), Severity.WARNING
+    if reason:
+        computation, severity = f"{computation}: {reason}", Severity.ERROR
+    return AuditDiagnostic(severity, tuple(rows), computation, _OTHER_NETWORK)
 
 
 def _weights(row: ResultCell, vocabulary: int) -> Fraction:

@@ -66,7 +66,8 @@ def falling(results: Results) -> Iterator[AuditDiagnostic | None]:
         computation = f"{_step_phrase(fewer, more)}, a fall of {fall_text}"
         if is_certain or fall <= LARGEST_FALL_BY_CHANCE:
             computation += f"; {_chance_phrase(is_certain, fewer, more)}"
-        computation += "" if severity is Severity.WARNING else ", but not that more devices gained nothing"
+        if severity is Severity.NOTE:
+            computation += ", but not that more devices gained nothing"
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, FALLING)
 
 

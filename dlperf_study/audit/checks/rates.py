@@ -128,7 +128,9 @@ def _compare_with_time(
         return None
     excess = rate.value / expected - 1
     difference = f"{abs(excess):.1%} {'more' if excess > 0 else 'less'}"
-    noun, time = _ITEMS[rate.metric], seconds.text if seconds.text.endswith("s") else f"{seconds.text} s"
+    noun, time = _ITEMS[rate.metric], seconds.text
+    if not time.endswith("s"):
+        time += " s"
     computation = f"{float(amount):.12g} {noun} in {time} are {expected:.4g} {noun.partition(' ')[0]}/s, "
     computation += f"printed {rate.text}, {difference}"
     batch_per_device = seconds.get("batch_per_device") or 0

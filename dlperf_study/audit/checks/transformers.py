@@ -125,7 +125,10 @@ def _compare_tokens(cell: ResultCell) -> tuple[str, float] | None:
         formula, product = f"{batch:g}", batch
     expected = product * length
     # Padding is not counted by all.
-    if tokens <= expected if batch else abs(tokens / expected - 1) <= _NEAR_MILLIONS:
+    factor = max(expected / tokens, tokens / expected)
+    fits = abs(tokens / expected - 1) <= _NEAR_MILLIONS
+    if batch:
+        fits, factor = tokens <= expected, 1
+    if fits:
         return "", 1
-    factor = 1 if batch else max(expected / tokens, tokens / expected)
     return f"{formula} × {length:g} = {expected:g}, but tokens_per_step is {tokens:g}", factor

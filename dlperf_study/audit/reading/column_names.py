@@ -119,7 +119,11 @@ def _rate(bare: str, everything: str, unit: str) -> Meaning | None:
     metric = _RATE_METRICS.get((match[1], is_of_device))
     if metric is None:
         return Meaning(Use.NONE, reason="steps of one device are those of the job")
-    scope = "one device" if is_of_device else "job" if WORDS.job & {*bare.split()} else "not declared, read as the job"
+    scope = "not declared, read as the job"
+    if is_of_device:
+        scope = "one device"
+    elif WORDS.job & {*bare.split()}:
+        scope = "job"
     return _require_training(Meaning(Use.METRIC, metric, f"{match[1]}/s", scope, label))
 
 
