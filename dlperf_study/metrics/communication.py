@@ -12,7 +12,7 @@ from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.metrics import computation, exchange_gaps, metric
 from dlperf_study.metrics.collectives import BUS_FACTORS
 from dlperf_study.metrics.process_resources import shared_cores
-from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
+from dlperf_study.metrics.throughput import makespan_seconds, slowest_training, step_share
 from dlperf_study.records.lines import EXCHANGE
 from dlperf_study.records.rank_log import Window
 from dlperf_study.records.run import Run
@@ -53,10 +53,7 @@ def exposed_seconds(run: Run) -> float | None:
 
 def exposed_share(run: Run) -> float | None:
     """Return exposed communication as a share of a step, or None."""
-    exposed = exposed_seconds(run)
-    if exposed is None:
-        return None
-    return exposed * slowest_training(run).steps / makespan_seconds(run)
+    return step_share(run, exposed_seconds(run))
 
 
 @metric.once_per_run

@@ -21,7 +21,7 @@ from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.metrics.metric import COMMUNICATION, RC, Gap, Metric, Summary, not_measured_by_program, once_per_run
 from dlperf_study.metrics.statistics import MEDIAN_ERROR
-from dlperf_study.metrics.throughput import makespan_seconds, slowest_training
+from dlperf_study.metrics.throughput import makespan_seconds, slowest_training, step_share
 from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, INPUT, TRAINING
 from dlperf_study.records.rank_log import RankLog, Window
 from dlperf_study.records.run import Run
@@ -190,10 +190,7 @@ def input_seconds(run: Run) -> float | None:
 
 def input_share(run: Run) -> float | None:
     """Return the data-loading stall as a share of a step, or None."""
-    waiting = input_seconds(run)
-    if waiting is None:
-        return None
-    return waiting * slowest_training(run).steps / makespan_seconds(run)
+    return step_share(run, input_seconds(run))
 
 
 def has_input(run: Run) -> bool:

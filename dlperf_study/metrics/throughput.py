@@ -34,6 +34,13 @@ def makespan_seconds(run: Run) -> float:
     return max(map(rank_seconds, run.ranks))
 
 
+def step_share(run: Run, seconds: float | None) -> float | None:
+    """Return seconds per step as a share of a step, or None."""
+    if seconds is None:
+        return None
+    return seconds * slowest_training(run).steps / makespan_seconds(run)
+
+
 def throughput(run: Run) -> float | None:
     """Return samples/s of the job: global batch × steps / makespan."""
     if (recorded := _recorded(run, lambda window: window.samples)) is not None:
