@@ -3,19 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from dlperf_study.metrics.metric import (
-    RC,
-    C,
-    Dtype,
-    Gap,
-    Metric,
-    R,
-    Shown,
-    Source,
-    Summary,
-    if_complete,
-    not_measured_by_program,
-)
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Gap, Metric, Shown, Source, Summary
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.rank_log import RankLog
 from dlperf_study.records.run import Run
@@ -50,13 +39,13 @@ def _peak(kind: str, label: str, meaning: str, missing: str) -> Metric:
         name,
         label,
         definition,
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         # None where a rank has not recorded it, for that may be the most.
         value=_largest(lambda log: log.end.get("peak_memory", {}), f"{kind}_bytes"),
         summary=Summary.LARGEST,
-        missing=(not_measured_by_program, missing),
+        missing=(metric.not_measured_by_program, missing),
     )
 
 
@@ -65,7 +54,7 @@ def _largest(sizes_of: Callable[[RankLog], object], kind: str) -> Callable[[Run]
 
     def largest(run: Run) -> int | None:
         sizes = (cast(Mapping[str, int], sizes_of(log)).get(kind) for log in run.ranks)
-        return max(if_complete(sizes), default=None)
+        return max(metric.if_complete(sizes), default=None)
 
     return largest
 
@@ -125,7 +114,7 @@ def _tried(
 ) -> Metric:
     """Return the metric of a result of the batch search."""
     return Metric(
-        *(name, label, definition, C),
+        *(name, label, definition, metric.C),
         unit=unit,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=value,
@@ -154,16 +143,16 @@ _HELD = tuple(
         f"held_{kind}_bytes",
         label,
         f"bytes of {meaning} on the rank with most, after the update of the first step; without copies and buffers",
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest(lambda log: log.facts.get("held_bytes", {}), kind),
         summary=Summary.LARGEST,
-        missing=(not_measured_by_program, _not_observed),
+        missing=(metric.not_measured_by_program, _not_observed),
     )
     for kind, (label, meaning) in _KINDS_HELD.items()
 )
-HELD_COLUMNS = tuple(metric.name for metric in _HELD)
+HELD_COLUMNS = tuple(held.name for held in _HELD)
 
 METRICS = (
     *PEAKS,
@@ -198,7 +187,7 @@ METRICS = (
         "used_cores",
         "Used cores",
         "CPU seconds of a training process with a CPU limit / seconds of its training window; of the rank with most",
-        R,
+        metric.R,
         unit="cores",
         value=used_cores,
         missing_of_run=_no_limit,
@@ -208,7 +197,7 @@ METRICS = (
         "Throttled",
         "share of the kernel's periods of 100 ms in the training window in which a rank with a CPU limit had "
         "used up its part and waited for the next; of the rank that waited most often",
-        R,
+        metric.R,
         value=throttled_share,
         missing_of_run=_no_limit,
     ),

@@ -4,20 +4,9 @@ from collections.abc import Iterator
 from typing import cast
 
 from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.metrics import metric
 from dlperf_study.metrics.communication import nothing_to_exchange
-from dlperf_study.metrics.metric import (
-    AUDIT,
-    COMMUNICATION,
-    RC,
-    RCP,
-    SCALING,
-    Dtype,
-    Gap,
-    Metric,
-    R,
-    Summary,
-    only_in_tokens,
-)
+from dlperf_study.metrics.metric import Dtype, Gap, Metric, Summary
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.records.run import Run
 from dlperf_study.study.device_peaks import FROM_CLUSTER_FILE, known_peak, peak_of_file
@@ -124,13 +113,13 @@ def impossible_hardware_utilisation(run: Run) -> Iterator[Diagnostic]:
     yield from _above_peak(run, "hfu", hardware_flops_utilisation(run))
 
 
-def _above_peak(run: Run, metric: str, share: float | None) -> Iterator[Diagnostic]:
+def _above_peak(run: Run, name: str, share: float | None) -> Iterator[Diagnostic]:
     severity = None if share is None else severity_above_peak(share, run.configuration.samples == IMAGES)
     if severity is not None:
         peak, source = device_peak(run)
         is_wrong = f"the peak of a device, {peak:.4g} FLOP/s (from {source}), or the FLOPs of the model are wrong"
         explanation = is_wrong if severity is Severity.ERROR else f"{WINOGRAD}, or {is_wrong}"
-        yield Diagnostic(metric, f"{share:.2f} is above 1: {explanation}", severity)
+        yield Diagnostic(name, f"{share:.2f} is above 1: {explanation}", severity)
 
 
 _NO_PEAK_OR_FLOPS = "the device's peak or the model's FLOPs are not known"
@@ -140,7 +129,7 @@ METRICS = (
         "parameters",
         "Parameters",
         "trainable parameters on rank 0; with a sharded classifier, its shard",
-        RCP,
+        metric.RCP,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda run: run.ranks[0].facts.get("parameters"),
         summary=Summary.FACT,
@@ -150,19 +139,19 @@ METRICS = (
         "gradient_bytes",
         "Gradient",
         "bytes of gradients rank 0 exchanges in a step",
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=exchanged_gradients,
         summary=Summary.FACT,
         missing=(nothing_to_exchange, _gradients_of_part),
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
     Metric(
         "flops_per_sample",
         "FLOPs per sample",
         "forward and backward of one sample",
-        RC,
+        metric.RC,
         unit="FLOP",
         value=flops_per_sample,
         summary=Summary.FACT,
@@ -173,7 +162,7 @@ METRICS = (
         "Hardware FLOPs per sample",
         "FLOPs per sample, and those of activations that are computed again: one more forward pass of the blocks, "
         "without their last matrix where the backward pass does not need what it gives",
-        RC,
+        metric.RC,
         unit="FLOP",
         value=hardware_flops_per_sample,
         summary=Summary.FACT,
@@ -185,7 +174,7 @@ METRICS = (
         "Device peak",
         "peak of one device in the number format that was computed in, without sparsity: as in the cluster "
         "file, else in the data sheet of the device; missing if in neither",
-        R,
+        metric.R,
         unit="FLOP/s",
         value=lambda run: device_peak(run)[0],
     ),
@@ -193,7 +182,7 @@ METRICS = (
         "device_peak_source",
         "Peak from",
         "the cluster file, or the data sheet of the device",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=lambda run: device_peak(run)[1],
     ),
@@ -201,12 +190,12 @@ METRICS = (
         "mfu",
         "MFU",
         "throughput × FLOPs per sample / (devices × device peak); missing if unknown",
-        RC,
+        metric.RC,
         value=model_flops_utilisation,
         summary=Summary.GEOMETRIC,
         limits=(0.0, 1.0),
-        missing=(only_in_tokens, _NO_PEAK_OR_FLOPS),
-        pages=(SCALING, AUDIT),
+        missing=(metric.only_in_tokens, _NO_PEAK_OR_FLOPS),
+        pages=(metric.SCALING, metric.AUDIT),
         diagnose=impossible_utilisation,
     ),
     Metric(
@@ -214,12 +203,12 @@ METRICS = (
         "HFU",
         "throughput × hardware FLOPs per sample / (devices × device peak): what the devices do, with the activations "
         "that they compute again, and not what the training needs, which is MFU; missing if unknown",
-        RC,
+        metric.RC,
         value=hardware_flops_utilisation,
         summary=Summary.GEOMETRIC,
         limits=(0.0, 1.0),
-        missing=(_nothing_again, only_in_tokens, _NO_PEAK_OR_FLOPS),
-        pages=(SCALING, AUDIT),
+        missing=(_nothing_again, metric.only_in_tokens, _NO_PEAK_OR_FLOPS),
+        pages=(metric.SCALING, metric.AUDIT),
         diagnose=impossible_hardware_utilisation,
     ),
 )
