@@ -19,7 +19,8 @@ import pandas as pd
 
 from dlperf_study.core.arrays import Floats
 from dlperf_study.core.errors import Diagnostic, Severity
-from dlperf_study.metrics.metric import COMMUNICATION, RC, Gap, Metric, Summary, not_measured_by_program, once_per_run
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Gap, Metric, Summary
 from dlperf_study.metrics.statistics import MEDIAN_ERROR
 from dlperf_study.metrics.throughput import makespan_seconds, slowest_training, step_share
 from dlperf_study.records.lines import COMPUTATION_AFTER, COMPUTATION_BEFORE, INPUT, TRAINING
@@ -65,7 +66,7 @@ def computation_windows(log: RankLog, exchange: str) -> list[Window]:
     return [log.windows[name] for name in names if name in log.windows]
 
 
-@once_per_run
+@metric.once_per_run
 def rank_computations(run: Run) -> tuple[RankComputation, ...]:
     """Return the computation of each rank; empty if not measured.
 
@@ -106,7 +107,7 @@ def halves_of_computation(run: Run, seconds: Callable[[Window], Floats]) -> list
     return halves
 
 
-@once_per_run
+@metric.once_per_run
 def half_computations(run: Run) -> Floats | None:
     """Return the median computation per step [halves, ranks], or None."""
     halves = halves_of_computation(run, lambda window: window.work_seconds)
@@ -147,7 +148,7 @@ def mean_error(step_seconds: Floats) -> float:
     return math.sqrt(squares / (count - 1) / count * (1 + corrected) / (1 - corrected))
 
 
-@once_per_run
+@metric.once_per_run
 def computation_seconds(run: Run) -> float | None:
     """Return the slowest rank's computation per step, or None."""
     halves = half_computations(run)
@@ -160,7 +161,7 @@ def _mean_computation(run: Run) -> float:
     return float(np.mean([computation.mean for computation in rank_computations(run)]))
 
 
-@once_per_run
+@metric.once_per_run
 def computation_error(run: Run) -> float:
     """Return the standard error of ``computation_seconds`` within a run."""
     computations = rank_computations(run)
@@ -170,7 +171,7 @@ def computation_error(run: Run) -> float:
     return max(errors, default=0.0)
 
 
-@once_per_run
+@metric.once_per_run
 def input_seconds(run: Run) -> float | None:
     """Return how long waiting for batches lengthens a step, or None.
 
@@ -297,13 +298,13 @@ def computation_obstacle(gap: Gap) -> str:
 
 
 NO_COMPUTATION = "computation without exchange was not measured"
-NO_PARTS = (trained_alone, divided_model, not_measured_by_program, computation_obstacle)
+NO_PARTS = (trained_alone, divided_model, metric.not_measured_by_program, computation_obstacle)
 METRICS = (
     Metric(
         "broken_down_step_seconds",
         "Step in parts",
         "step of the runs that measured its parts, which add up to it",
-        RC,
+        metric.RC,
         unit="s",
         value=broken_down_step_seconds,
         summary=Summary.POSITIVE_MEAN,
@@ -317,14 +318,14 @@ METRICS = (
         "step without exchange and input wait of the slowest rank: mean over ranks, before and after training, + "
         "excess of the slowest rank, chosen by medians of one half and measured by medians of the other; the step "
         "without input wait where nothing is exchanged",
-        RC,
+        metric.RC,
         unit="s",
         value=computation_seconds,
         summary=Summary.POSITIVE_MEAN,
         missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
-        pages=(COMMUNICATION, COMPARISON),
+        pages=(metric.COMMUNICATION, COMPARISON),
         diagnose=unmeasured_computation,
     ),
     Metric(
@@ -333,7 +334,7 @@ METRICS = (
         "by how much waiting for batches lengthens a step: largest computation + wait of a rank − computation; of a "
         "program whose computation was not measured the largest wait of a rank, the most it can be; an interval that "
         "begins with 0 is compatible with none",
-        RC,
+        metric.RC,
         unit="s",
         value=input_seconds,
         summary=Summary.MEAN,
@@ -341,48 +342,48 @@ METRICS = (
         missing=NO_PARTS,
         missing_of_run=run_trained_alone,
         part_of="step_seconds",
-        pages=(COMMUNICATION, COMPARISON),
+        pages=(metric.COMMUNICATION, COMPARISON),
     ),
     Metric(
         "input_share",
         "Input share",
         "mean over runs of input wait / step of the same run",
-        RC,
+        metric.RC,
         value=input_share,
         summary=Summary.SHARE,
         limits=(0.0, 1.0),
         missing=NO_PARTS,
         missing_of_run=run_trained_alone,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
     Metric(
         "input_rate",
         "Input rate",
         "what the data source delivers to all devices while nothing trains: global batch / slowest rank's time "
         "for a batch; missing where no step waits for batches",
-        RC,
+        metric.RC,
         unit="samples/s",
         value=input_rate,
         summary=Summary.GEOMETRIC,
         missing=(
-            not_measured_by_program,
+            metric.not_measured_by_program,
             trained_alone,
             "no step waits for its batch, or the data source alone was not measured",
         ),
         missing_of_run=run_trained_alone,
         part_of="throughput",
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
     ),
     Metric(
         "load_balance",
         "Load balance",
         "mean over ranks / slowest rank's computation; 1 is even, above 1 by chance",
-        RC,
+        metric.RC,
         value=load_balance,
         summary=Summary.POSITIVE_MEAN,
         missing=NO_PARTS,
         missing_of_run=run_trained_alone,
-        pages=(COMMUNICATION,),
+        pages=(metric.COMMUNICATION,),
         diagnose=stragglers,
     ),
 )

@@ -6,7 +6,8 @@ from statistics import fmean
 
 from dlperf_study.core.errors import Diagnostic, Severity
 from dlperf_study.core.wording import counted
-from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Dtype, Gap, Metric, R, Summary, once_per_run, only_in_tokens
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Gap, Metric, Summary
 from dlperf_study.metrics.throughput import throughput
 from dlperf_study.records.lines import TRAINING, GpuFacts, GpuSample, NodeSample
 from dlperf_study.records.rank_log import NANO
@@ -38,7 +39,7 @@ class NodeWindow:
             yield facts["uuid"], [sample["gpus"][index] for sample in self.samples]
 
 
-@once_per_run
+@metric.once_per_run
 def training_windows(run: Run) -> tuple[NodeWindow, ...]:
     """Return samples by node; none if a node has no telemetry."""
     telemetry = {node.node: node for node in run.telemetry}
@@ -62,7 +63,7 @@ def fewest_samples(run: Run) -> int | None:
     return min((len(window.samples) for window in training_windows(run)), default=None)
 
 
-@once_per_run
+@metric.once_per_run
 def mean_power(run: Run) -> float | None:
     """Return the watts of all devices of a run, or None."""
     if energy_obstacle(run):
@@ -166,11 +167,11 @@ METRICS = (
         "Energy per sample",
         "mean power / throughput: of the GPU boards alone, or, of runs on CPUs, of the processor packages of "
         "all nodes with ranks, whoever else uses them; no fans, power supplies and, on GPUs, no host",
-        RC,
+        metric.RC,
         unit="J/sample",
         value=energy_per_sample,
         summary=Summary.POSITIVE_MEAN,
-        missing=(_no_energy, only_in_tokens),
+        missing=(_no_energy, metric.only_in_tokens),
     ),
     Metric(
         "mean_power",
@@ -178,19 +179,19 @@ METRICS = (
         "what the energy counters of all devices of the run added between the first and the last sample of the "
         "training window / the time between these; missing where one of them does not count or there are fewer "
         "than 3 samples",
-        RC,
+        metric.RC,
         unit="W",
         value=mean_power,
         summary=Summary.POSITIVE_MEAN,
         missing=(_no_energy,),
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose_any=lowered_power_limit,
     ),
     Metric(
         "energy_of",
         "Energy of",
         "what the energy counters cover: GPU boards or CPU packages",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=lambda run: None if mean_power(run) is None else energy_coverage(run),
     ),
@@ -198,7 +199,7 @@ METRICS = (
         "energy_obstacle",
         "Why no energy",
         "why the energy of the run is not reported",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=lambda run: energy_obstacle(run) or None,
     ),
@@ -206,10 +207,10 @@ METRICS = (
         "telemetry_samples",
         "Samples",
         "samples of the training window, about one a second; of the node with fewest",
-        R,
+        metric.R,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=fewest_samples,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         subject="telemetry",
         diagnose_any=unsampled_gpus,
     ),
@@ -217,7 +218,7 @@ METRICS = (
         "sampling_seconds",
         "Sampling",
         "time that the guard took for a sample, mean over all",
-        R,
+        metric.R,
         unit="s",
         value=sampling_seconds,
     ),

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.errors import Diagnostic, Severity
+from dlperf_study.metrics import metric
 from dlperf_study.metrics.energy import NodeWindow, fewest_samples, gpus_before, training_windows
-from dlperf_study.metrics.metric import DEVICE_PAGES, RC, Dtype, Metric, R, Summary, if_complete, once_per_run
+from dlperf_study.metrics.metric import Dtype, Metric, Summary
 from dlperf_study.records.lines import GpuSample
 from dlperf_study.records.run import Run
 
@@ -30,7 +31,7 @@ BUSY_SHARE = 0.05
 MOSTLY_BUSY, LOW_CLOCK = 0.5, 0.8
 
 
-@once_per_run
+@metric.once_per_run
 def sampled_windows(run: Run) -> tuple[NodeWindow, ...]:
     """Return the training window of each node; none without all samples."""
     if fewest_samples(run):
@@ -38,7 +39,7 @@ def sampled_windows(run: Run) -> tuple[NodeWindow, ...]:
     return ()
 
 
-@once_per_run
+@metric.once_per_run
 def list_gpu_samples(run: Run) -> list[list[GpuSample]]:
     """Return the samples of the training window of each GPU."""
     return [samples for window in sampled_windows(run) for _, samples in window.group_by_gpu()]
@@ -67,7 +68,7 @@ def _mean(name: str) -> Callable[[Run], float | None]:
 
 def _report_values(run: Run, name: str) -> list[Any]:
     """Return the values of all samples of all GPUs, if complete."""
-    return if_complete(sample.get(name) for sample in chain.from_iterable(list_gpu_samples(run)))
+    return metric.if_complete(sample.get(name) for sample in chain.from_iterable(list_gpu_samples(run)))
 
 
 #: Of the samples of a GPU, the share in which each limit kept its clock lower; under "" that of any.
@@ -76,7 +77,7 @@ Limits = Mapping[str, float]
 
 def clock_limits(samples: list[GpuSample]) -> Limits | None:
     """Return the shares of samples with each limit, or None."""
-    reasons = np.array(if_complete(sample.get("clock_limits") for sample in samples), dtype=np.int64)
+    reasons = np.array(metric.if_complete(sample.get("clock_limits") for sample in samples), dtype=np.int64)
     if not reasons.size:
         return None
     shares = {"": float(np.mean(reasons & sum(LIMITS) != 0))}
@@ -86,10 +87,10 @@ def clock_limits(samples: list[GpuSample]) -> Limits | None:
     return shares
 
 
-@once_per_run
+@metric.once_per_run
 def largest_limits(run: Run) -> Limits | None:
     """Return the limits of the most limited GPU, or None."""
-    return max(if_complete(map(clock_limits, list_gpu_samples(run))), key=_any_limit, default=None)
+    return max(metric.if_complete(map(clock_limits, list_gpu_samples(run))), key=_any_limit, default=None)
 
 
 def clock_limited_share(run: Run) -> float | None:
@@ -135,7 +136,7 @@ def foreign_processes(window: NodeWindow) -> set[int] | None:
 
 def number_of_foreign_processes(run: Run) -> int | None:
     """Return the number of foreign processes on the GPUs, or None."""
-    foreign = if_complete(map(foreign_processes, sampled_windows(run)))
+    foreign = metric.if_complete(map(foreign_processes, sampled_windows(run)))
     if list_gpu_samples(run) and foreign:
         return sum(map(len, foreign))
     return None
@@ -213,7 +214,7 @@ METRICS = (
         "Peak of the GPU",
         "most memory of one GPU in use, by NVML, of the samples of the training window: of all processes, and "
         "what libraries keep for later",
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest("memory_used_bytes"),
@@ -224,7 +225,7 @@ METRICS = (
         "peak_host_bytes",
         "Peak of the host",
         "most memory of one host in use, of the samples of the training window: of all processes, page cache left out",
-        RC,
+        metric.RC,
         unit="bytes",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=peak_host_bytes,
@@ -235,7 +236,7 @@ METRICS = (
         "gpu_temperature",
         "Temperature",
         "highest of all GPUs and samples of the training window, by NVML",
-        RC,
+        metric.RC,
         unit="°C",
         dtype=Dtype.OPTIONAL_INTEGER,
         value=_largest("temperature_celsius"),
@@ -247,31 +248,31 @@ METRICS = (
         "GPU busy",
         "share of the time in which anything ran on the GPU, by NVML; mean of the samples of the training "
         "window and over GPUs",
-        RC,
+        metric.RC,
         value=_mean("utilisation"),
         summary=Summary.MEAN,
         limits=(0.0, 1.0),
         missing=_NOT_REPORTED,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose_any=busy_before,
     ),
     Metric(
         "sm_clock",
         "SM clock",
         "clock of the GPU's cores; mean of the samples of the training window and over GPUs",
-        RC,
+        metric.RC,
         unit="MHz",
         value=_mean("sm_clock_mhz"),
         summary=Summary.POSITIVE_MEAN,
         missing=_NOT_REPORTED,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose=low_clocks,
     ),
     Metric(
         "memory_clock",
         "Memory clock",
         "clock of the GPU's memory; mean of the samples of the training window and over GPUs",
-        RC,
+        metric.RC,
         unit="MHz",
         value=_mean("memory_clock_mhz"),
         summary=Summary.POSITIVE_MEAN,
@@ -282,19 +283,19 @@ METRICS = (
         "Clock limited",
         "share of the samples of the training window in which power or temperature kept the clock of a GPU "
         "lower, by NVML; of the GPU with most",
-        RC,
+        metric.RC,
         value=clock_limited_share,
         summary=Summary.MEAN,
         limits=(0.0, 1.0),
         missing=_NOT_REPORTED,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose=limited_clocks,
     ),
     Metric(
         "clock_limits",
         "Clock limits",
         "what kept it lower, with the share of the samples",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=lambda run: limits_text(largest_limits(run) or {}) or None,
     ),
@@ -303,10 +304,10 @@ METRICS = (
         "Foreign processes",
         "how many processes that are not of the run used its GPUs in the training window, by NVML; missing "
         "where process ids are ambiguous, as in a container",
-        R,
+        metric.R,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=number_of_foreign_processes,
-        pages=DEVICE_PAGES,
+        pages=metric.DEVICE_PAGES,
         diagnose=foreign_processes_during,
         diagnose_any=used_before,
     ),

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.core.arrays import Floats, Integers, median
+from dlperf_study.metrics import metric
 from dlperf_study.metrics.comparison import denominator_metric
-from dlperf_study.metrics.metric import RC, Dtype, Gap, Metric, R, Summary, only_in_tokens
+from dlperf_study.metrics.metric import Dtype, Gap, Metric, Summary
 from dlperf_study.metrics.rate_series import SteadyPart
 from dlperf_study.metrics.steady_state import MINIMUM_STEPS
 
@@ -143,28 +144,28 @@ def no_wall_rate_of_run(row: Any) -> str:
 
 
 METRICS = (
-    Metric("log_format", "Format", "of ingested logs: the format they are in", R, dtype=Dtype.STRING),
+    Metric("log_format", "Format", "of ingested logs: the format they are in", metric.R, dtype=Dtype.STRING),
     denominator_metric("baseline", "token_throughput"),
     denominator_metric("reference", "token_throughput"),
     Metric(
         "printed_rate",
         "Printed as",
         "of ingested logs: unit and scope of the number that is read",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
         "merge_rule",
         "Merged by",
         "of ingested logs: how what ranks printed became the job's rate",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
         "printed_lines",
         "Printed",
         "of ingested logs: number of rates of the whole job",
-        R,
+        metric.R,
         unit="lines",
         dtype=Dtype.OPTIONAL_INTEGER,
     ),
@@ -172,7 +173,7 @@ METRICS = (
         "steady_lines",
         "Steady",
         "of ingested logs: how many of these rates count",
-        R,
+        metric.R,
         unit="lines",
         dtype=Dtype.OPTIONAL_INTEGER,
         explained_by="steady_window",
@@ -181,7 +182,7 @@ METRICS = (
         "steady_window",
         "Left out",
         "of ingested logs: which of these rates do not count, and why",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
@@ -190,7 +191,7 @@ METRICS = (
         "of ingested logs, without slow and fast lines: flat; warm-up, the last level of the rate is the fastest; "
         "slow-down, it is not; or no steady state, it is too short or not steady; missing where there are too few "
         "lines to tell",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         explained_by="rate_levels",
     ),
@@ -199,7 +200,7 @@ METRICS = (
         "Rate levels",
         "of ingested logs with several levels, without slow and fast lines and the start-up: the rate of each and "
         "its steps",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
@@ -207,33 +208,33 @@ METRICS = (
         "Throughput by the clock",
         "of ingested logs whose lines have times: samples / seconds from the end of the start-up to the last "
         "line, stalls included; missing if the times are too coarse or don't fit the printed rates",
-        R,
+        metric.R,
         unit="samples/s",
-        missing=(only_in_tokens,),
+        missing=(metric.only_in_tokens,),
         missing_of_run=no_wall_rate_of_run,
     ),
     Metric(
         "wall_obstacle",
         "No throughput by the clock because",
         "of ingested logs: why the times of lines give no rate; empty where they do",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
         "fixed_window",
         "Fixed window",
         "of ingested logs: the steps that DLPerf took of such logs",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
     ),
     Metric(
         "fixed_window_throughput",
         "Throughput, fixed window",
         "of ingested logs: samples / seconds of the steps that DLPerf took, whatever they hold",
-        RC,
+        metric.RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens, no_fixed_window),
+        missing=(metric.only_in_tokens, no_fixed_window),
         missing_of_run=no_fixed_window_of_run,
     ),
     Metric(
@@ -241,20 +242,20 @@ METRICS = (
         "Throughput by the clock, fixed window",
         "of ingested logs whose lines have times: samples / seconds from the line of the first step that DLPerf took "
         "to that of the last; the rule of its extract_paddle_logs_time.py",
-        RC,
+        metric.RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens, no_fixed_window, NO_TIMES_OF_WINDOW),
+        missing=(metric.only_in_tokens, no_fixed_window, NO_TIMES_OF_WINDOW),
         missing_of_run=NO_TIMES_OF_WINDOW,
     ),
     Metric(
         "fixed_window_mean_of_rates",
         "Mean of rates, fixed window",
         "of ingested logs: arithmetic mean of the rates printed at the steps that DLPerf took; what it published",
-        RC,
+        metric.RC,
         unit="samples/s",
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens, no_fixed_window),
+        missing=(metric.only_in_tokens, no_fixed_window),
         missing_of_run=no_fixed_window_of_run,
     ),
 )

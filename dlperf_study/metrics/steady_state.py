@@ -21,7 +21,8 @@ import numpy as np
 
 from dlperf_study.core.arrays import Floats, median, running_median
 from dlperf_study.core.errors import Diagnostic
-from dlperf_study.metrics.metric import RATE_PAGES, Dtype, Metric, R, Source
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Dtype, Metric, Source
 from dlperf_study.metrics.statistics import DEVIATIONS
 
 #: By how much the parts of a window may differ where no precision is claimed.
@@ -225,12 +226,12 @@ METRICS = (
         "steady: the means of the window's halves, and of its first and last quarter and the rest, are shown to"
         " differ by at most 5 %, or the study's precision if that is smaller; not steady: they are shown to "
         "differ by more; missing if the window decides neither",
-        R,
+        metric.R,
         dtype=Dtype.STRING,
         value=_answer,
         source=Source.STEADINESS,
         missing_of_run="its steps are too few, or vary too much, to tell",
-        pages=RATE_PAGES,
+        pages=metric.RATE_PAGES,
         diagnose=unsteady,
     ),
     Metric(
@@ -238,7 +239,7 @@ METRICS = (
         "Settled at step",
         "first measured step from which the window is steady; missing if that can't be shown of any half of it;"
         " of ingested logs, steps count from the start",
-        R,
+        metric.R,
         dtype=Dtype.OPTIONAL_INTEGER,
         value=lambda window: window.settled_at_step,
         source=Source.STEADINESS,

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dlperf_study.core.arrays import Floats
-from dlperf_study.metrics.metric import RATIO_PAGES, RC, SCALING, Metric, Summary, once_per_run, only_in_tokens
+from dlperf_study.metrics import metric
+from dlperf_study.metrics.metric import Metric, Summary
 from dlperf_study.records.lines import TRAINING
 from dlperf_study.records.rank_log import RankLog, Window
 from dlperf_study.records.run import Run
@@ -13,7 +14,7 @@ from dlperf_study.study.exchange import PUSH_PULL
 from dlperf_study.study.study import COMPARISON
 
 
-@once_per_run
+@metric.once_per_run
 def slowest_training(run: Run) -> Window:
     """Return the training window of the last rank to finish."""
     return slowest_rank(run).windows[TRAINING]
@@ -105,12 +106,12 @@ METRICS = (
         "Throughput",
         "global batch × measured steps / makespan: the slowest rank's window with its late updates, whole job; of "
         "ingested logs, samples / seconds of the steady part of what the program printed",
-        RC,
+        metric.RC,
         unit="samples/s",
         value=throughput,
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens,),
-        pages=(*RATIO_PAGES, COMPARISON),
+        missing=(metric.only_in_tokens,),
+        pages=(*metric.RATIO_PAGES, COMPARISON),
         related=("steadiness", "background_cores"),
         of_logs=True,
     ),
@@ -120,11 +121,11 @@ METRICS = (
         "tokens of a step × measured steps / makespan, whole job: global batch × sequence length, or what the study of "
         "a program gives; of ingested logs, tokens / seconds of the steady part of what the program printed; speedups "
         "of a study in which nothing else is known, or that counts tokens, are of this",
-        RC,
+        metric.RC,
         unit="tokens/s",
         value=token_throughput,
         summary=Summary.GEOMETRIC,
-        pages=RATIO_PAGES,
+        pages=metric.RATIO_PAGES,
         related=("steadiness", "background_cores"),
         of_logs=True,
     ),
@@ -132,7 +133,7 @@ METRICS = (
         "device_token_throughput",
         "Token throughput per device",
         "token throughput / devices, those that share samples too: tokens/s/GPU of published tables",
-        RC,
+        metric.RC,
         unit="tokens/s",
         value=device_token_throughput,
         summary=Summary.GEOMETRIC,
@@ -142,7 +143,7 @@ METRICS = (
         "sum_of_rank_rates",
         "Sum of trainers",
         "of asynchronous trainers: sum of their own rates, which the servers sustain while all train",
-        RC,
+        metric.RC,
         unit="samples/s",
         value=sum_of_rank_rates,
         summary=Summary.GEOMETRIC,
@@ -153,11 +154,11 @@ METRICS = (
         "Mean of rates",
         "arithmetic mean of the slowest rank's per-step rates, of ingested logs of the printed rates that "
         "count; for comparison with published numbers only",
-        RC,
+        metric.RC,
         unit="samples/s",
         value=mean_of_rates,
         summary=Summary.GEOMETRIC,
-        missing=(only_in_tokens,),
-        pages=(SCALING,),
+        missing=(metric.only_in_tokens,),
+        pages=(metric.SCALING,),
     ),
 )
