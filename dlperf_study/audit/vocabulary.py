@@ -62,4 +62,4 @@ class Vocabulary(BaseModel):
 
 
 WORDS = Vocabulary.model_validate(read_mapping(Path(__file__).with_suffix(".yaml")))
-SYNONYMS = {other: word for word, others in WORDS.synonyms.items() for other in others}
+SYNONYMS = {synonym: word for word, synonyms in WORDS.synonyms.items() for synonym in synonyms}

@@ -93,11 +93,11 @@ class Curve:
         """Return the curve without what is larger than ``size`` units."""
         return replace(self, points=tuple(point for point in self.points if point.units <= size))
 
-    def replace_point(self, point: CurvePoint, other: CurvePoint) -> "Curve":
+    def replace_point(self, point: CurvePoint, replacement: CurvePoint) -> "Curve":
         """Return the curve with another point in place of one, if it has that."""
         points = list(self.points)
         if point in points:
-            points[points.index(point)] = other
+            points[points.index(point)] = replacement
         return replace(self, points=tuple(points))
 
     def seconds(self, point: CurvePoint) -> float:

@@ -86,8 +86,8 @@ def judge_same_program(comparisons: Sequence[Comparison]) -> CheckResult:
     """Return whether few enough pairs of one program are distinguished."""
     distinguished = [comparison.label for comparison in comparisons if comparison.verdict in (FASTER, SLOWER)]
     is_passed = len(distinguished) <= allowed_cases(len(comparisons), FALSE_DIFFERENCE)
-    seen = f"{len(distinguished)} of {len(comparisons)} distinguished{_listed(distinguished)}"
-    return check_result(SAME, is_passed, seen, comparisons)
+    observation = f"{len(distinguished)} of {len(comparisons)} distinguished{_listed(distinguished)}"
+    return check_result(SAME, is_passed, observation, comparisons)
 
 
 def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:

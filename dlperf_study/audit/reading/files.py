@@ -176,11 +176,11 @@ def markdown_grids(text: str, errors: TableErrors) -> list[Grid]:
     grids: list[Grid] = []
     for heading, start, lines in _blocks(text.splitlines()):
         written = []
-        for number, line in enumerate(lines, start):
+        for line_number, line in enumerate(lines, start):
             stripped = line.strip().removeprefix("|")
             if stripped.endswith("|") and not stripped.endswith("\\|"):
                 stripped = stripped[:-1]
-            written.append(GridRow(number, tuple(map(plain_text, _BAR.split(stripped)))))
+            written.append(GridRow(line_number, tuple(map(plain_text, _BAR.split(stripped)))))
         if not _is_labelled_separator(lines[1]):
             del written[1]
         header, *rows = written

@@ -161,7 +161,7 @@ class RowReader:
         for variant, results in metrics.items():
             named = {VARIANT: variant, "identity": f"{label}, {variant}"} if variant else {}
             if self._comparing is not None and quantities.RELATIVE in results:
-                slower = next(other for other in self._rate_labels if other != variant)
+                slower = next(rate_label for rate_label in self._rate_labels if rate_label != variant)
                 named[_REFERENCE] = f"{label}, {slower}" if slower else label
             if variant in rates_of_baselines:
                 named[_BASELINE_RATE] = rates_of_baselines[variant]
