@@ -79,16 +79,9 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     return points.assign(**pd.DataFrame(computed, columns=_COMPUTED, index=points.index), keys=keys)
 
 
-_COMPUTED = [
-    "throughput",
-    "throughput_low",
-    "throughput_high",
-    "is_baseline",
-    "baseline_throughput",
-    "baseline_printed",
-]
-for _name in SCALING_RATIOS:
-    _COMPUTED += [_name, f"{_name}_low", f"{_name}_high"]
+_COMPUTED = ["throughput", "throughput_low", "throughput_high", "is_baseline"]
+_COMPUTED += ["baseline_throughput", "baseline_printed", "speedup", "speedup_low", "speedup_high"]
+_COMPUTED += ["efficiency", "efficiency_low", "efficiency_high"]
 
 
 def _computed_columns(
